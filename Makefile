@@ -1,0 +1,62 @@
+# `make demo` and `make test` work alone on a machine that has only Python 3.11+, make and access to PyPI.
+
+PYTHON ?= python3
+LOCK_VENV := .venv-lock
+STAMP := .venv/.installed
+COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-config --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install demo test bench soak clients lock docs clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+
+install: $(STAMP)  ## make .venv with every extra and the test tools, each file checked against its hash
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "dragoman needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
+	  || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@echo "installing the locked requirements into .venv (about 200 MB, once)"
+	.venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
+	.venv/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## a real small model streams a real tool call; then three famous broken streams, mended
+	.venv/bin/dragoman demo
+
+test: $(STAMP)  ## lint, types, import contracts, tests
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/python tests/play_shared_corpus.py
+	.venv/bin/pytest
+
+bench: $(STAMP)  ## speed and memory beside other libraries, in one run
+	.venv/bin/python bench/run.py
+
+soak: $(STAMP)  ## the fuzz tests, for longer
+	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak
+
+clients: $(STAMP)  ## real client programs against a local gateway
+	.venv/bin/pytest -m clients
+
+docs: $(STAMP)  ## write the generated part of docs/reference again
+	.venv/bin/python scripts/generate_reference.py
+
+lock:  ## pin newest versions again: requirements/*.txt
+	test -x $(LOCK_VENV)/bin/python || $(PYTHON) -m venv $(LOCK_VENV)
+	$(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(LOCK_VENV)/bin/uv pip compile requirements/uv.in --quiet --universal --generate-hashes --no-config \
+	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/uv.txt
+	$(COMPILE) --upgrade --extra all --output-file requirements/runtime.txt
+	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
+
+clean:  ## remove what the targets made
+	rm -rf .venv $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,0 +1,11 @@
+"""A real small model on this machine: llama.cpp's server in a child process, with nothing to set up.
+
+It shows the plumbing (real bytes, real grammar, real arrival times), not intelligence: the model has 135 million
+parameters and makes good calls only when a call is forced. Needs the extra `dragoman[embedded]`, which is looked for
+only when a server starts.
+"""
+
+from dragoman.embedded.server import EmbeddedError, EmbeddedServer, start
+from dragoman.embedded.weights import SMOLLM2, Progress, WeightsError, load_weights
+
+__all__ = ["SMOLLM2", "EmbeddedError", "EmbeddedServer", "Progress", "WeightsError", "load_weights", "start"]

@@ -1,7 +1,8 @@
 """Play the corpus of real deviations that stands beside the checkout, when it does, through the installed command.
 
 `shared_corpus_pending.txt` names the cases that are known not to pass yet, one id a line, `#` begins a comment.
-Exits 1 when a case fails that is not named there, and when a named case passes or does not exist: the list only shrinks.
+Exits 1 when a case fails that is not named there, and when a named case passes or does not exist, so that the
+list only shrinks.
 """
 
 import re

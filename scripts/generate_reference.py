@@ -1,0 +1,181 @@
+"""Write the generated pages of docs/reference from the code; with --check, only say which are not current."""
+
+import argparse
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import msgspec
+
+from dragoman import deviations, events, types
+
+PROJECT = Path(__file__).resolve().parent.parent
+REFERENCE = PROJECT / "docs" / "reference"
+NOTE = "<!-- Written by `make docs` from the code: change the code, not this page. -->"
+
+
+def render_deviations() -> str:
+    """The table of deviation codes, grouped as in the source."""
+    rows = [f"| `{code}` | {seen} | {done} |" for code, (seen, done) in deviations.DEVIATIONS.items()]
+    return "\n".join(
+        [
+            "# Deviations",
+            "",
+            NOTE,
+            "",
+            "Each way in which a wire may break its specification without ending the response. A `Deviation` event",
+            "has the `code`, the place (`where`) and what was `seen`, clipped; the response goes on. `--strict` turns",
+            "the first one into a failure.",
+            "",
+            "| code | what was seen | what dragoman does |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def render_events() -> str:
+    """Every event class, then the values that they carry."""
+    grammar = inspect.getdoc(events) or ""
+    kinds = get_args(events.Event)
+    values = [kind for _, kind in inspect.getmembers(types, _is_struct) if kind.__module__ == types.__name__]
+    values.sort(key=lambda kind: inspect.getsourcelines(kind)[1])
+    return "\n".join(
+        [
+            "# Events",
+            "",
+            NOTE,
+            "",
+            _to_markdown(grammar),
+            "",
+            "All are frozen; import them from `dragoman`.",
+            "",
+            "## The steps of a response",
+            "",
+            *_render_classes(kinds),
+            "## Their sum",
+            "",
+            *_render_classes([events.Reply]),
+            "## Values",
+            "",
+            *_render_classes(values),
+            "## Words",
+            "",
+            *_render_words(),
+            "",
+        ]
+    )
+
+
+def render_cli() -> str:
+    """The help text of the command and of each of its subcommands."""
+    overview = _help([])
+    lines = ["# Command line", "", NOTE, "", "```", overview, "```", ""]
+    for command in _commands():
+        lines += [f"## dragoman {command}", "", "```", _help([command]), "```", ""]
+    return "\n".join(lines)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "deviations.md": render_deviations,
+    "events.md": render_events,
+    "cli.md": render_cli,
+}
+
+
+def _is_struct(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, msgspec.Struct) and not value.__name__.startswith("_")
+
+
+def _to_markdown(docstring: str) -> str:
+    """A docstring's literal blocks (`text::` and an indented block) as fenced ones."""
+    lines, fenced = [], False
+    for line in docstring.splitlines():
+        if fenced and line and not line.startswith(" "):
+            lines[-1:] = ["```", ""]
+            fenced = False
+        if line.endswith("::"):
+            lines += [line[:-1], "", "```"]
+            fenced = True
+        elif not (fenced and not line and lines[-1] == "```"):
+            lines.append(line.removeprefix("    ") if fenced else line)
+    return "\n".join([*lines, "```"] if fenced else lines)
+
+
+def _render_classes(kinds: Iterable[type]) -> list[str]:
+    lines = []
+    for kind in kinds:
+        lines += [f"### {kind.__name__}", "", _to_markdown(inspect.getdoc(kind) or ""), ""]
+        rows = [
+            f"{field.name}: {_annotation(kind, field.name)}{_default(field)}" for field in msgspec.structs.fields(kind)
+        ]
+        if rows:
+            lines += ["```python", *rows, "```", ""]
+    return lines
+
+
+def _render_words() -> list[str]:
+    """The named sets of literal texts."""
+    found = {name: value for module in (types, events) for name, value in vars(module).items()}
+    literals = {name: get_args(value) for name, value in found.items() if get_origin(value) is Literal}
+    return [f"- `{name}`: " + ", ".join(f"`{word}`" for word in words) for name, words in literals.items()]
+
+
+def _annotation(kind: type, field: str) -> str:
+    written = inspect.get_annotations(kind)[field]
+    return written if isinstance(written, str) else inspect.formatannotation(written)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default is not msgspec.NODEFAULT:
+        shown = (
+            f"{type(field.default).__name__}()" if isinstance(field.default, msgspec.Struct) else repr(field.default)
+        )
+        return f" = {shown}"
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f" = {field.default_factory.__name__}()"
+    return ""
+
+
+def _commands() -> list[str]:
+    """The subcommands, in the order in which the help names them."""
+    from dragoman.cli.main import COMMANDS
+
+    return list(COMMANDS)
+
+
+def _help(arguments: list[str]) -> str:
+    run = subprocess.run(
+        [sys.executable, "-m", "dragoman", *arguments, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+    )
+    return run.stdout.rstrip()
+
+
+def main() -> int:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not current")
+    check = parser.parse_args().check
+    stale = []
+    for name, render in PAGES.items():
+        page, text = REFERENCE / name, render()
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not check:
+                page.write_text(text, encoding="utf-8")
+    for name in stale:
+        print(f"{'not current, run `make docs`' if check else 'written'}: docs/reference/{name}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""What is installed: one dependency for the core, locks that say exactly what, and a wheel that holds its data."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCKS = sorted((PROJECT / "requirements").glob("*.txt"))
+
+# Refuses every import but the standard library's, msgspec's and dragoman's own.
+ONLY_MSGSPEC = """
+import sys
+
+class OnlyMsgspec:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in sys.stdlib_module_names | {"msgspec", "dragoman"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, OnlyMsgspec())
+"""
+
+
+def locked_versions(lock: Path) -> dict[str, str]:
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def requirements(lines: list[object], groups: dict[str, list[object]]) -> list[Requirement]:
+    """The requirements of a dependency group or extra, with the groups that it includes."""
+    found = []
+    for line in lines:
+        if isinstance(line, dict):
+            found += requirements(groups[line["include-group"]], groups)
+        else:
+            found.append(Requirement(str(line)))
+    return found
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_core_depends_on_msgspec_alone() -> None:
+    assert [Requirement(line).name for line in PYPROJECT["project"]["dependencies"]] == ["msgspec"]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_every_locked_file_has_a_hash_and_no_address(lock: Path) -> None:
+    text = lock.read_text(encoding="utf-8")
+    entries = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+    assert entries
+    for entry in entries:
+        assert "--hash=sha256:" in entry, f"no hash: {entry.splitlines()[0]}"
+    assert "://" not in text
+    assert not re.search(r"^--", text, re.MULTILINE)
+
+
+def test_the_development_lock_satisfies_the_project() -> None:
+    """A range that was changed without `make lock` shows here."""
+    groups = PYPROJECT["dependency-groups"]
+    wanted = requirements(groups["dev"], groups)
+    wanted += [Requirement(line) for line in PYPROJECT["project"]["dependencies"]]
+    for name, lines in PYPROJECT["project"]["optional-dependencies"].items():
+        if name != "all":
+            wanted += [Requirement(line) for line in lines]
+    pins = locked_versions(PROJECT / "requirements" / "dev.txt")
+    missing = [str(each) for each in wanted if not each.specifier.contains(pins.get(canonicalize_name(each.name), "0"))]
+    assert not missing, "run `make lock`"
+
+
+def test_the_extra_all_names_every_other_extra() -> None:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    assert Requirement(extras["all"][0]).extras == extras.keys() - {"all"}
+
+
+def test_both_locks_agree() -> None:
+    runtime, development = (locked_versions(PROJECT / "requirements" / f"{name}.txt") for name in ("runtime", "dev"))
+    assert {name: development[name] for name in runtime} == runtime
+
+
+def test_the_installed_version_is_the_projects() -> None:
+    assert metadata.version("dragoman") == PYPROJECT["project"]["version"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "machine", "installs"),
+    [
+        ("linux", "x86_64", True),
+        ("linux", "aarch64", True),
+        ("darwin", "arm64", True),
+        ("win32", "AMD64", True),
+        ("win32", "ARM64", False),
+        ("linux", "riscv64", False),
+    ],
+)
+def test_the_embedded_server_is_named_where_it_has_a_wheel(platform: str, machine: str, installs: bool) -> None:
+    marker = Requirement(PYPROJECT["project"]["optional-dependencies"]["embedded"][0]).marker
+    assert marker is not None
+    environment = {**default_environment(), "sys_platform": platform, "platform_machine": machine}
+    assert marker.evaluate(environment) is installs
+
+
+def test_the_library_decodes_with_msgspec_alone() -> None:
+    code = ONLY_MSGSPEC + (
+        "import dragoman\n"
+        'body = b\'{"model":"m","message":{"role":"assistant","content":"hi"},"done":true,"done_reason":"stop"}\'\n'
+        "print(dragoman.decode(body, 'ollama-chat').text)"
+    )
+    run = run_python(code)
+    assert (run.returncode, run.stdout.strip()) == (0, "hi"), run.stderr
+
+
+def test_the_decode_command_runs_with_msgspec_alone() -> None:
+    code = ONLY_MSGSPEC + "from dragoman.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    glued = PROJECT / "docs" / "examples" / "glued.sse"
+    run = run_python(code, "decode", "--protocol", "openai-chat", "--result", str(glued))
+    assert run.returncode == 0, run.stderr
+    assert '"call_rome"' in run.stdout
+
+
+def test_a_missing_extra_is_answered_with_its_install_line() -> None:
+    code = ONLY_MSGSPEC + "from dragoman.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    run = run_python(code, "call", "ollama/granite4", "hello")
+    assert run.returncode == 1
+    assert "pip install 'dragoman[client]'" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_importing_the_library_imports_no_network_code() -> None:
+    run = run_python(
+        "import sys, dragoman\nprint(*sorted({'asyncio', 'socket', 'ssl', 'aiohttp'} & sys.modules.keys()))"
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, ""), run.stdout + run.stderr
+
+
+def test_every_public_name_exists_and_is_listed() -> None:
+    import dragoman
+
+    public = {name for name in vars(dragoman) if not name.startswith("_")}
+    modules = {name for name in public if getattr(vars(dragoman)[name], "__package__", None) is not None}
+    assert all(hasattr(dragoman, name) for name in dragoman.__all__)
+    assert public - modules - {"annotations"} <= set(dragoman.__all__)
+
+
+def test_the_wheel_holds_code_types_and_data(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=PROJECT,
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+        points = archive.read(next(name for name in held if name.endswith("entry_points.txt"))).decode()
+    package = PROJECT / "src" / "dragoman"
+    files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {str(Path("dragoman") / path.relative_to(package)) for path in files} <= held
+    assert "dragoman/py.typed" in held
+    assert any(name.endswith("licenses/LICENSE") for name in held)
+    assert "dragoman = dragoman.cli.main:main" in points

@@ -30,13 +30,13 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: $(STAMP)  ## a real small model streams a real tool call; then three famous broken streams, mended
 	.venv/bin/dragoman demo
 
-test: $(STAMP)  ## lint, types, import contracts, tests
+test: $(STAMP)  ## lint, types, import contracts, tests, the corpus beside the checkout
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/python tests/play_shared_corpus.py
 	.venv/bin/pytest
+	.venv/bin/python tests/play_shared_corpus.py
 
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 	.venv/bin/python bench/run.py

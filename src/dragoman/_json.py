@@ -1,0 +1,165 @@
+"""The only caller of the JSON library.
+
+`decode` never raises: what cannot be read comes back as `Malformed`. Two readers stand behind it, a strict and
+fast one for the hot path (`typed_decoder`) and a lenient one for what the strict one refuses (`decode_lenient`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+
+Raw = msgspec.Raw
+T = TypeVar("T")
+
+#: A JSON value as Python objects.
+Json = Any
+
+
+@final
+class Malformed(msgspec.Struct, frozen=True, gc=False):
+    """Text that is not the JSON that was expected; `problem` says why in the library's words, without the value."""
+
+    problem: str
+
+
+#: All that msgspec 0.22 can raise on any bytes: RecursionError past about 1,000 levels, UnicodeDecodeError on bad UTF-8.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+
+_decode_any = msgspec.json.Decoder().decode
+_encode = msgspec.json.encode
+_encode_ordered = msgspec.json.Encoder(decimal_format="number").encode
+_lenient = json.JSONDecoder(strict=False)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_exact = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def decode(data: bytes | str) -> Json | Malformed:
+    """Decode one JSON value, strictly (RFC 8259)."""
+    try:
+        return _decode_any(data)
+    except _UNREADABLE as problem:
+        return Malformed(_say(problem))
+
+
+def typed_decoder(kind: type[T]) -> Callable[[bytes | str], T | Malformed]:
+    """A decoder of one Struct; its result is `Malformed` when the text is not JSON or does not fit the Struct."""
+    run = msgspec.json.Decoder(kind).decode
+
+    def decode_typed(data: bytes | str) -> T | Malformed:
+        try:
+            return run(data)
+        except _UNREADABLE as problem:
+            return Malformed(_say(problem))
+
+    return decode_typed
+
+
+def decode_lenient(data: bytes) -> Json | Malformed:
+    """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
+
+    NaN and Infinity are read as floats here; whoever uses the value as arguments must refuse them.
+    """
+    try:
+        return _lenient.decode(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as problem:
+        return Malformed(_say(problem))
+
+
+def decode_object(text: str) -> dict[str, Json] | Malformed:
+    """Decode the JSON object that arguments must be. Reads half surrogate pairs too; NaN and Infinity are refused."""
+    value = decode(text)
+    if type(value) is Malformed:
+        try:
+            value = _exact.decode(text)
+        except (ValueError, RecursionError) as problem:
+            return Malformed(_say(problem))
+    if isinstance(value, dict):
+        return value
+    return Malformed(f"expected a JSON object, got {_json_type(value)}")
+
+
+def split_values(text: str) -> list[str] | Malformed:
+    """Split concatenated JSON values (`{..}{..}`, white space between) into their texts, none lost."""
+    values: list[str] = []
+    position, end = 0, len(text)
+    while True:
+        while position < end and text[position] in " \t\r\n":
+            position += 1
+        if position == end:
+            return values
+        try:
+            _, stop = _lenient.raw_decode(text, position)
+        except (ValueError, RecursionError) as problem:
+            return Malformed(_say(problem))
+        values.append(text[position:stop])
+        position = stop
+
+
+def encode(value: object) -> bytes:
+    """Encode Python values, Structs and `Raw` as compact JSON. Lone surrogates become U+FFFD."""
+    try:
+        return _encode_ordered(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+
+
+def encode_text(text: str) -> bytes:
+    """Encode one string as a JSON string, quotes included."""
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        return _encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def to_text(value: object) -> str:
+    """Encode as compact JSON text."""
+    return encode(value).decode()
+
+
+def raw(value: object) -> Raw:
+    """The encoded value as `Raw`, to be embedded as it is."""
+    return Raw(encode(value))
+
+
+def raw_text(value: Raw) -> str:
+    """The JSON text of a `Raw`, copied out of its frame; "" when unset. Bad UTF-8 becomes U+FFFD."""
+    return bytes(value).decode("utf-8", "replace")
+
+
+def splice(body: bytes, changes: dict[str, object]) -> bytes | Malformed:
+    """Set top-level keys of a JSON object, all else byte-exact (white space outside values aside).
+
+    Args:
+        body: one JSON object.
+        changes: new values; `None` removes the key.
+    """
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, Raw])
+    except _UNREADABLE as problem:
+        return Malformed(_say(problem))
+    for key, value in changes.items():
+        if value is None:
+            fields.pop(key, None)
+        else:
+            fields[key] = raw(value)
+    return encode(fields)
+
+
+def _json_type(value: Json) -> str:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "a boolean"
+    return "a string" if isinstance(value, str) else "a list" if isinstance(value, list) else "a number"
+
+
+def _say(problem: Exception) -> str:
+    """One clipped line; msgspec names paths and kinds, never values."""
+    return str(problem).splitlines()[0][:160] if str(problem) else type(problem).__name__

@@ -1,0 +1,260 @@
+"""The argument text of one tool call while it streams: what may leave, where it ends, what it amounts to.
+
+Nothing is repaired here; that is the arguments stage's work. This file only tells a placeholder (`{}` or `null`
+before the real object) from arguments, the object's end from what follows it, and a whole object from a cut one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed
+
+_OUTSIDE: Final = re.compile(r'["{}\[\]]')
+_INSIDE: Final = re.compile(r'["\\]')
+_SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
+_MOST_OBJECTS: Final = 64
+Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
+
+
+@final
+class Settled(msgspec.Struct, frozen=True):
+    """What the text of a call that ended amounts to.
+
+    Attributes:
+        text: the arguments, a JSON object; None when they cannot be delivered.
+        delta: what of `text` has not left yet.
+        more: further argument objects that stood in the same call.
+        codes: deviations, as (code, what was seen).
+        kind, problem: why there is no `text`.
+        cut_after: the last of several objects was cut.
+    """
+
+    text: str | None
+    delta: str = ""
+    more: tuple[str, ...] = ()
+    codes: tuple[tuple[str, str], ...] = ()
+    kind: Literal["cut", "unreadable"] = "unreadable"
+    problem: str = ""
+    cut_after: bool = False
+
+
+class ArgumentText:
+    """Takes the fragments of one call's arguments in order. Time is linear in the text."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "_pieces", "_scanned", "_surplus", "phase", "placeholder")
+
+    def __init__(self) -> None:
+        #: "held" until a brace with something in it has come, "odd" when something else came, "closed" after its brace.
+        self.phase: Phase = "held"
+        #: `{}` or `null` that stood before the real object, else "".
+        self.placeholder = ""
+        self._pieces: list[str] = []
+        self._scanned = 0  # how many pieces the scanner has read
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._surplus: list[str] = []
+
+    def add(self, text: str) -> str:
+        """Take the next fragment; gives the text that may leave now ("" while nothing may)."""
+        if self.phase == "live":
+            if "}" not in text:
+                self._pieces.append(text)
+                return text
+            return self._add_live(text)
+        if self.phase == "held":
+            return self._add_held(text)
+        if self.phase == "odd":
+            self._pieces.append(text)
+        elif self._surplus or not text.isspace():
+            self._surplus.append(text)
+        return ""
+
+    def is_blank(self) -> bool:
+        """Whether nothing that means anything has come (white space or `null` at most)."""
+        return self.phase == "held" and "".join(self._pieces).strip() in ("", "null")
+
+    def is_closed(self) -> bool:
+        """Whether a whole object with something in it has come."""
+        return self.phase == "closed"
+
+    def is_started(self) -> bool:
+        """Whether an object is open: text that is neither blank nor whole."""
+        return self.phase in ("live", "odd") or (self.phase == "held" and not self.is_whole() and not self.is_blank())
+
+    def is_whole(self) -> bool:
+        """Whether the text so far would be a whole object, `{}` included."""
+        return self.phase == "closed" or (
+            self.phase == "held" and re.fullmatch(r"\s*\{\s*\}\s*", self.raw()) is not None
+        )
+
+    def raw(self) -> str:
+        """All that came, placeholder aside."""
+        return "".join(self._pieces) + "".join(self._surplus)
+
+    def _add_held(self, text: str) -> str:
+        self._pieces.append(text)
+        held = "".join(self._pieces).lstrip()
+        while True:
+            if not held:
+                self._pieces.clear()
+                return ""
+            if held[0] == "{":
+                rest = held[1:].lstrip()
+                if not rest:
+                    self._pieces = ["{"]
+                    return ""
+                if rest[0] != "}":
+                    break
+                after = rest[1:].lstrip()
+            elif held.startswith("null"):
+                after = held[4:].lstrip()
+            elif "null".startswith(held):
+                return ""
+            else:
+                self.phase = "odd"
+                return ""
+            if not after:
+                self._pieces = [held]
+                return ""
+            if after[0] != "{":
+                return self._close_empty(held, after)
+            self.placeholder = held[: len(held) - len(after)].strip()
+            held = after
+        self.phase = "live"
+        self._pieces = []
+        self._depth = 0
+        return self._add_live(held)
+
+    def _close_empty(self, held: str, after: str) -> str:
+        """`{}` or `null`, then something that is no object."""
+        if held[0] != "{":
+            self.phase = "odd"
+            return ""
+        self.phase = "closed"
+        self._pieces, self._surplus = ["{}"], [after]
+        return "{}"
+
+    def _add_live(self, text: str) -> str:
+        for piece in self._pieces[self._scanned :]:
+            self._scan(piece)
+        end = self._scan(text)
+        if end < 0:
+            self._pieces.append(text)
+            self._scanned = len(self._pieces)
+            return text
+        self.phase = "closed"
+        self._pieces.append(text[:end])
+        self._scanned = len(self._pieces)
+        if text[end:].strip():
+            self._surplus.append(text[end:])
+        return text[:end]
+
+    def _scan(self, text: str) -> int:
+        """Read on; the offset after the closing brace, or -1."""
+        position = 0
+        if self._escaped:
+            self._escaped = False
+            position = 1
+        while True:
+            found = (_INSIDE if self._in_string else _OUTSIDE).search(text, position)
+            if found is None:
+                return -1
+            mark, position = found.group(), found.end()
+            if mark == '"':
+                self._in_string = not self._in_string
+            elif mark == "\\":
+                if position == len(text):
+                    self._escaped = True
+                position += 1
+            elif mark in "{[":
+                self._depth += 1
+            else:
+                self._depth -= 1
+                if self._depth <= 0:
+                    return position
+
+    # ------------------------------------------------------------ the end
+
+    def settle(self, *, proven: bool) -> Settled:
+        """The call ended.
+
+        Args:
+            proven: its block or the response ended well, so that empty arguments are no cut ones.
+        """
+        if self.phase == "held":
+            return self._settle_held(proven)
+        if self.phase == "odd":
+            return self._settle_odd()
+        text = "".join(self._pieces)
+        if self.phase == "live":
+            return Settled(None, kind="cut", problem="the arguments end before their closing brace")
+        value = _json.decode_object(text)
+        if isinstance(value, Malformed):
+            return Settled(None, kind="unreadable", problem=f"the arguments are not a JSON object: {value.problem}")
+        codes = [("placeholder-arguments", self.placeholder)] if self.placeholder else []
+        if not self._surplus:
+            return Settled(text, codes=tuple(codes))
+        return self._settle_surplus(text, value, codes)
+
+    def _settle_held(self, proven: bool) -> Settled:
+        held = self.raw().strip()
+        if held == "{" or not proven:
+            return Settled(None, kind="cut", problem="the arguments end before they are whole")
+        if held[:1] == "{":
+            return Settled("{}", delta="{}")
+        if held and held != "null":
+            return Settled(None, kind="cut", problem="the arguments end before they are whole")
+        return Settled("{}", delta="{}", codes=(("missing-arguments", held),))
+
+    def _settle_odd(self) -> Settled:
+        text = self.raw().strip()
+        value = _json.decode(text)
+        if isinstance(value, str):
+            inner = value.strip()
+            if not inner or inner == "null":
+                return Settled("{}", delta="{}", codes=(("missing-arguments", '""'),))
+            if not isinstance(_json.decode_object(inner), Malformed):
+                return Settled(inner, delta=inner, codes=(("double-encoded-arguments", ""),))
+        if text[:1] == '"' and isinstance(value, Malformed):
+            return Settled(None, kind="cut", problem="the arguments are a string that is not closed")
+        if isinstance(value, Malformed):
+            return Settled(None, problem=f"the arguments are not JSON: {value.problem}")
+        shown = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+        return Settled(
+            None, problem=f"expected the arguments to be a JSON object, got {shown.get(type(value), 'null')}"
+        )
+
+    def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
+        """Tell what follows the closing brace: the same object again, further calls, or words."""
+        surplus = "".join(self._surplus).strip()
+        if _SEPARATOR.match(surplus):
+            return Settled(None, problem="the arguments go on after their closing brace")
+        more: list[str] = []
+        while surplus[:1] == "{":
+            if len(more) == _MOST_OBJECTS:
+                return Settled(None, problem=f"more than {_MOST_OBJECTS} objects stand in one call")
+            further = ArgumentText()
+            further.add(surplus)
+            if further.phase != "closed":
+                blank = further.phase == "held" and further.is_whole()
+                return Settled(text, more=tuple(more), codes=tuple(codes), cut_after=not blank)
+            object_text = "".join(further._pieces)
+            other = _json.decode_object(object_text)
+            if isinstance(other, Malformed):
+                return Settled(None, problem=f"the text after the arguments is not JSON: {other.problem}")
+            if other == value:
+                codes.append(("repeated-arguments", ""))
+            else:
+                more.append(object_text)
+            surplus = "".join(further._surplus).strip()
+        if more:
+            codes.append(("concatenated-calls", f"{len(more) + 1} objects"))
+        if surplus:
+            codes.append(("surplus-arguments", f"{len(surplus)} characters"))
+        return Settled(text, more=tuple(more), codes=tuple(codes))

@@ -1,0 +1,564 @@
+"""One response while it is put together: its parts, its ends, and the policies that hold for every protocol.
+
+A protocol's decoder says what it reads (`text`, `open_call`, `add_arguments`, `usage`, `finish`, `end`, `fail`);
+the assembly turns that into events in the grammar of `dragoman.events` and decides
+
+- when a call is whole: its arguments are a closed JSON object and its block's end was seen or nothing more can come;
+- how the response ends: `Finish` is held until the body's end, so that parts and usage after a stop reason count;
+- what a stop reason is worth against the calls that came.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from dragoman._json import decode_object
+from dragoman.arguments_text import ArgumentText, Settled
+from dragoman.contract import NewId
+from dragoman.deviations import clip
+from dragoman.events import (
+    CallFailureKind,
+    Deviation,
+    Event,
+    Failure,
+    FailureKind,
+    Finish,
+    PartEvent,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    UsageUpdate,
+    settle_reason,
+)
+from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, ToolCall, Usage
+
+#: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
+_MOST_DEVIATIONS: Final = 200
+Phase: TypeAlias = Literal["open", "ended", "closed"]
+
+
+class OpenPart:
+    """A text or thinking part that is open."""
+
+    __slots__ = ("index", "kind", "redacted", "signature")
+
+    def __init__(self, index: int, kind: type[TextStart] | type[ThinkingStart]) -> None:
+        self.index = index
+        self.kind = kind
+        self.signature: str | None = None
+        self.redacted: str | None = None
+
+
+class OpenCall:
+    """A tool call that is open, or was.
+
+    `state`: "waiting" for its name (and what came is held), "announced" (its start event left), "whole" or "failed".
+    `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
+    """
+
+    __slots__ = (
+        "arguments", "block_ended", "fragments", "id", "index", "kind", "name", "native", "pending",
+        "repeats", "signature", "state", "text",
+    )  # fmt: skip
+
+    def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
+        self.index = index
+        self.id = id
+        self.name = name
+        self.kind = kind
+        self.native: Native | None = None
+        self.signature: str | None = None
+        self.state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
+        self.text = ArgumentText()
+        self.pending: list[str] = []  # text that may leave once the call is announced
+        self.arguments = ""  # the final text, when whole
+        self.block_ended = False
+        self.fragments = 0
+        self.repeats: OpenCall | None = None
+
+    def is_open(self) -> bool:
+        """Whether it is neither whole nor failed."""
+        return self.state in ("waiting", "announced")
+
+
+class Assembly:
+    """Collects one response. Methods append to `events`; `take` hands them out."""
+
+    __slots__ = (
+        "_calls",
+        "_cost",
+        "_failed_calls",
+        "_high_surrogate",
+        "_ids",
+        "_names_tool_use",
+        "_native_reason",
+        "_new_id",
+        "_next_index",
+        "_parts",
+        "_reported",
+        "_run",
+        "_semantic",
+        "_started",
+        "_unreadable",
+        "_usable_calls",
+        "_usage",
+        "events",
+        "offered_names",
+        "phase",
+        "reason",
+    )  # fmt: skip
+
+    def __init__(self, new_id: NewId, offered_names: frozenset[str], *, names_tool_use: bool = True) -> None:
+        """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie."""
+        self.events: list[Event] = []
+        self._names_tool_use = names_tool_use
+        self.offered_names = offered_names
+        self.phase: Phase = "open"
+        self.reason: StopReason | None = None
+        self._native_reason: str | None = None
+        self._new_id = new_id
+        self._started = False
+        self._next_index = 0
+        self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
+        self._parts: dict[int, OpenPart] = {}
+        self._calls: dict[int, OpenCall] = {}
+        self._ids: dict[str, OpenCall] = {}
+        self._usable_calls = 0
+        self._failed_calls = 0
+        self._usage = NO_USAGE
+        self._cost: Cost | None = None
+        self._semantic = False
+        self._unreadable = ""
+        self._reported: set[tuple[str, str]] = set()
+        self._high_surrogate = ""
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
+        events = self.events
+        self.events = []
+        return events
+
+    def deviate(self, code: str, where: str = "", seen: object = "") -> None:
+        """Report a deviation, once for each code and place."""
+        if self.phase == "closed" or (code, where) in self._reported or len(self._reported) >= _MOST_DEVIATIONS:
+            return
+        self._reported.add((code, where))
+        self.events.append(Deviation(code, where, clip(seen)))
+
+    def start(
+        self,
+        id: str | None = None,
+        model: str | None = None,
+        created: int | None = None,
+        *,
+        native: Native | None = None,
+    ) -> None:
+        """The response begins; later calls do nothing."""
+        if not self._started and self.phase == "open":
+            self._started = True
+            self.events.append(Start(id or None, model or None, created, native))
+
+    @property
+    def started(self) -> bool:
+        """Whether `Start` was given."""
+        return self._started
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of an answer has come."""
+        return not self._semantic
+
+    # ------------------------------------------------------------ text and thinking
+
+    def text(self, text: str) -> None:
+        """Text that belongs to no named part: it joins the text that is running."""
+        run = self._run
+        if run is not None and run.kind is TextStart and not self._high_surrogate:
+            self.events.append(TextDelta(run.index, text))
+        else:
+            self._grow_run(TextStart, text)
+
+    def thinking(self, text: str) -> None:
+        """Thinking that belongs to no named part."""
+        run = self._run
+        if run is not None and run.kind is ThinkingStart and not self._high_surrogate:
+            self.events.append(ThinkingDelta(run.index, text))
+        else:
+            self._grow_run(ThinkingStart, text)
+
+    def _grow_run(self, kind: type[TextStart] | type[ThinkingStart], text: str) -> None:
+        if self._is_late():
+            return
+        run = self._run
+        if run is None or run.kind is not kind:
+            self.end_run()
+            run = self._run = self.open_part(kind)
+        self.add(run, text)
+
+    def running(self, kind: type[TextStart] | type[ThinkingStart]) -> OpenPart | None:
+        """The run that is open, if it is of this kind."""
+        return self._run if self._run is not None and self._run.kind is kind else None
+
+    def end_run(self) -> None:
+        """What runs ends; what comes next opens a part of its own."""
+        if self._run is not None:
+            self.end_part(self._run)
+
+    def open_part(self, kind: type[TextStart] | type[ThinkingStart], *, native: Native | None = None) -> OpenPart:
+        """Open a text or thinking part that the protocol delimits. After the response's end it is never heard of."""
+        if self._is_late():
+            return OpenPart(-1, kind)
+        self._open()
+        part = OpenPart(self._index(), kind)
+        self._parts[part.index] = part
+        self.events.append(kind(part.index, native))
+        return part
+
+    def add(self, part: OpenPart, text: str) -> None:
+        """Let a part grow. Empty text and closed parts are passed over."""
+        if self._high_surrogate:
+            text = self._join_surrogates(text)
+        if text and part.index in self._parts:
+            self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, text))
+
+    def lenient_text(self, text: str) -> str:
+        """Text from the lenient reader: half of a surrogate pair at its end waits for the next text."""
+        text = self._join_surrogates(text)
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._high_surrogate = text[-1]
+            text = text[:-1]
+            self.deviate("lone-surrogate", "text")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            self.deviate("lone-surrogate", "text")
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text
+
+    def _join_surrogates(self, text: str) -> str:
+        if self._high_surrogate and text:
+            text = (self._high_surrogate + text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            self._high_surrogate = ""
+            if "\ud800" <= text[0] <= "\udbff":
+                text = "\ufffd" + text[1:]
+        return text
+
+    def end_part(self, part: OpenPart) -> None:
+        """A part is whole."""
+        if self._parts.pop(part.index, None) is None:
+            return
+        if self._high_surrogate:
+            self._high_surrogate = ""
+            self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, "\ufffd"))
+        if part is self._run:
+            self._run = None
+        if part.kind is TextStart:
+            self.events.append(TextEnd(part.index, False, part.signature))
+        else:
+            self.events.append(ThinkingEnd(part.index, part.signature, part.redacted))
+
+    def whole_part(self, part: Media | Opaque) -> None:
+        """A part that comes whole."""
+        if self._is_late():
+            return
+        self._open()
+        self.events.append(PartEvent(self._index(), part))
+
+    # ------------------------------------------------------------ calls
+
+    def open_call(
+        self,
+        id: str | None,
+        name: str | None,
+        *,
+        kind: Literal["function", "custom"] = "function",
+        native: Native | None = None,
+        wait: bool = False,
+    ) -> OpenCall:
+        """A call begins. After the response's end it is never heard of.
+
+        Args:
+            id: as the wire has it; one is made up when it has none.
+            name: "" or None while unknown; the call opens when it is known.
+            wait: hold the start event until `announce` (its id or name may still change).
+        """
+        if self._is_late():
+            late = OpenCall(-1, id=id or "", name=name or "", kind=kind)
+            late.state = "failed"
+            return late
+        self._open()
+        call = OpenCall(self._index(), id=id or "", name=name or "", kind=kind)
+        call.native = native
+        earlier = self._ids.get(call.id) if call.id else None
+        if earlier is not None:
+            call.repeats = earlier
+        elif call.id:
+            self._ids[call.id] = call
+        self._calls[call.index] = call
+        if name and not wait:
+            self.announce(call)
+        return call
+
+    def announce(self, call: OpenCall) -> None:
+        """Let a call's start event leave. A call that repeats another's id stays held until it is whole."""
+        if call.state != "waiting" or not call.name or call.repeats is not None:
+            return
+        if not call.id:
+            self.deviate("missing-id", f"call {call.name}")
+            call.id = f"call_{self._new_id()}"
+            self._ids[call.id] = call
+        if self.offered_names and call.name not in self.offered_names:
+            self.deviate("unknown-tool", f"call {call.index}", call.name)
+        call.state = "announced"
+        self.events.append(ToolCallStart(call.index, call.id, call.name, call.kind, call.native))
+        if call.pending:
+            self.events.append(ToolCallDelta(call.index, "".join(call.pending)))
+            call.pending.clear()
+
+    def add_arguments(self, call: OpenCall, text: str) -> None:
+        """Let a call's arguments grow."""
+        call.fragments += 1
+        if call.kind == "function":
+            text = call.text.add(text)
+        else:
+            call.text.phase = "odd"
+            call.text.add(text)
+        if not text:
+            return
+        if call.state == "announced":
+            self.events.append(ToolCallDelta(call.index, text))
+        elif call.state == "waiting":
+            call.pending.append(text)
+
+    def whole_call(
+        self,
+        id: str | None,
+        name: str | None,
+        arguments: str,
+        *,
+        kind: Literal["function", "custom"] = "function",
+        native: Native | None = None,
+        signature: str | None = None,
+    ) -> OpenCall:
+        """A call that the protocol sends whole: start, one delta, end."""
+        call = self.open_call(id, name, kind=kind, native=native)
+        call.signature = signature
+        self.add_arguments(call, arguments)
+        self.end_call(call)
+        return call
+
+    def end_call(self, call: OpenCall) -> None:
+        """A call's own end was seen. One without arguments waits for the next part or the response's end: a length
+        limit may have cut it."""
+        call.block_ended = True
+        if call.is_open() and not (call.kind == "function" and call.text.is_blank()):
+            self._settle(call, proven=True)
+
+    def call_of(self, id: str) -> OpenCall | None:
+        """The call that was given this id by the wire (or by us)."""
+        return self._ids.get(id)
+
+    def register(self, call: OpenCall) -> None:
+        """Know a call by the id that it has got."""
+        self._ids.setdefault(call.id, call)
+
+    def drop_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
+        """The provider withdrew a call, or it cannot be read."""
+        if call.is_open():
+            self._fail_call(call, kind, message)
+
+    def _settle_open_calls(self) -> None:
+        """Another part opens: what is whole is closed, so that parallel calls are live too."""
+        for call in list(self._calls.values()):
+            if call.name and (call.block_ended or call.text.is_closed()):
+                self._settle(call, proven=True)
+
+    def settle_whole_calls(self) -> None:
+        """Close the calls that are whole (a stop reason was seen; more may still come)."""
+        self._settle_open_calls()
+
+    def _settle(self, call: OpenCall, *, proven: bool) -> None:
+        """Close a call: deliver it, or say why not."""
+        if call.kind == "custom":
+            self._deliver(call, call.text.raw())
+            return
+        settled = call.text.settle(proven=proven)
+        if call.repeats is not None and self._is_repeated(call, call.repeats, settled):
+            return
+        if settled.text is None:
+            self._fail_call(call, settled.kind, f"tool call {call.name or '(no name)'}: {settled.problem}")
+            return
+        if not call.name:
+            self._fail_call(call, "nameless", "a tool call has no name")
+            return
+        self.announce(call)
+        for code, seen in settled.codes:
+            self.deviate(code, f"call {call.index}", seen)
+        if settled.delta:
+            self.events.append(ToolCallDelta(call.index, settled.delta))
+        self._deliver(call, settled.text)
+        for text in settled.more:
+            self.whole_call(None, call.name, text)
+        if settled.cut_after:
+            further = self.open_call(None, call.name)
+            self._fail_call(further, "cut", f"tool call {call.name}: further arguments in the same call are cut")
+
+    def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled) -> bool:
+        """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
+        blank = call.text.is_blank() or not call.text.raw().strip()
+        if blank and call.name in ("", earlier.name) and earlier.arguments not in ("", "{}"):
+            same = True
+        else:
+            same = (
+                settled.text is not None and call.name in ("", earlier.name) and _same(settled.text, earlier.arguments)
+            )
+        if same:
+            self.deviate("duplicate-call", f"call {earlier.index}")
+            del self._calls[call.index]
+            call.state = "failed"
+            return True
+        self.deviate("duplicate-id", f"call {call.index}", call.id)
+        call.id = ""
+        call.name = call.name or earlier.name
+        call.repeats = None
+        return False
+
+    def _deliver(self, call: OpenCall, text: str) -> None:
+        del self._calls[call.index]
+        call.state = "whole"
+        call.arguments = text
+        self._usable_calls += 1
+        whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)
+        self.events.append(ToolCallEnd(call.index, whole))
+
+    def _fail_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
+        if call.name and call.repeats is None:
+            self.announce(call)
+        del self._calls[call.index]
+        call.state = "failed"
+        self._failed_calls += 1
+        self.events.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
+
+    # ------------------------------------------------------------ counts and ends
+
+    def usage(self, usage: Usage, cost: Cost | None = None) -> None:
+        """Tokens so far, as the wire reports them."""
+        if self.phase == "closed":
+            return
+        merged = self._usage.merged(usage)
+        if merged != self._usage or (cost is not None and cost != self._cost):
+            self._usage, self._cost = merged, cost or self._cost
+            self.events.append(UsageUpdate(merged, self._cost))
+
+    def finish(self, native_reason: str | None, reason: StopReason) -> None:
+        """A stop reason. Of several the last wins, except that `stop` replaces no other."""
+        if self._is_late():
+            return
+        if self.reason is not None and (self.reason, self._native_reason) != (reason, native_reason):
+            self.deviate("late-stop-reason", "stop reason", native_reason)
+            if reason == "stop":
+                return
+        self.reason, self._native_reason = reason, native_reason
+
+    def end(self) -> None:
+        """The protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
+        if self._is_late():
+            return
+        self._close_parts(proven=self.reason not in ("length", "content_filter"))
+        self.phase = "ended"
+
+    def unreadable(self, where: str, problem: str) -> None:
+        """A frame could not be read: what it held is lost, so every call that is open fails."""
+        self.deviate("unreadable-frame", where, problem)
+        self._unreadable = self._unreadable or problem
+        for call in list(self._calls.values()):
+            self._fail_call(
+                call, "unreadable", f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
+            )
+
+    def fail(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        code: str | None = None,
+    ) -> None:
+        """The response cannot go on. Whole calls and text stay; a call that is cut fails."""
+        if self.phase == "closed":
+            return
+        self._close_parts(proven=False)
+        self.phase = "closed"
+        self.events.append(Failure(kind, message, status, retry_after, self._usage, self._cost, code))
+
+    def close(self, *, marker: str = "", empty: str = "an empty body") -> None:
+        """The body ended.
+
+        Args:
+            marker: what the protocol ends with; missing after a stop reason it is a deviation.
+            empty: what came in place of a response, for the error message.
+        """
+        if self.phase == "closed":
+            return
+        if self.phase == "open" and self.reason is None:
+            if self._semantic or self._started:
+                problem = self._unreadable and f" (unreadable: {self._unreadable})"
+                self.fail("connection", f"the stream ended before its terminal event{problem}")
+            else:
+                self.fail("wire", f"expected a response, got {self._unreadable or empty}")
+            return
+        if self.phase == "open":
+            if marker:
+                self.deviate("no-end-marker", "end", f"no {marker}")
+            self.end()
+        if self._unreadable and not self._semantic:
+            self.fail("wire", f"expected a response, got {self._unreadable}")
+            return
+        if not self._semantic and not self._failed_calls:
+            self.deviate("empty-response", "end", self._native_reason or "")
+        self.start()
+        reason = settle_reason(self.reason, usable_calls=self._usable_calls, failed_calls=self._failed_calls)
+        if reason != self.reason and self.reason is not None and (self._names_tool_use or reason != "tool_use"):
+            self.deviate("stop-reason", "stop reason", self._native_reason or self.reason)
+        self.phase = "closed"
+        self.events.append(Finish(reason, self._native_reason, self._usage, self._cost))
+
+    def _close_parts(self, *, proven: bool) -> None:
+        for index in sorted([*self._parts, *self._calls]):
+            part = self._parts.get(index)
+            if part is not None:
+                self.end_part(part)
+            elif index in self._calls:
+                call = self._calls[index]
+                self._settle(call, proven=proven)
+
+    def _open(self) -> None:
+        """Something of the answer comes: the run ends, whole calls close."""
+        self.start()
+        self._semantic = True
+        if self._run is not None:
+            self.end_part(self._run)
+        if self._calls:
+            self._settle_open_calls()
+
+    def _index(self) -> int:
+        index = self._next_index
+        self._next_index += 1
+        return index
+
+    def _is_late(self) -> bool:
+        """Whether the response has ended already; what comes then is ignored."""
+        if self.phase == "ended":
+            self.deviate("after-end", "end")
+        return self.phase != "open"
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or decode_object(one) == decode_object(other)

@@ -1,0 +1,209 @@
+"""Which fragment belongs to which call: one accumulator for every dialect of index and id.
+
+Specification (OpenAI Chat): an index counts up per call and stays with it; id and name come once. Servers send all
+parallel calls at index 0, no index, no id, a new id with each chunk, the name again and again or in pieces. The
+rules, in the order in which they are asked, are those of `CallSlots.fragment`.
+"""
+
+from __future__ import annotations
+
+from dragoman._json import Malformed, decode_object
+from dragoman.assembly import Assembly, OpenCall
+
+
+class CallSlots:
+    """Finds the call of each fragment of one response and lets it grow."""
+
+    __slots__ = ("_assembly", "_by_index", "_last", "_unmatched")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._by_index: dict[int, OpenCall] = {}
+        self._last: OpenCall | None = None
+        self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
+
+    def fragment(self, index: int | None, id: str, name: str, arguments: str, *, where: str = "tool_calls") -> OpenCall:
+        """Take one fragment.
+
+        Args:
+            index: as the wire says; None when it says none.
+            id, name, arguments: "" when the fragment has none.
+        """
+        call = self._by_index.get(index) if index is not None else None
+        if call is not None and not id and not name and call.state == "announced":  # the usual delta
+            self._assembly.add_arguments(call, arguments)
+            self._last = call
+            return call
+        if index is None:
+            self._assembly.deviate("missing-index", where)
+        call = self._find(call, index, id, name, arguments, where)
+        if call is None:
+            call = self._begin(index, id, name, where)
+        else:
+            self._join_id(call, id, where)
+            self._join_name(call, name, where)
+        if index is not None:
+            self._by_index[index] = call
+        self._last = call
+        if arguments or not call.fragments:
+            self._assembly.add_arguments(call, arguments)
+        self._announce(call)
+        return call
+
+    def _find(
+        self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
+    ) -> OpenCall | None:
+        """The call that a fragment continues; None when it begins a new one."""
+        known = self._assembly.call_of(id) if id else None
+        if known is not None and known is not at_index:
+            return self._find_by_id(known, at_index, name, where)
+        call = at_index
+        if call is None and index is not None:
+            return self._find_unindexed(id, name, arguments, where)
+        if call is None:
+            call = self._last
+        if call is None:
+            return None
+        if known is call:
+            # a whole call again under one id: the assembly tells a repetition from another call
+            return call if call.is_open() or not (name or arguments.strip()) else None
+        if not id:
+            return call if self._continues(call, name) else None
+        if not name:
+            return call  # quirk: a new id with every chunk, no name: the same call goes on
+        if not call.id and self._continues(call, name):
+            return call  # a late id
+        return call if name == call.name and call.is_open() and self._is_begun(call, arguments) else None
+
+    def _find_by_id(self, known: OpenCall, at_index: OpenCall | None, name: str, where: str) -> OpenCall | None:
+        """The fragment's id is that of another call than the one at its index."""
+        if name and not known.is_open():
+            return None
+        if name and name == known.name and known.text.is_whole():
+            return None
+        if name and known.name and name != known.name and not self._extends(known, name):
+            return None
+        if at_index is not None or known not in self._by_index.values():
+            return known
+        self._assembly.deviate("duplicate-id", where, "the same id at another index")
+        return known
+
+    def _find_unindexed(self, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
+        """An index that was not used yet, with nothing that begins a call: the last call may go on there."""
+        last = self._last
+        if id or name or last is None or not last.is_open() or last.text.is_closed():
+            return None
+        if not last.text.is_started() and arguments.lstrip()[:1] == "{" and last.text.is_whole():
+            return None
+        self._assembly.deviate("odd-index", where)
+        return last
+
+    def _continues(self, call: OpenCall, name: str) -> bool:
+        """Whether a fragment without a new id goes on with this call."""
+        if not name:
+            return True
+        if not call.is_open():
+            return False
+        if not call.name or self._extends(call, name):
+            return True
+        if name == call.name:
+            return not call.text.is_whole()
+        return call.text.is_started() and name not in self._assembly.offered_names
+
+    def _is_begun(self, call: OpenCall, arguments: str) -> bool:
+        """The same name under a new id: the same call goes on while its arguments are not whole."""
+        if call.text.is_whole():
+            return False
+        return call.text.is_started() or not _is_whole_object(arguments) or call.text.is_blank()
+
+    def _extends(self, call: OpenCall, piece: str) -> bool:
+        """Whether a piece of name, joined to the name so far, still begins (or is) an offered name."""
+        joined = call.name + piece
+        return (
+            call.state == "waiting"
+            and piece != call.name
+            and any(offered.startswith(joined) for offered in self._assembly.offered_names)
+        )
+
+    def _begin(self, index: int | None, id: str, name: str, where: str) -> OpenCall:
+        if index is not None and index in self._by_index:
+            self._assembly.deviate("reused-index", where, f"index {index}")
+        elif index is not None and index != len(self._by_index):
+            self._assembly.deviate("odd-index", where, f"index {index}")
+        call = self._assembly.open_call(id, name, wait=True)
+        self._unmatched.append(call)
+        return call
+
+    def _join_id(self, call: OpenCall, id: str, where: str) -> None:
+        if not id or id == call.id:
+            return
+        if call.state == "waiting" and not call.id:
+            call.id = id
+            self._assembly.register(call)
+            self._assembly.deviate("late-id", where)
+        elif call.repeats is None or call.repeats.id != id:
+            self._assembly.deviate("changing-id", where)
+
+    def _join_name(self, call: OpenCall, name: str, where: str) -> None:
+        if not name:
+            return
+        if not call.name:
+            call.name = name
+            self._assembly.deviate("late-name", where)
+        elif self._extends(call, name):
+            call.name += name
+            self._assembly.deviate("split-name", where)
+        else:
+            self._assembly.deviate("repeated-name", where, name)
+
+    def _announce(self, call: OpenCall) -> None:
+        """Let the call's start leave, once its id and whole name can be told."""
+        if call.state != "waiting" or not call.name:
+            return
+        longer = [
+            offered
+            for offered in self._assembly.offered_names
+            if offered != call.name and offered.startswith(call.name)
+        ]
+        if longer and (call.fragments < 2 or call.name not in self._assembly.offered_names):
+            return
+        if call.id or call.fragments > 1:
+            self._assembly.announce(call)
+
+    # ------------------------------------------------------------ whole calls
+
+    def whole(self, id: str, name: str, arguments: str) -> None:
+        """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id."""
+        self._assembly.whole_call(id, name, arguments)
+
+    def repeat(self, id: str, name: str, arguments: str, *, where: str = "message.tool_calls") -> None:
+        """A call of a final message that follows deltas: what was streamed already counts once."""
+        assembly = self._assembly
+        assembly.settle_whole_calls()
+        for call in self._unmatched:
+            if (id and call.id == id) or (
+                call.name == name and (not id or call.state != "whole" or _same(call.arguments, arguments))
+            ):
+                self._unmatched.remove(call)
+                assembly.deviate("duplicate-final", where)
+                self._complete(call, arguments, where)
+                return
+        assembly.whole_call(id, name, arguments)
+
+    def _complete(self, call: OpenCall, arguments: str, where: str) -> None:
+        """Add what the deltas of a call did not say, when the final text begins with what they said."""
+        if not call.is_open() or call.text.is_closed():
+            return
+        said = call.text.raw()
+        if arguments.startswith(said):
+            self._assembly.add_arguments(call, arguments[len(said) :])
+        elif not call.text.is_blank():
+            self._assembly.deviate("final-differs", where)
+
+
+def _is_whole_object(text: str) -> bool:
+    return not isinstance(decode_object(text), Malformed)
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or decode_object(one) == decode_object(other)

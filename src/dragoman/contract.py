@@ -1,0 +1,233 @@
+"""What a protocol is to the rest: a record of callables, and the values that pass between them.
+
+No base class carries behaviour. A protocol folder fills in one `Protocol`; a provider's differences within a
+protocol are a `Dialect` (data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias, final
+from typing import Protocol as Interface
+
+import msgspec
+
+from dragoman._json import Raw
+from dragoman.events import Deviation, Event, Failure, Reply
+from dragoman.types import ProtocolName, Request
+
+#: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
+NewId: TypeAlias = Callable[[], str]
+
+
+@final
+class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a provider differs within its protocol. The defaults are the protocol's own specification.
+
+    Fields named `supports_*` say what may be sent; what may not is left out with a `dropped` deviation.
+    """
+
+    # requests
+    usage_in_stream: bool = True  # ask for usage in the stream (`stream_options.include_usage`)
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    system_role: Literal["system", "developer"] = "system"
+    reasoning_style: Literal["effort", "openrouter", "thinking-type", "enable-thinking", "think", "none"] = "effort"
+    replay_reasoning: bool = False  # send earlier thinking back as `reasoning_field`
+    supports_store: bool = False
+    supports_prompt_cache_key: bool = False
+    supports_prompt_cache_retention: bool = False  # the vendor's own host only
+    supports_cache_control: bool = False  # Anthropic's markers inside chat parts
+    supports_parallel_tool_calls: bool = True
+    supports_tool_choice: bool = True
+    supports_named_tool_choice: bool = True
+    supports_response_schema: bool = True
+    supports_image_url: bool = True  # False: only base64 data
+    supports_top_k: bool = False  # in openai-chat: an extension of local servers
+    tool_name_in_result: bool = False
+    strict_tools: bool = False
+    id_form: Literal["any", "alphanumeric-9"] = "any"  # Mistral wants exactly 9 letters or digits
+    force_call_by_prefill: bool = False  # a required call needs its opening written for the model
+    temperature_max: float | None = None
+    # responses
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    thinking_tags: tuple[str, str] | None = None  # a pair beside the known ones
+    thinking_opened: bool = False  # the opening tag is in the prompt, so only the closing one is seen
+    cost_in_usage: bool = False
+
+
+PLAIN = Dialect()
+
+
+@final
+class ModelLimits(msgspec.Struct, frozen=True, gc=False):
+    """What is known of the model, in tokens; None is unknown. `num_ctx_cap` bounds what Ollama is asked to load."""
+
+    context: int | None = None
+    max_output: int | None = None
+    num_ctx_cap: int = 32_768
+
+
+UNKNOWN_MODEL = ModelLimits()
+
+
+@final
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A request to a provider. `path` is relative to the provider's base URL and begins with "/".
+
+    `headers` holds what the protocol needs; keys are added by whoever owns them.
+    """
+
+    path: str
+    body: bytes
+    headers: dict[str, str] = {}
+    method: str = "POST"
+
+
+@final
+class Rendered(msgspec.Struct, frozen=True):
+    """A request in a protocol's words, and what could not be said."""
+
+    http: HttpRequest
+    deviations: tuple[Deviation, ...] = ()
+
+
+@final
+class ReplyStyle(msgspec.Struct, frozen=True):
+    """How the client wants its answer written, as told from its request (and by configuration).
+
+    `include_usage`: OpenAI Chat's usage chunk. `array`: Gemini without `alt=sse`. `bare_calls`: Ollama calls with
+    the `function` key alone (old Zed). `batch_calls`: all Ollama calls in one chunk (litellm). `echo`: request
+    fields that the response repeats (Responses). `max_context`: tokens, where the response tells it.
+    """
+
+    include_usage: bool = True
+    array: bool = False
+    bare_calls: bool = False
+    batch_calls: bool = False
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    echo: dict[str, Raw] = {}
+
+
+@final
+class Parsed(msgspec.Struct, frozen=True):
+    """A client's request, and what of it was odd or could not be read."""
+
+    request: Request
+    style: ReplyStyle = ReplyStyle()
+    deviations: tuple[Deviation, ...] = ()
+
+
+class Decoder(Interface):
+    """Response bytes → events. Never raises on any bytes; the same events however the bytes are cut."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes (any cut)."""
+        ...
+
+    def close(self) -> list[Event]:
+        """The body ended. Ends with exactly one terminal event, unless one was given before."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """The protocol's own end was seen: only usage may follow, so nobody need wait long for the body's end."""
+        ...
+
+
+class Encoder(Interface):
+    """Events → response bytes. One part is open at a time."""
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say in the protocol."""
+        ...
+
+    def keepalive(self) -> bytes:
+        """Bytes that keep a silent connection open without saying anything."""
+        ...
+
+    @property
+    def aborted(self) -> bool:
+        """The connection must be cut after these bytes, not ended: a call that had begun to leave has failed."""
+        ...
+
+
+class Stage(Interface):
+    """Events → events; holds back only what it must."""
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events. The terminal event flushes all that is held."""
+        ...
+
+
+class MakeDecoder(Interface):
+    """Makes a decoder for one response.
+
+    `offered_names`: the tools of the request; they decide where a name sent in pieces ends.
+    `limit`: bytes of one frame, or of a whole JSON body.
+    """
+
+    def __call__(
+        self, *, new_id: NewId, offered_names: frozenset[str] = ..., dialect: Dialect = ..., limit: int = ...
+    ) -> Decoder: ...
+
+
+class MakeEncoder(Interface):
+    """Makes an encoder for one response. `model` is the name the client asked for, `created` Unix seconds."""
+
+    def __call__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = ...) -> Encoder: ...
+
+
+class ParseRequest(Interface):
+    """Reads a client's request.
+
+    `path` is the request's path with its query (Gemini names model and verb there).
+
+    Raises:
+        WireError: the body is not this protocol.
+    """
+
+    def __call__(self, body: bytes, *, path: str = ...) -> Parsed: ...
+
+
+class RenderRequest(Interface):
+    """Writes a request for a provider."""
+
+    def __call__(self, request: Request, *, dialect: Dialect = ..., limits: ModelLimits = ...) -> Rendered: ...
+
+
+class ParseError(Interface):
+    """Reads the body of a response with an error status (any body: JSON of any shape, HTML, nothing)."""
+
+    def __call__(self, status: int, body: bytes, *, headers: Mapping[str, str] = ...) -> Failure: ...
+
+
+class RenderResponse(Interface):
+    """Writes a whole (non-streamed) response. A reply with a `Failure` is written by `render_error` instead."""
+
+    def __call__(self, reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = ...) -> bytes: ...
+
+
+class RenderError(Interface):
+    """Writes a failure before the first byte: HTTP status and body in the client's own form."""
+
+    def __call__(self, failure: Failure) -> tuple[int, bytes]: ...
+
+
+@final
+class Protocol(msgspec.Struct, frozen=True):
+    """One wire language, both directions.
+
+    `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
+    its streams.
+    """
+
+    name: ProtocolName
+    routes: tuple[tuple[str, str], ...]
+    stream_type: str
+    parse_request: ParseRequest
+    render_request: RenderRequest
+    decoder: MakeDecoder
+    parse_error: ParseError
+    encoder: MakeEncoder
+    render_response: RenderResponse
+    render_error: RenderError

@@ -1,0 +1,82 @@
+"""The exceptions that reach a user, and what a failure means over HTTP.
+
+::
+
+    DragomanError
+    ├ UsageError    the caller broke the contract (a bad Request, an unknown target): fix the call
+    ├ ConfigError   a configuration file is wrong: file, key path, what was expected
+    ├ WireError     a client sent a body that is not its protocol: answered 4xx in that protocol
+    └ CallFailed    the response failed; raised by `.reply()` and `.run()`, never while iterating events
+
+Any other exception out of the core is a bug. Messages say what was expected, what was seen (clipped), and where.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.events import Failure, FailureKind, ToolCallFailed
+
+
+class DragomanError(Exception):
+    """The root of what dragoman raises."""
+
+
+class UsageError(DragomanError):
+    """The caller broke the contract."""
+
+
+class ConfigError(DragomanError):
+    """A configuration is wrong."""
+
+
+class WireError(DragomanError):
+    """A client's body is not its protocol.
+
+    Attributes:
+        status: the HTTP status to answer with.
+        path: where in the body, as a JSON path; "" when the whole of it.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, path: str = "") -> None:
+        super().__init__(f"{message} at {path}" if path else message)
+        self.status = status
+        self.path = path
+
+
+class CallFailed(DragomanError):
+    """The response failed; `failure` says how."""
+
+    def __init__(self, failure: Failure | ToolCallFailed) -> None:
+        super().__init__(f"{failure.kind}: {failure.message}")
+        self.failure = failure
+
+
+#: The status that a failure has when no provider named one.
+STATUS: Final[dict[FailureKind, int]] = {
+    "auth": 401, "permission": 403, "quota": 402, "bad_request": 400, "too_large": 413, "not_found": 404,
+    "context": 400, "rate": 429, "overloaded": 503, "timeout": 504, "connection": 502, "wire": 502, "internal": 500,
+}  # fmt: skip
+
+#: Failures that another try, or another target, may mend.
+RETRYABLE: Final[frozenset[FailureKind]] = frozenset(
+    {"rate", "overloaded", "timeout", "connection", "wire", "internal"}
+)
+
+_KIND_OF_STATUS: Final[dict[int, FailureKind]] = {
+    400: "bad_request", 401: "auth", 402: "quota", 403: "permission", 404: "not_found", 405: "not_found",
+    408: "timeout", 409: "bad_request", 413: "too_large", 415: "bad_request", 422: "bad_request",
+    425: "overloaded", 429: "rate", 498: "auth", 499: "connection", 500: "internal", 502: "overloaded",
+    503: "overloaded", 504: "timeout", 507: "overloaded", 520: "connection", 521: "connection", 522: "timeout",
+    523: "connection", 524: "timeout", 529: "overloaded",
+}  # fmt: skip
+
+
+def failure_kind(status: int) -> FailureKind:
+    """The kind of failure that an HTTP status alone tells."""
+    known = _KIND_OF_STATUS.get(status)
+    if known is not None:
+        return known
+    if 200 <= status < 400:
+        return "wire"
+    return "bad_request" if status < 500 else "internal"

@@ -1,0 +1,453 @@
+"""Bytes of a body → frames (one JSON document each), and back. No JSON is understood here, only where it ends.
+
+One `BodyReader` serves every protocol, because servers send what was not asked for: an event stream, lines of JSON,
+one JSON document (pretty-printed too), an array of documents, HTML, gzip without a header. The first bytes tell.
+Only CR LF, LF and CR end a line (WHATWG HTML, server-sent events, read 2026-11-21), never U+2028 or U+0085.
+Frames and the deviations found between them come in the order of the bytes, however these are cut; time is linear.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Malformed
+from dragoman.deviations import clip
+
+#: (data, event name); the name is b"" when the frame has none.
+Frame: TypeAlias = tuple[bytes, bytes]
+#: Takes a deviation's code, place and what was seen.
+Deviate: TypeAlias = Callable[[str, str, str], None]
+Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
+
+#: Bytes of one frame or of a whole JSON body, unless set.
+FRAME_LIMIT: Final = 32 * 1024 * 1024
+_STRAY_LIMIT: Final = 2048
+_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?::|$)|:")
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class TooLarge(Exception):
+    """A frame, or what gzip made of one, is larger than the limit. Caught in the decoder, never seen outside."""
+
+
+class BodyReader:
+    """Cuts a response body into frames.
+
+    Attributes:
+        kind: what the body turned out to be.
+        stray: text that is no frame, clipped; the message of a body that holds nothing else.
+    """
+
+    __slots__ = ("_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_unzip", "kind", "stray")
+
+    def __init__(self, deviate: Deviate, *, limit: int = FRAME_LIMIT) -> None:
+        self.kind: Kind = "unknown"
+        self.stray = b""
+        self._deviate = deviate
+        self._limit = limit
+        self._tail: list[bytes] = []  # bytes after the last line end
+        self._size = 0
+        self._carry = b""  # a CR at the end of a chunk: half a CR LF?
+        self._events = _EventLines(self._stray, deviate, limit)
+        self._unzip: zlib._Decompress | None = None
+        self._array = _ArrayItems()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take the next bytes; gives frames as they are found.
+
+        Raises:
+            TooLarge: at the first byte over the limit.
+        """
+        if data[-1:] == b"\n" and not self._tail and not self._carry and b"\r" not in data and self._unzip is None:
+            if self.kind == "events":
+                return self._events.feed(data)
+            if self.kind == "lines":
+                return self._line_frames(data)
+        return self._feed(data)
+
+    def _feed(self, data: bytes) -> Iterator[Frame]:
+        if self._unzip is not None:
+            data = self._inflate(data)
+        if self.kind == "unknown" or self.kind == "object":
+            if self.kind == "object" and b"\n" not in data and b"\r" not in data:
+                self._keep(data)
+                return
+            data = b"".join((*self._tail, data))
+            self._tail.clear()
+            self._size = 0
+            if not self._sniff(data):
+                self._keep(data)
+                return
+            if data[:2] == b"\x1f\x8b":
+                yield from self._feed(data)
+                return
+            data = data.removeprefix(_BOM)
+        if self.kind == "array":
+            yield from self._array_items(data)
+            return
+        if self._carry or b"\r" in data:
+            data = self._carry + data
+            self._carry = b"\r" if data[-1:] == b"\r" else b""
+            if self._carry:
+                data = data[:-1]
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        yield from self._lines(data)
+
+    def close(self) -> Iterator[Frame]:
+        """The body ended: what was held is given out, whole or not."""
+        if self.kind in ("unknown", "object") and self._tail:
+            yield from self._close_unknown()
+        if self._carry:
+            self._carry = b""
+            yield from self._lines(b"\n")
+        rest = b"".join(self._tail)
+        self._tail.clear()
+        if self.kind == "document":
+            yield from self._documents(rest)
+        elif self.kind == "array":
+            if self._array.pending():
+                yield self._array.pending(), b""
+        elif self.kind == "lines":
+            if rest.strip():
+                yield from self._line_frames(rest)
+        elif self.kind == "text":
+            self._stray(rest)
+        else:
+            yield from self._events.close(rest)
+
+    # ------------------------------------------------------------ what the body is
+
+    def _sniff(self, data: bytes) -> bool:
+        """Tell the kind from the first bytes; False while they are too few."""
+        if data[:2] == b"\x1f\x8b":
+            self._unzip = zlib.decompressobj(31)
+            self._deviate("mislabelled-gzip", "body", "")
+            return True
+        if data == b"\x1f" or (len(data) < 3 and _BOM.startswith(data)):
+            return False
+        if data[:3] == _BOM:
+            self._deviate("byte-order-mark", "body", "")
+            data = data[3:]
+        start = data.lstrip(b" \t\r\n")
+        if not start:
+            return False
+        if start[:1] == b"[":
+            if start[:6] == b"[DONE]":
+                self.kind = "events"
+                return True
+            if b"[DONE]".startswith(start):
+                return False
+            self.kind = "array"
+        elif start[:1] == b"{":
+            return self._sniff_object(start)
+        elif _FIELD.match(start):
+            self.kind = "events"
+        elif len(start) < 6 and b"\n" not in start:
+            return False
+        else:
+            self.kind = "text"
+        return True
+
+    def _sniff_object(self, start: bytes) -> bool:
+        """JSON: lines of it when the first line is whole, else one document (pretty-printed)."""
+        cut = re.search(rb"[\r\n]", start)
+        if cut is None:
+            self.kind = "object"
+            return False
+        first = _json.decode(start[: cut.start()])
+        self.kind = "document" if type(first) is Malformed else "lines"
+        return True
+
+    def _close_unknown(self) -> Iterator[Frame]:
+        data = b"".join(self._tail).removeprefix(_BOM)
+        self._tail.clear()
+        start = data.strip()
+        if start[:1] == b"{":
+            self.kind = "document"
+            yield from self._documents(start)
+        elif start:
+            self.kind = "text"
+            self._stray(start)
+
+    def _inflate(self, data: bytes) -> bytes:
+        unzip = self._unzip
+        if unzip is None or unzip.eof:
+            return b""
+        try:
+            plain = unzip.decompress(data, self._limit + 1)
+        except zlib.error:
+            self._deviate("stray-text", "body", "broken gzip data")
+            self.kind = "text" if self.kind == "unknown" else self.kind
+            return b""
+        self._size += len(plain)
+        if len(plain) > self._limit or unzip.unconsumed_tail:
+            raise TooLarge
+        return plain
+
+    # ------------------------------------------------------------ lines
+
+    def _lines(self, data: bytes) -> Iterator[Frame]:
+        """Pass whole lines on; keep the rest."""
+        cut = data.rfind(b"\n") + 1
+        if not cut or self.kind == "document" or self.kind == "text":
+            self._keep(data)
+            return
+        whole = data[:cut]
+        if self._tail:
+            self._tail.append(whole)
+            whole = b"".join(self._tail)
+            self._tail.clear()
+            self._size = 0
+        if cut < len(data):
+            self._keep(data[cut:])
+        yield from self._events.feed(whole) if self.kind == "events" else self._line_frames(whole)
+
+    def _keep(self, data: bytes) -> None:
+        if self.kind == "text":
+            self._stray(data)
+            return
+        self._tail.append(data)
+        self._size += len(data)
+        if self._size > self._limit:
+            raise TooLarge
+
+    def _line_frames(self, data: bytes) -> Iterator[Frame]:
+        for line in data.split(b"\n"):
+            if line[:1] == b"{":
+                yield line, b""
+            elif line and not line.isspace():
+                yield from self._odd_line(line)
+
+    def _odd_line(self, line: bytes) -> Iterator[Frame]:
+        """A line of a JSON-lines body that does not begin with a brace: an event stream's habits, or a wreck."""
+        text = line.strip()
+        if text[:5] == b"data:":
+            self._deviate("stray-text", "body", "data: in lines of JSON")
+            text = text[5:].strip()
+        elif _FIELD.match(text):
+            return
+        if text[:1] in (b"{", b"[") or text:
+            yield text, b""
+
+    def _array_items(self, data: bytes) -> Iterator[Frame]:
+        for item in self._array.feed(data):
+            yield item, b""
+        if self._array.size() > self._limit:
+            raise TooLarge
+
+    def _documents(self, text: bytes) -> Iterator[Frame]:
+        """A body that is one document, or several one after the other; unreadable text comes out line by line."""
+        if not text.strip():
+            return
+        if type(_json.decode(text)) is not Malformed:
+            yield text, b""
+            return
+        values = _json.split_values(text.decode("utf-8", "replace"))
+        if isinstance(values, Malformed):
+            if type(_json.decode_lenient(text)) is not Malformed or text.count(b"\n{") == 0:
+                yield text, b""
+            else:
+                yield from self._line_frames(text)
+            return
+        for value in values:
+            yield value.encode("utf-8", "replace"), b""
+
+    def _stray(self, text: bytes) -> None:
+        if len(self.stray) < _STRAY_LIMIT:
+            self.stray = (self.stray + text)[:_STRAY_LIMIT]
+
+
+class _EventLines:
+    """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line."""
+
+    __slots__ = ("_data", "_deviate", "_limit", "_name", "_size", "_stray", "_tries")
+
+    def __init__(self, stray: Callable[[bytes], None], deviate: Deviate, limit: int) -> None:
+        self._stray = stray
+        self._deviate = deviate
+        self._limit = limit
+        self._data: list[bytes] = []
+        self._size = 0
+        self._name = b""
+        self._tries = 0
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take whole lines (each ended by LF)."""
+        start = 0
+        if self._data or self._name:  # in the middle of an event
+            end = data.find(b"\n\n")
+            stop = len(data) if end < 0 else end + 1
+            if data[:1] == b"\n":
+                stop = 0
+            for line in data[:stop].split(b"\n")[:-1]:
+                yield from self._line(line)
+            if end < 0 and stop:
+                return
+            yield from self._dispatch()
+            start = stop + 1
+        blocks = data[start:].split(b"\n\n")
+        last = blocks.pop()  # b"" when the data ends with a blank line
+        for block in blocks:
+            if block[:7] == b"data: {" and b"\n" not in block:
+                yield block[6:], b""
+                continue
+            cut = block.find(b"\ndata: {")
+            if cut > 0 and block[:7] == b"event: " and block.find(b"\n", cut + 1) < 0 and block.find(b"\n") == cut:
+                yield block[cut + 7 :], block[7:cut]
+                continue
+            for line in block.split(b"\n"):
+                yield from self._line(line)
+            yield from self._dispatch()
+        if last:
+            for line in last.split(b"\n")[:-1]:
+                yield from self._line(line)
+
+    def close(self, rest: bytes) -> Iterator[Frame]:
+        """The body ended, perhaps in the middle of a line."""
+        if rest:
+            yield from self._line(rest)
+        yield from self._dispatch()
+
+    def _line(self, line: bytes) -> Iterator[Frame]:
+        """Take one line without its end."""
+        if line[:5] == b"data:":
+            value = line[6:] if line[5:6] == b" " else line[5:]
+            if value[:5] == b"data:":
+                self._deviate("double-data-prefix", "body", "")
+                value = value[5:].lstrip(b" ")
+            if self._data and self._stands_alone():
+                self._deviate("single-newline", "body", "")
+                yield from self._dispatch()
+            self._data.append(value)
+            self._size += len(value)
+            if self._size > self._limit:
+                raise TooLarge
+        elif line[:6] == b"event:":
+            if self._data and self._stands_alone():
+                # a new event begins without a blank line, unless this name closes the event it stands in
+                yield from self._dispatch()
+            self._name = line[6:].strip()
+        elif not line or line[:1] == b":" or line[:3] == b"id:" or line[:6] == b"retry:" or line in (b"data", b"id"):
+            if not line:
+                yield from self._dispatch()
+        else:
+            yield from self._odd_line(line)
+
+    def _odd_line(self, line: bytes) -> Iterator[Frame]:
+        text = line.strip()
+        if text == b"[DONE]" or (text[:1] in (b"{", b"[") and type(_json.decode(text)) is not Malformed):
+            self._deviate("bare-json-line", "body", "")
+            yield from self._dispatch()
+            yield text, b""
+        elif self._data and not self._stands_alone():
+            self._data.append(line)  # JSON broken over lines without `data:` before each
+            self._size += len(line)
+            if self._size > self._limit:
+                raise TooLarge
+        elif text:
+            self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
+            self._stray(text)
+
+    def _stands_alone(self) -> bool:
+        """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""
+        if self._tries >= 8:
+            return False
+        last = self._data[-1].rstrip()
+        if last[-1:] not in (b"}", b"]"):
+            return False
+        text = b"\n".join(self._data)
+        if text.strip() == b"[DONE]" or type(_json.decode(text)) is not Malformed:
+            return True
+        self._tries += 1
+        return False
+
+    def _dispatch(self) -> Iterator[Frame]:
+        if self._data:
+            data, name = b"\n".join(self._data), self._name
+            self._data, self._size, self._name, self._tries = [], 0, b"", 0
+            if data and not data.isspace():
+                yield data, name
+        self._name = b""
+
+
+class _ArrayItems:
+    """The top-level items of one JSON array, each as soon as it is closed."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "_pieces", "_size")
+
+    _OUTSIDE: Final = re.compile(rb'[\[\]{}",]')
+    _INSIDE: Final = re.compile(rb'["\\]')
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._size = 0
+
+    def size(self) -> int:
+        """Bytes of the item that is open."""
+        return self._size
+
+    def pending(self) -> bytes:
+        """The item that is open."""
+        return b"".join(self._pieces).strip()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take the next bytes; gives items."""
+        begin = position = 0
+        if self._escaped and data:
+            self._escaped = False
+            position = 1
+        while True:
+            found = (self._INSIDE if self._in_string else self._OUTSIDE).search(data, position)
+            if found is None:
+                break
+            mark, position = found.group(), found.end()
+            if mark == b'"':
+                self._in_string = not self._in_string
+            elif mark == b"\\":
+                if position == len(data):
+                    self._escaped = True
+                position += 1
+            elif mark in b"[{":
+                self._depth += 1
+                if self._depth == 1 and mark == b"[":
+                    begin = position
+            elif mark in b"]}":
+                self._depth -= 1
+                if self._depth == 0 or (self._depth == 1 and mark == b"}"):
+                    stop = position - 1 if self._depth == 0 else position
+                    yield from self._item(data[begin:stop])
+                    begin = position
+            elif self._depth == 1:  # a comma between items
+                yield from self._item(data[begin : position - 1])
+                begin = position
+        if begin < len(data):
+            self._pieces.append(data[begin:])
+            self._size += len(data) - begin
+
+    def _item(self, data: bytes) -> Iterator[bytes]:
+        self._pieces.append(data)
+        item = self.pending()
+        self._pieces.clear()
+        self._size = 0
+        if item:
+            yield item
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_event(data: bytes, name: str = "") -> bytes:
+    """One server-sent event; `data` has no line ends."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data) if name else b"data: %b\n\n" % data
+
+
+def write_line(data: bytes) -> bytes:
+    """One line of JSON."""
+    return data + b"\n"

@@ -1,0 +1,260 @@
+"""The values that the five protocols share: requests, messages and their parts, tools, usage. Values only.
+
+Every Struct is frozen. `native` holds wire fields that dragoman does not model; only the protocol that they came
+from writes them back.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Raw
+
+ProtocolName: TypeAlias = Literal[
+    "ollama-chat", "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
+]
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+StopReason: TypeAlias = Literal["stop", "length", "tool_use", "content_filter", "other"]
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+@final
+class Native(msgspec.Struct, frozen=True):
+    """Wire fields that only `protocol` knows, by name, as their JSON text."""
+
+    protocol: ProtocolName
+    fields: dict[str, Raw]
+
+
+# ---------------------------------------------------------------- parts of a message
+
+
+@final
+class Text(msgspec.Struct, frozen=True):
+    """Words for the reader. `signature`: Gemini's thoughtSignature on a text part."""
+
+    text: str
+    signature: str | None = None
+    native: Native | None = None
+
+
+@final
+class Thinking(msgspec.Struct, frozen=True):
+    """Reasoning. `signature` is the provider's seal, replayed verbatim to the same provider only.
+
+    `redacted`: the sealed data of a block whose text is withheld; then `text` is "".
+    """
+
+    text: str
+    signature: str | None = None
+    redacted: str | None = None
+    native: Native | None = None
+
+
+@final
+class Media(msgspec.Struct, frozen=True):
+    """An image, sound or document: base64 `data` with `mime`, or a `url` (https or a provider's file id)."""
+
+    kind: Literal["image", "audio", "video", "document"]
+    mime: str | None = None
+    data: str | None = None
+    url: str | None = None
+    native: Native | None = None
+
+
+@final
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call of a tool. `arguments` is the JSON text of an object (number forms and key order survive).
+
+    `kind` "custom": the tool takes free text, and `arguments` is that text.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    kind: Literal["function", "custom"] = "function"
+    signature: str | None = None
+    native: Native | None = None
+
+    def values(self) -> dict[str, Any]:
+        """The arguments as an object; of duplicate keys the last wins.
+
+        Raises:
+            ValueError: the text is not a JSON object (never for a call that dragoman delivered).
+        """
+        value = _json.decode_object(self.arguments)
+        if isinstance(value, _json.Malformed):
+            raise ValueError(f"arguments of tool call {self.name!r}: {value.problem}")
+        return value
+
+
+@final
+class ToolResult(msgspec.Struct, frozen=True):
+    """The answer to a call: text and media parts. `call_id` "" and `name` "" when the wire had none."""
+
+    call_id: str
+    name: str
+    parts: tuple[Text | Media | Opaque, ...]
+    is_error: bool = False
+    native: Native | None = None
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined with nothing between."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@final
+class Opaque(msgspec.Struct, frozen=True):
+    """A part that only its own protocol knows, as its JSON text."""
+
+    protocol: ProtocolName
+    raw: Raw
+
+
+Part: TypeAlias = Text | Thinking | Media | ToolCall | ToolResult | Opaque
+
+
+@final
+class Message(msgspec.Struct, frozen=True):
+    """One turn. Results stand in messages of role "tool"."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    native: Native | None = None
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined with nothing between."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The calls of this turn, in order."""
+        return [part for part in self.parts if isinstance(part, ToolCall)]
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+@final
+class Tool(msgspec.Struct, frozen=True):
+    """A tool that the model may call. `schema`: JSON schema of its arguments, as text; None: no arguments declared.
+
+    `kind` "custom": it takes free text (`schema` is None; its format stands in `native`).
+    """
+
+    name: str
+    description: str = ""
+    schema: Raw | None = None
+    kind: Literal["function", "custom"] = "function"
+    native: Native | None = None
+
+    def schema_object(self) -> dict[str, Any]:
+        """The schema as an object; without one, an object with no properties."""
+        value = _json.decode(bytes(self.schema)) if self.schema is not None else None
+        return value if isinstance(value, dict) else {"type": "object", "properties": {}}
+
+
+@final
+class Named(msgspec.Struct, frozen=True, gc=False):
+    """The model must call this tool."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "any"] | Named
+
+
+@final
+class Reasoning(msgspec.Struct, frozen=True, gc=False):
+    """How much to think: an effort, or a budget in tokens. Both None: on, as the provider likes."""
+
+    effort: Effort | None = None
+    budget: int | None = None
+
+
+@final
+class ResponseSchema(msgspec.Struct, frozen=True):
+    """Structured output. `schema` None: any JSON object."""
+
+    schema: Raw | None = None
+    name: str = "response"
+    strict: bool | None = None
+    description: str | None = None
+
+
+@final
+class Params(msgspec.Struct, frozen=True):
+    """How to answer; None everywhere means not asked, so the provider's default holds.
+
+    `max_tokens`, `num_ctx` in tokens. `cache`: "none" sends no key and no marker, "short" is the provider's default
+    life, "long" its longest. `reasoning` None: not mentioned.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    reasoning: Reasoning | None = None
+    response_schema: ResponseSchema | None = None
+    parallel_tools: bool | None = None
+    cache: Literal["none", "short", "long"] | None = None
+    num_ctx: int | None = None
+
+
+@final
+class Request(msgspec.Struct, frozen=True):
+    """One question to a model, in no protocol's words. `session_id` names the conversation (for cache keys)."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    params: Params = Params()
+    stream: bool = True
+    session_id: str | None = None
+    native: Native | None = None
+
+
+# ---------------------------------------------------------------- what it took
+
+
+@final
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """Tokens; None is "not reported", never 0. `input` includes cached ones, `output` includes reasoning."""
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+
+    def merged(self, later: Usage) -> Usage:
+        """This usage with every figure that `later` reports put over it."""
+        return Usage(
+            self.input if later.input is None else later.input,
+            self.output if later.output is None else later.output,
+            self.cache_read if later.cache_read is None else later.cache_read,
+            self.cache_write if later.cache_write is None else later.cache_write,
+            self.reasoning if later.reasoning is None else later.reasoning,
+        )
+
+
+NO_USAGE: Final = Usage()
+
+
+@final
+class Cost(msgspec.Struct, frozen=True):
+    """US dollars, and who says so: the provider's report, the user's own price list, or the price catalogue."""
+
+    usd: Decimal
+    source: Literal["provider", "user", "catalogue"]

@@ -2,7 +2,7 @@
 
     npm pack @earendil-works/pi-ai                               # MIT; its chat catalogue lists models that take tools
     pip download --no-deps --dest DIR litellm                    # MIT; only one JSON file is read, never install it
-    python scripts/update_models.py --pi-ai FILE.tgz --litellm FILE.whl
+    python scripts/update_models.py --pi-ai FILE.tgz --litellm FILE.whl --read 2026-11-21
     make test                                                    # then read the diff before you commit it
 
 Why two: the first is the more careful one, but lacks some vendors, and knows no sound, video or documents as input.
@@ -17,6 +17,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ class Row(NamedTuple):
 BY_HAND = {
     "longcat": [
         (
-            Row("LongCat-2.0", 1_048_576, 131_072, ["text"], None, True),
+            Row("LongCat-2.0", 1_048_576, 131_072, ["text"], True, True),
             "https://docs.openclaw.ai/providers/longcat",
             "2026-11-21",
         ),
@@ -132,7 +133,7 @@ def merged(first: Iterator[Row], second: Iterator[Row], *, add: bool) -> list[Ro
     return sorted(rows.values())
 
 
-def read_pi_ai(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def read_pi_ai(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The package's data files by name, and how to name the source."""
     with tarfile.open(path) as archive:
 
@@ -149,39 +150,40 @@ def read_pi_ai(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return files, source
 
 
-def read_litellm(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The price list inside the wheel, and how to name the source; its date is that of the file in the wheel."""
+def read_litellm(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The price list inside the wheel, and how to name the source. The wheel tells no date."""
     inside = "litellm/model_prices_and_context_window_backup.json"
     with zipfile.ZipFile(path) as archive:
         prices = json.loads(archive.read(inside))
-        date = "{:04}-{:02}-{:02}".format(*archive.getinfo(inside).date_time)
-    return prices, {"name": "litellm", "version": path.name.split("-")[1], "date": date, "licence": "MIT"}
+    return prices, {"name": "litellm", "version": path.name.split("-")[1], "date": None, "licence": "MIT"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pi-ai", type=Path, required=True, help="the packed npm package")
     parser.add_argument("--litellm", type=Path, required=True, help="the wheel")
+    parser.add_argument("--read", type=date.fromisoformat, required=True, help="the day on which they were fetched")
     parser.add_argument("--out", type=Path, default=TARGET)
     arguments = parser.parse_args()
+    read = arguments.read.isoformat()
     files, pi_ai = read_pi_ai(arguments.pi_ai)
     prices, litellm = read_litellm(arguments.litellm)
     models: dict[str, list[Row]] = {}
     for provider in sorted({*FROM_PI_AI, *FROM_LITELLM}):
         models[provider] = merged(
             pi_ai_rows(files, FROM_PI_AI.get(provider, [])),
-            litellm_rows(prices, provider, FROM_LITELLM.get(provider, []), today=max(pi_ai["date"], litellm["date"])),
+            litellm_rows(prices, provider, FROM_LITELLM.get(provider, []), today=read),
             add=provider not in FROM_PI_AI or provider == "zhipu",
         )
     sources = [
-        {**pi_ai, "providers": sorted(FROM_PI_AI)},
-        {**litellm, "providers": sorted(FROM_LITELLM)},
+        {**pi_ai, "read": read, "providers": sorted(FROM_PI_AI)},
+        {**litellm, "read": read, "providers": sorted(FROM_LITELLM)},
     ]
     for provider, rows in BY_HAND.items():
         models[provider] = [row for row, _, _ in rows]
         sources += [
-            {"name": page, "version": "", "date": date, "licence": "", "providers": [provider]}
-            for _, page, date in rows
+            {"name": page, "version": None, "date": None, "licence": None, "read": day, "providers": [provider]}
+            for _, page, day in rows
         ]
     write(arguments.out, sources, models)
     print(f"{arguments.out}: {sum(map(len, models.values()))} models of {len(models)} providers", file=sys.stderr)

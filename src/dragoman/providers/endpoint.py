@@ -1,0 +1,103 @@
+"""A rendered request → what goes over the wire to one provider: address, headers, body. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from dragoman import _json
+from dragoman.contract import HttpRequest
+from dragoman.errors import ConfigError
+from dragoman.providers import Auth, Provider
+
+_AUTH_HEADER: Final[dict[Auth, tuple[str, str]]] = {
+    "bearer": ("authorization", "Bearer "),
+    "x-api-key": ("x-api-key", ""),
+    "x-goog-api-key": ("x-goog-api-key", ""),
+    "api-key": ("api-key", ""),
+}
+
+
+@final
+class Outgoing(msgspec.Struct, frozen=True):
+    """A request ready to be sent. `headers` may hold the key and `body` the prompt, so `repr` shows neither."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"Outgoing({self.method} {self.url}, {len(self.headers)} headers, {len(self.body)} bytes)"
+
+
+def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | None = None) -> Outgoing:
+    """Address a rendered request to a provider.
+
+    Args:
+        provider: with a base URL whose placeholders are filled (`filled`).
+        http: from the protocol's `render_request`.
+        model: the model's name, for providers that want it in the path.
+        key: the API key; None or "" sends none.
+
+    Raises:
+        ConfigError: the address is not complete, or the key cannot stand in a header.
+    """
+    if not provider.base_url:
+        raise ConfigError(f"provider {provider.name}: its address is not known; start its server or set base_url")
+    if "{" in provider.base_url:
+        variables = " and ".join(provider.placeholders.values())
+        raise ConfigError(f"provider {provider.name}: {provider.base_url} is not complete; set {variables} or base_url")
+    path = provider.path.replace("{model}", quote(model, safe="")) or http.path
+    url = _joined(provider.base_url, path)
+    if provider.query:
+        url += ("&" if "?" in url else "?") + urlencode(provider.query)
+    headers = {"content-type": "application/json", **http.headers, **provider.headers, **_auth(provider, key)}
+    return Outgoing(http.method, url, headers, _with_fields(http.body, provider))
+
+
+def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:
+    """The provider with the placeholders of its base URLs replaced by the environment `variables` that are set."""
+
+    def fill(url: str) -> str:
+        for name, variable in provider.placeholders.items():
+            value = variables.get(variable)
+            if value:
+                url = url.replace(f"{{{name}}}", quote(value, safe=""))
+        return url
+
+    if not provider.placeholders:
+        return provider
+    also = {protocol: fill(url) for protocol, url in provider.also.items()}
+    return msgspec.structs.replace(provider, base_url=fill(provider.base_url), also=also)
+
+
+def _joined(base_url: str, path: str) -> str:
+    """Base URL and path; a segment that ends the one and begins the other stands once (`…/v1` + `/v1/messages`)."""
+    base = base_url.rstrip("/")
+    last = base.rpartition("/")[2]
+    return base + (path.removeprefix(f"/{last}") if path.startswith(f"/{last}/") else path)
+
+
+def _auth(provider: Provider, key: str | None) -> dict[str, str]:
+    key = key.strip() if key else ""
+    if not key or provider.auth == "none":
+        return {}
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError(f"provider {provider.name}: expected a key of printable ASCII characters on one line")
+    name, prefix = _AUTH_HEADER[provider.auth]
+    return {name: prefix + key}
+
+
+def _with_fields(body: bytes, provider: Provider) -> bytes:
+    """The body with the fields that every request to this provider carries; the request's own stand."""
+    if not provider.body:
+        return body
+    asked = _json.decode(body)
+    if not isinstance(asked, dict):
+        return body
+    spliced = _json.splice(body, {name: value for name, value in provider.body.items() if name not in asked})
+    return body if isinstance(spliced, _json.Malformed) else spliced

@@ -1,0 +1,67 @@
+"""Response bytes of one protocol → events → response bytes of another. Pure and synchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.contract import Decoder, Encoder, Stage
+from dragoman.events import Event
+
+
+class Reader:
+    """A decoder and the stages behind it: response bytes → the events that users see."""
+
+    __slots__ = ("_decoder", "_stages")
+
+    def __init__(self, decoder: Decoder, stages: Sequence[Stage] = ()) -> None:
+        self._decoder = decoder
+        self._stages = tuple(stages)
+
+    @property
+    def ended(self) -> bool:
+        """The protocol's own end was seen: at most usage may follow."""
+        return self._decoder.ended
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        events = self._decoder.feed(data)
+        for stage in self._stages:
+            events = stage.feed(events)
+        return events
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        events = self._decoder.close()
+        for stage in self._stages:
+            events = stage.feed(events)
+        return events
+
+
+class Pipe:
+    """Bytes in, bytes out. `tap` has the events that the last call passed."""
+
+    __slots__ = ("_encoder", "_reader", "tap")
+
+    def __init__(self, reader: Reader, encoder: Encoder) -> None:
+        self._reader = reader
+        self._encoder = encoder
+        self.tap: list[Event] = []
+
+    @property
+    def aborted(self) -> bool:
+        """The client's connection must be cut after the last bytes, not ended."""
+        return self._encoder.aborted
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the provider's next bytes; gives the client's."""
+        self.tap = self._reader.feed(data)
+        return self._encoder.encode(self.tap)
+
+    def close(self) -> bytes:
+        """The provider's body ended."""
+        self.tap = self._reader.close()
+        return self._encoder.encode(self.tap)
+
+    def keepalive(self) -> bytes:
+        """Bytes for a client that waits."""
+        return self._encoder.keepalive()

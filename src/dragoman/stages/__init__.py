@@ -1,0 +1,36 @@
+"""Stages: events → events, between a decoder and whoever reads. `stages_for` is the one place with their order."""
+
+from __future__ import annotations
+
+from typing import final
+
+import msgspec
+
+from dragoman.contract import Stage
+from dragoman.stages.sequence import Sequencer
+from dragoman.stages.strict import Strict
+from dragoman.types import Tool
+
+
+@final
+class Policy(msgspec.Struct, frozen=True):
+    """What a route asks of the stages.
+
+    `strict`: the first deviation ends the response. `sequential`: one part open at a time, for encoders.
+    """
+
+    strict: bool = False
+    sequential: bool = False
+
+
+def stages_for(tools: tuple[Tool, ...], policy: Policy) -> list[Stage]:
+    """The stages of one response, in order: mend, judge, put in sequence."""
+    stages: list[Stage] = []
+    if policy.strict:
+        stages.append(Strict())
+    if policy.sequential:
+        stages.append(Sequencer())
+    return stages
+
+
+__all__ = ["Policy", "Sequencer", "Strict", "stages_for"]

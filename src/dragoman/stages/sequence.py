@@ -1,0 +1,106 @@
+"""One part open at a time, which is all that most clients' protocols can say.
+
+The part that opened first is live; parts that open beside it wait, in the order in which they opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman.events import (
+    Deviation,
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    UsageUpdate,
+)
+
+#: Characters that may wait behind an open part; past them the response fails.
+WAITING_LIMIT: Final = 32 * 1024 * 1024
+
+
+class Sequencer:
+    """Puts interleaved parts one after the other. A `dragoman.contract.Stage`."""
+
+    __slots__ = ("_failed", "_limit", "_live", "_size", "_waiting")
+
+    def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
+        self._live = -1  # index of the open part
+        self._waiting: dict[int, list[Event]] = {}  # by part, in order of opening
+        self._size = 0
+        self._limit = limit
+        self._failed = False
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events."""
+        out: list[Event] = []
+        for event in events:
+            if self._failed:
+                break
+            self._take(event, out)
+        return out
+
+    def _take(self, event: Event, out: list[Event]) -> None:
+        kind = type(event)
+        if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
+            index: int = event.index  # type: ignore[union-attr]
+            if index == self._live:
+                out.append(event)
+            else:
+                self._wait(index, event, out, size=len(event.text))  # type: ignore[union-attr]
+        elif kind is TextStart or kind is ToolCallStart or kind is ThinkingStart:
+            index = event.index  # type: ignore[union-attr]
+            if self._live < 0:
+                self._live = index
+                out.append(event)
+            else:
+                self._wait(index, event, out)
+        elif kind is TextEnd or kind is ToolCallEnd or kind is ThinkingEnd or kind is ToolCallFailed:
+            index = event.index  # type: ignore[union-attr]
+            if index == self._live:
+                out.append(event)
+                self._live = -1
+                self._release(out)
+            elif self._live < 0:
+                out.append(event)  # a call that failed before it had a name
+            else:
+                self._wait(index, event, out)
+        elif kind is PartEvent:
+            if self._live < 0:
+                out.append(event)
+            else:
+                self._wait(event.index, event, out)  # type: ignore[union-attr]
+        else:
+            assert kind in (Start, UsageUpdate, Deviation, Finish, Failure), f"not an event: {kind.__name__}"
+            out.append(event)
+
+    def _wait(self, index: int, event: Event, out: list[Event], *, size: int = 0) -> None:
+        self._waiting.setdefault(index, []).append(event)
+        self._size += size
+        if self._size > self._limit:
+            self._failed = True
+            out.append(Failure("too_large", f"more than {self._limit} characters wait behind an open part"))
+
+    def _release(self, out: list[Event]) -> None:
+        """Let the parts that wait go, up to the first that is still open."""
+        while self._waiting and self._live < 0:
+            index = next(iter(self._waiting))
+            for event in self._waiting.pop(index):
+                out.append(event)
+                self._size -= len(event.text) if isinstance(event, TextDelta | ToolCallDelta | ThinkingDelta) else 0
+            last = type(out[-1])
+            if last not in (TextEnd, ToolCallEnd, ThinkingEnd, ToolCallFailed, PartEvent):
+                self._live = index

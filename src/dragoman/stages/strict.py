@@ -1,0 +1,28 @@
+"""Strict mode: the first deviation ends the response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.events import Deviation, Event, Failure
+
+
+class Strict:
+    """Turns the first deviation into a `Failure`. A `dragoman.contract.Stage`."""
+
+    __slots__ = ("_failed",)
+
+    def __init__(self) -> None:
+        self._failed = False
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events; nothing leaves after the failure."""
+        if self._failed:
+            return []
+        for position, event in enumerate(events):
+            if type(event) is Deviation:
+                self._failed = True
+                where = f" at {event.where}" if event.where else ""
+                seen = f": {event.seen}" if event.seen else ""
+                return [*events[: position + 1], Failure("wire", f"deviation {event.code}{where}{seen} (strict)")]
+        return list(events)

@@ -1,0 +1,55 @@
+"""The automaton itself: it accepts what the grammar allows and refuses what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.events import (
+    Deviation,
+    Failure,
+    Finish,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
+from dragoman.types import ToolCall
+from grammar import check, check_sequential
+
+CALL = [ToolCallStart(1, "call_1", "f"), ToolCallDelta(1, "{}"), ToolCallEnd(1, ToolCall("call_1", "f", "{}"))]
+
+
+def test_interleaved_parts_are_a_decoders_right_and_no_encoders():
+    events = [Start(), TextStart(0), CALL[0], TextDelta(0, "a"), *CALL[1:], TextEnd(0), Finish("tool_use")]
+    assert check(events) == events
+    with pytest.raises(AssertionError, match="part opened in part"):
+        check_sequential(events)
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([Start()], "no terminal event"),
+        ([Start(), Finish("stop"), Finish("stop")], "after the terminal event"),
+        ([TextStart(0), Finish("stop")], "before Start"),
+        ([Start(), TextStart(0), Finish("stop")], "open parts"),
+        ([Start(), TextDelta(0, "a"), Finish("stop")], "part not open"),
+        ([Start(), TextStart(0), TextDelta(0, ""), TextEnd(0), Finish("stop")], "empty delta"),
+        ([Start(), *CALL, TextStart(1), TextEnd(1), Finish("stop")], "index used again"),
+        ([Start(), CALL[0], CALL[2], Finish("tool_use")], "are not the arguments"),
+        ([Start(), ToolCallFailed(0, "", "f", "cut", "cut"), Finish("other")], "was not open"),
+        ([Deviation("no-such-code"), Start(), Finish("stop")], "undeclared deviation"),
+    ],
+)
+def test_what_breaks_the_grammar_is_refused(events, problem):
+    with pytest.raises(AssertionError, match=problem):
+        check(events)
+
+
+def test_a_failure_needs_no_start_and_leaves_parts_open():
+    assert check([Failure("wire", "nothing came")])
+    assert check([Start(), TextStart(0), TextDelta(0, "a"), Failure("connection", "cut")])

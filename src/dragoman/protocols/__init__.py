@@ -1,0 +1,13 @@
+"""The wire languages that dragoman speaks: one folder each, one line each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.contract import Protocol
+
+PROTOCOLS: Final[dict[str, Protocol]] = {
+    protocol.name: protocol
+    for protocol in (
+    )
+}

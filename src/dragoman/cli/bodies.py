@@ -1,0 +1,145 @@
+"""Response bodies on the command line: where they come from, which tools were offered, how events are written."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.errors import UsageError
+from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate, event_object
+from dragoman.types import Cost, Tool, ToolCall, Usage
+
+_CHUNK: Final = 65_536  # bytes
+_LETTERS_AND_DIGITS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Declare FILE, the body to read."""
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the body; - or nothing: standard input")
+
+
+def add_tools(parser: argparse.ArgumentParser) -> None:
+    """Declare --tools."""
+    parser.add_argument(
+        "--tools",
+        type=Path,
+        metavar="FILE",
+        help='the tools that were offered: a JSON array of {"name", "description", "parameters"}',
+    )
+
+
+def read_chunks(file: str) -> Iterator[bytes]:
+    """The body's bytes as they come; `-` is standard input."""
+    with contextlib.ExitStack() as stack:
+        source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+        number = source.fileno()
+        # Straight from the descriptor: a pipe's bytes are passed on when they come, not when a buffer is full.
+        while chunk := os.read(number, _CHUNK):
+            yield chunk
+
+
+def load_tools(path: Path | None) -> tuple[Tool, ...]:
+    """The tools in a file; none without one.
+
+    A tool may also stand in the form of a request: `{"type": "function", "function": {…}}`, or with `input_schema`.
+
+    Raises:
+        UsageError: the file is not such an array; says where.
+    """
+    if path is None:
+        return ()
+    value = _json.decode(path.read_bytes())
+    if isinstance(value, _json.Malformed):
+        raise UsageError(f"--tools {path}: expected a JSON array of tools: {value.problem}")
+    if not isinstance(value, list):
+        raise UsageError(f"--tools {path}: expected a JSON array of tools, got {type(value).__name__}")
+    return tuple(_read_tool(item, f"--tools {path}: $[{position}]") for position, item in enumerate(value))
+
+
+def _read_tool(item: Any, where: str) -> Tool:
+    if isinstance(item, dict) and isinstance(item.get("function"), dict):
+        item, where = item["function"], f"{where}.function"
+    if not isinstance(item, dict):
+        raise UsageError(f"{where}: expected an object, got {type(item).__name__}")
+    name, description = item.get("name"), item.get("description") or ""
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"{where}.name: expected a name, got {str(name)[:80]!r}")
+    if not isinstance(description, str):
+        raise UsageError(f"{where}.description: expected text, got {type(description).__name__}")
+    key = next((key for key in ("parameters", "input_schema", "inputSchema") if key in item), "parameters")
+    schema = item.get(key)
+    if schema is not None and not isinstance(schema, dict):
+        raise UsageError(f"{where}.{key}: expected a JSON schema, got {type(schema).__name__}")
+    return Tool(name, description, None if schema is None else _json.raw(schema))
+
+
+def new_id() -> str:
+    """24 letters and digits that no other response has."""
+    return "".join(random.SystemRandom().choices(_LETTERS_AND_DIGITS, k=24))
+
+
+def write(data: bytes) -> None:
+    """Put bytes on standard output at once."""
+    if data:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def render_events(events: list[Event]) -> bytes:
+    """JSON lines, one event each."""
+    return b"".join(_json.encode(_plain(event)) + b"\n" for event in events)
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    fields = event_object(event)
+    if isinstance(event, UsageUpdate | Finish | Failure) and event.cost is not None:
+        fields["cost"] = _cost_object(event.cost)
+    return fields
+
+
+def render_result(reply: Reply) -> bytes:
+    """The sum of a response as one JSON object, in the form that `dragoman decode --result` prints."""
+    usage = reply.usage
+    return _json.encode(
+        {
+            "tool_calls": [_call_object(call) for call in reply.tool_calls],
+            "text": reply.text,
+            "thinking": reply.thinking,
+            "stop_reason": reply.stop_reason,
+            "usage": {name: getattr(usage, name) for name in Usage.__struct_fields__},
+            "cost": None if reply.cost is None else _cost_object(reply.cost),
+            "model": reply.model,
+            "error": error_object(reply.error),
+            "deviations": [
+                {"code": deviation.code, "where": deviation.where, "seen": deviation.seen}
+                for deviation in reply.deviations
+            ],
+        }
+    )
+
+
+def error_object(error: Failure | ToolCallFailed | None) -> dict[str, Any] | None:
+    """An error as plain values; a failed call is of kind `tool_call`."""
+    if error is None:
+        return None
+    if isinstance(error, ToolCallFailed):
+        return {"kind": "tool_call", "message": error.message, "status": None}
+    return {"kind": error.kind, "message": error.message, "status": error.status}
+
+
+def _call_object(call: ToolCall) -> dict[str, Any]:
+    """The arguments keep their own text, so 1.0 and big integers stay what they are."""
+    arguments: Any = Raw(call.arguments.encode()) if call.kind == "function" else call.arguments
+    return {"id": call.id, "name": call.name, "arguments": arguments}
+
+
+def _cost_object(cost: Cost) -> dict[str, str]:
+    return {"usd": format(cost.usd, "f"), "source": cost.source}

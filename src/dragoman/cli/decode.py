@@ -1,0 +1,73 @@
+"""Read the body of one recorded HTTP response, streamed or whole, and print what it says.
+
+One JSON object per event and line; with --result only their sum, one JSON object. Exit status 1 when the response
+holds an error: what was received before it stays in the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from dragoman.cli.bodies import (
+    add_file,
+    add_tools,
+    error_object,
+    load_tools,
+    new_id,
+    read_chunks,
+    render_events,
+    render_result,
+    write,
+)
+from dragoman.cli.main import DONE, complain
+from dragoman.contract import Protocol
+from dragoman.events import Event, Fold
+from dragoman.pipe import Reader
+from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+
+EXAMPLE = "  dragoman decode --protocol openai-chat --tools tools.json --result body.sse"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--protocol", required=True, choices=list(PROTOCOLS), help="the language of the body")
+    add_tools(parser)
+    parser.add_argument("--status", type=int, default=200, metavar="N", help="the HTTP status (default: 200)")
+    parser.add_argument("--content-type", default="", metavar="T", help="the response's content type")
+    parser.add_argument("--strict", action="store_true", help="the first deviation is a failure")
+    parser.add_argument("--result", action="store_true", help="print only the sum of the events")
+    add_file(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Decode the body."""
+    folded = Fold()
+    for events in decode(PROTOCOLS[options.protocol], options):
+        for event in events:
+            folded.add(event)
+        if not options.result:
+            write(render_events(events))
+    reply = folded.reply()
+    if options.result:
+        write(render_result(reply) + b"\n")
+    error = error_object(reply.error)
+    return DONE if error is None else complain(f"{error['kind']}: {error['message']}")
+
+
+def decode(protocol: Protocol, options: argparse.Namespace) -> Iterator[list[Event]]:
+    """The events of the body, as its bytes come."""
+    tools = load_tools(options.tools)
+    if options.status >= 400:
+        body = b"".join(read_chunks(options.file))
+        headers = {"content-type": options.content_type} if options.content_type else {}
+        yield [protocol.parse_error(options.status, body, headers=headers)]
+        return
+    names = frozenset(tool.name for tool in tools)
+    reader = Reader(
+        protocol.decoder(new_id=new_id, offered_names=names), stages_for(tools, Policy(strict=options.strict))
+    )
+    for chunk in read_chunks(options.file):
+        yield reader.feed(chunk)
+    yield reader.close()

@@ -46,15 +46,16 @@ Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
 class OpenPart:
-    """A text or thinking part that is open."""
+    """A text or thinking part that is open. `native`: fields that its end tells."""
 
-    __slots__ = ("index", "kind", "redacted", "signature")
+    __slots__ = ("index", "kind", "native", "redacted", "signature")
 
     def __init__(self, index: int, kind: type[TextStart] | type[ThinkingStart]) -> None:
         self.index = index
         self.kind = kind
         self.signature: str | None = None
         self.redacted: str | None = None
+        self.native: Native | None = None
 
 
 class OpenCall:
@@ -259,9 +260,9 @@ class Assembly:
         if part is self._run:
             self._run = None
         if part.kind is TextStart:
-            self.events.append(TextEnd(part.index, False, part.signature))
+            self.events.append(TextEnd(part.index, False, part.signature, part.native))
         else:
-            self.events.append(ThinkingEnd(part.index, part.signature, part.redacted))
+            self.events.append(ThinkingEnd(part.index, part.signature, part.redacted, part.native))
 
     def whole_part(self, part: Media | Opaque) -> None:
         """A part that comes whole."""
@@ -385,10 +386,12 @@ class Assembly:
 
     def _settle(self, call: OpenCall, *, proven: bool) -> None:
         """Close a call: deliver it, or say why not."""
-        if call.kind == "custom":
-            self._deliver(call, call.text.raw())
-            return
-        settled = call.text.settle(proven=proven)
+        if call.kind == "function":
+            settled = call.text.settle(proven=proven)
+        elif proven:
+            settled = Settled(call.text.raw())
+        else:
+            settled = Settled(None, kind="cut", problem="the response ended before the call did")
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled):
             return
         if settled.text is None:
@@ -497,6 +500,13 @@ class Assembly:
         self._close_parts(proven=False)
         self.phase = "closed"
         self.events.append(Failure(kind, message, status, retry_after, self._usage, self._cost, code))
+
+    def break_off(self, failure: Failure) -> None:
+        """The connection broke. A response whose own end was seen is whole all the same."""
+        if self.phase == "ended":
+            self.close()
+        else:
+            self.fail(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
 
     def close(self, *, marker: str = "", empty: str = "an empty body") -> None:
         """The body ended.

@@ -68,12 +68,16 @@ class TextDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class TextEnd(msgspec.Struct, frozen=True, gc=False):
-    """A text part closes. `was_thinking`: a lone closing tag showed that it was thinking; `fold` moves it there."""
+class TextEnd(msgspec.Struct, frozen=True):
+    """A text part closes. `was_thinking`: a lone closing tag showed that it was thinking; `fold` moves it there.
+
+    `native` are fields that only the part's end told; they stand over those of its start.
+    """
 
     index: int
     was_thinking: bool = False
     signature: str | None = None
+    native: Native | None = None
 
 
 @final
@@ -93,12 +97,16 @@ class ThinkingDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class ThinkingEnd(msgspec.Struct, frozen=True, gc=False):
-    """A thinking part closes, with the provider's seal and, when its text was withheld, its sealed data."""
+class ThinkingEnd(msgspec.Struct, frozen=True):
+    """A thinking part closes, with the provider's seal and, when its text was withheld, its sealed data.
+
+    `native` are fields that only the part's end told; they stand over those of its start.
+    """
 
     index: int
     signature: str | None = None
     redacted: str | None = None
+    native: Native | None = None
 
 
 @final
@@ -298,10 +306,10 @@ class Fold:
 
     def _add_rare(self, event: Event) -> None:
         match event:
-            case TextEnd(index, was_thinking, signature):
-                self._close(index, was_thinking=was_thinking, signature=signature)
-            case ThinkingEnd(index, signature, redacted):
-                self._close(index, signature=signature, redacted=redacted)
+            case TextEnd(index, was_thinking, signature, native):
+                self._close(index, was_thinking=was_thinking, signature=signature, native=native)
+            case ThinkingEnd(index, signature, redacted, native):
+                self._close(index, signature=signature, redacted=redacted, native=native)
             case ToolCallEnd(index, call):
                 self._parts[index] = call
             case ToolCallFailed(index):
@@ -324,10 +332,18 @@ class Fold:
                 raise AssertionError(f"not an event: {type(event).__name__}")
 
     def _close(
-        self, index: int, *, was_thinking: bool = False, signature: str | None = None, redacted: str | None = None
+        self,
+        index: int,
+        *,
+        was_thinking: bool = False,
+        signature: str | None = None,
+        redacted: str | None = None,
+        native: Native | None = None,
     ) -> None:
         text = "".join(self._pieces.pop(index))
-        kind, native = self._natives[index]
+        kind, at_start = self._natives[index]
+        if at_start is not None:
+            native = at_start if native is None else Native(native.protocol, at_start.fields | native.fields)
         if kind is TextStart and not was_thinking:
             self._parts[index] = Text(text, signature, native)
         else:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import msgspec
+from write_provider_page import page as provider_page
 
 from dragoman import deviations, events, types
+from dragoman.cli.main import COMMANDS
+from dragoman.providers import load_catalog
 
 PROJECT = Path(__file__).resolve().parent.parent
 REFERENCE = PROJECT / "docs" / "reference"
@@ -76,15 +79,21 @@ def render_cli() -> str:
     """The help text of the command and of each of its subcommands."""
     overview = _help([])
     lines = ["# Command line", "", NOTE, "", "```", overview, "```", ""]
-    for command in _commands():
+    for command in COMMANDS:
         lines += [f"## dragoman {command}", "", "```", _help([command]), "```", ""]
     return "\n".join(lines)
+
+
+def render_providers() -> str:
+    """The catalogue's providers and where their models were read."""
+    return provider_page(load_catalog())
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "deviations.md": render_deviations,
     "events.md": render_events,
     "cli.md": render_cli,
+    "providers.md": render_providers,
 }
 
 
@@ -140,13 +149,6 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.default_factory is not msgspec.NODEFAULT:
         return f" = {field.default_factory.__name__}()"
     return ""
-
-
-def _commands() -> list[str]:
-    """The subcommands, in the order in which the help names them."""
-    from dragoman.cli.main import COMMANDS
-
-    return list(COMMANDS)
 
 
 def _help(arguments: list[str]) -> str:

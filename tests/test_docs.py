@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import dragoman
+from dragoman.cli.main import COMMANDS
+
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -115,14 +118,10 @@ def test_named_make_targets_exist() -> None:
 
 
 def test_named_commands_exist() -> None:
-    from dragoman.cli.main import COMMANDS
-
     assert named_in_pages(r"(?:`|^|\$ |/bin/)dragoman ([a-z]+)") - set(COMMANDS) == set()
 
 
 def test_named_python_names_exist() -> None:
-    import dragoman
-
     modules = {path.stem for path in (PROJECT / "src" / "dragoman").iterdir()} | {"toml"}
     named = named_in_pages(r"\bdragoman\.([A-Za-z_]\w*)")
     assert {name for name in named if not hasattr(dragoman, name)} - modules == set()

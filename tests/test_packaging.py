@@ -132,7 +132,7 @@ def test_a_missing_extra_is_answered_with_its_install_line() -> None:
     code = ONLY_MSGSPEC + "from dragoman.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     run = run_python(code, "call", "ollama/granite4", "hello")
     assert run.returncode == 1
-    assert "pip install 'dragoman[client]'" in run.stderr
+    assert 'pip install "dragoman[client]"' in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def load_command(name: str) -> Command:
     """The module of a command in `COMMANDS`."""
-    command: Command = importlib.import_module(f"dragoman.cli.{name}")  # type: ignore[assignment]
+    command: Command = importlib.import_module(f"dragoman.cli.{name}")
     return command
 
 

@@ -1,0 +1,24 @@
+"""`dragoman.toml`: where it is looked for, what may stand in it, and the settings that are in force.
+
+Read from a path that was given, else from the one in `DRAGOMAN_CONFIG`, else from the user's configuration folder;
+never from the current folder, so that a cloned repository cannot set an endpoint or a key. Keys stand in it by
+reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue and the usual key variables serve.
+"""
+
+from dragoman.config.reading import FILE_NAME, PATH_VARIABLE, default_path, key_variable, load_config, read_secret
+from dragoman.config.settings import (
+    Config,
+    HttpConfig,
+    ModelConfig,
+    Price,
+    ProviderConfig,
+    RouteConfig,
+    ServerConfig,
+    ToolsMode,
+    ValidateConfig,
+)
+
+__all__ = [
+    "FILE_NAME", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Price", "ProviderConfig", "RouteConfig",
+    "ServerConfig", "ToolsMode", "ValidateConfig", "default_path", "key_variable", "load_config", "read_secret",
+]  # fmt: skip

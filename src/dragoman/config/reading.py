@@ -1,0 +1,341 @@
+"""`dragoman.toml` → `Config`: strict about keys and types, each fault named by its path."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast, final
+
+import msgspec
+
+from dragoman.config.settings import (
+    Config,
+    HttpConfig,
+    ModelConfig,
+    Price,
+    ProviderConfig,
+    RouteConfig,
+    ServerConfig,
+    ValidateConfig,
+)
+from dragoman.contract import Dialect
+from dragoman.errors import ConfigError, UsageError
+from dragoman.providers import Catalog, Provider, load_catalog, nearest, split_target
+from dragoman.providers.endpoint import filled
+from dragoman.secret import Secret
+from dragoman.types import Params
+
+FILE_NAME: Final = "dragoman.toml"
+PATH_VARIABLE: Final = "DRAGOMAN_CONFIG"
+
+T = TypeVar("T")
+
+
+def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], home: Path) -> Config:
+    """The configuration in force.
+
+    Args:
+        path: the file to read, in place of the usual one.
+        environ: the environment's variables.
+        home: the user's home folder.
+
+    Raises:
+        ConfigError: the named file is missing, or something in it is wrong: file, key path, what was expected.
+    """
+    named = path or environ.get(PATH_VARIABLE)
+    file = Path(named) if named else default_path(environ=environ, home=home)
+    if not file.is_file():
+        if named:
+            raise ConfigError(f"{file}: expected a configuration file, found none")
+        return _Reading(None, environ=environ, home=home).config({})
+    try:
+        return _Reading(file, environ=environ, home=home).config(_parse(file))
+    except (ConfigError, UsageError) as problem:
+        raise ConfigError(f"{file}: {problem}") from None
+
+
+def default_path(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """Where the configuration is looked for when nothing names it. Never relative, so never in the current folder."""
+    named = environ.get("APPDATA" if platform == "win32" else "XDG_CONFIG_HOME", "")
+    if Path(named).is_absolute():
+        folder = Path(named)
+    elif platform == "win32":
+        folder = home / "AppData" / "Roaming"
+    else:
+        folder = home / "Library" / "Application Support" if platform == "darwin" else home / ".config"
+    return folder.absolute() / "dragoman" / FILE_NAME
+
+
+def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
+    """The text that a reference names.
+
+    Args:
+        reference: `env:NAME`, or `file:PATH`, relative to `folder`; `~/` is the home folder.
+        where: the key path, for messages.
+
+    Raises:
+        ConfigError: it is no reference (what it is instead is not shown), or there is nothing at its end.
+    """
+    kind, separator, name = reference.partition(":")
+    if not separator or kind not in ("env", "file") or not name:
+        raise ConfigError(f"{where}: expected env:NAME or file:PATH, got something else (not shown)")
+    if kind == "env":
+        value = environ.get(name, "")
+        if not value.strip():
+            raise ConfigError(f"{where}: the environment variable {name} is not set")
+        return Secret(value.strip())
+    try:
+        text = _expand(name, home=home, folder=folder).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{where}: cannot read {name}: {reason}") from None
+    if not text:
+        raise ConfigError(f"{where}: {name} is empty")
+    return Secret(text)
+
+
+# ---------------------------------------------------------------- reading
+
+
+@final
+class _Reading:
+    """One reading of a file: what relative paths and references mean in it."""
+
+    __slots__ = ("_environ", "_file", "_folder", "_home")
+
+    def __init__(self, file: Path | None, *, environ: Mapping[str, str], home: Path) -> None:
+        self._file = file
+        self._folder = (file or home).absolute().parent
+        self._environ = environ
+        self._home = home
+
+    def config(self, document: Mapping[str, Any]) -> Config:
+        _check_keys(document, _SECTIONS, "")
+        providers = {name: self._provider(name, table) for name, table in _tables(document, "providers").items()}
+        loaded = load_catalog({name: provider.table for name, provider in providers.items()})
+        catalog = Catalog({name: filled(provider, self._environ) for name, provider in loaded.providers.items()})
+        keys, unread = self._keys(providers, catalog)
+        return Config(
+            path=self._file,
+            catalog=catalog,
+            server=self._server(_table(document, "server")),
+            providers=providers,
+            routes={name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()},
+            models={name: _model(name, table, catalog) for name, table in _tables(document, "models").items()},
+            validate=self._validate(_table(document, "validate")),
+            http=self._http(_table(document, "http")),
+            prices={name: _price(name, table, catalog) for name, table in _tables(document, "prices").items()},
+            keys=keys,
+            unread_keys=unread,
+        )
+
+    def _provider(self, name: str, table: Mapping[str, Any]) -> ProviderConfig:
+        where = f"providers.{_dotted(name)}"
+        mine = _convert({key: table[key] for key in ("api_key", "clean") if key in table}, ProviderConfig, where)
+        if mine.api_key is not None:
+            _check_reference(mine.api_key, f"{where}.api_key")
+        rest = {key: value for key, value in table.items() if key not in ("api_key", "clean")}
+        return ProviderConfig(rest, mine.api_key, mine.clean)
+
+    def _keys(
+        self, providers: Mapping[str, ProviderConfig], catalog: Catalog
+    ) -> tuple[dict[str, Secret], dict[str, str]]:
+        keys: dict[str, Secret] = {}
+        unread: dict[str, str] = {}
+        for name, provider in catalog.providers.items():
+            reference = providers[name].api_key if name in providers else None
+            if reference is None:
+                variable = key_variable(provider, self._environ)
+                if variable is not None:
+                    keys[name] = Secret(self._environ[variable].strip())
+                continue
+            try:
+                keys[name] = self._secret(reference, f"providers.{_dotted(name)}.api_key")
+            except ConfigError as problem:
+                unread[name] = str(problem)
+        return keys, unread
+
+    def _server(self, table: Mapping[str, Any]) -> ServerConfig:
+        server = _convert(table, ServerConfig, "server")
+        for position, reference in enumerate(server.keys):
+            if not reference.startswith("sha256:"):
+                _check_reference(reference, f"server.keys[{position}]", also=" or sha256:HEX")
+            elif len(reference) != 71 or not set(reference[7:].lower()) <= set("0123456789abcdef"):
+                raise ConfigError(f"server.keys[{position}]: expected sha256: and 64 hexadecimal digits")
+        host, separator, port = server.address.rpartition(":")
+        if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise ConfigError(f"server.address: expected HOST:PORT, got {server.address[:80]!r}")
+        if not server.keys and not _is_loopback(host):
+            raise ConfigError(f"server.address: {host[:80]} can be reached from other machines; set server.keys first")
+        return server
+
+    def _validate(self, table: Mapping[str, Any]) -> ValidateConfig:
+        validate = _convert(table, ValidateConfig, "validate")
+        if validate.expires_days < 1:
+            raise ConfigError(f"validate.expires_days: expected at least 1, got {validate.expires_days}")
+        if validate.store is None:
+            return validate
+        store = _expand(str(validate.store), home=self._home, folder=self._folder)
+        return msgspec.structs.replace(validate, store=store)
+
+    def _http(self, table: Mapping[str, Any]) -> HttpConfig:
+        named = table.get("proxy")
+        http = _convert({key: value for key, value in table.items() if key != "proxy"}, HttpConfig, "http")
+        for name in HttpConfig.__struct_fields__:
+            value = getattr(http, name)
+            if isinstance(value, float) and not value > 0:
+                raise ConfigError(f"http.{name}: expected more than 0 seconds, got {value:g}")
+        if named is not None:
+            http = msgspec.structs.replace(http, proxy=self._proxy(named))
+        if http.ca_file is not None:
+            file = _expand(str(http.ca_file), home=self._home, folder=self._folder)
+            if not file.is_file():
+                raise ConfigError(f"http.ca_file: expected a file of certificates at {file}, found none")
+            http = msgspec.structs.replace(http, ca_file=file)
+        return http
+
+    def _proxy(self, named: object) -> Secret | None:
+        """The proxy's address: it may hold a password. A variable that is not set means none, as it does elsewhere."""
+        if not isinstance(named, str):
+            raise ConfigError(f"http.proxy: expected an address, env:NAME or file:PATH, got {type(named).__name__}")
+        if named.startswith("env:") and not self._environ.get(named[4:], "").strip():
+            return None
+        is_reference = named.startswith(("env:", "file:"))
+        proxy = self._secret(named, "http.proxy") if is_reference else Secret(named)
+        if not proxy.reveal().startswith(("http://", "https://")):
+            raise ConfigError("http.proxy: expected http://HOST:PORT, got something else (not shown)")
+        return proxy
+
+    def _secret(self, reference: str, where: str) -> Secret:
+        return read_secret(reference, where, environ=self._environ, home=self._home, folder=self._folder)
+
+
+_SECTIONS: Final = ("server", "providers", "routes", "models", "validate", "http", "prices")
+
+
+def key_variable(provider: Provider, environ: Mapping[str, str]) -> str | None:
+    """The first of a provider's usual key variables that is set."""
+    return next((name for name in provider.api_key_env if environ.get(name, "").strip()), None)
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"expected TOML: {problem}") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"cannot be read: {problem}") from None
+
+
+def _route(name: str, table: Mapping[str, Any], catalog: Catalog) -> RouteConfig:
+    where = f"routes.{_dotted(name)}"
+    if "/" in name or not name:
+        raise ConfigError(f"{where}: expected a name without '/'; provider/model needs no route")
+    route = _convert(table, RouteConfig, where)
+    if not route.targets:
+        raise ConfigError(f"{where}.targets: expected at least one provider/model, got none")
+    for position, target in enumerate(route.targets):
+        _check_target(target, f"{where}.targets[{position}]", catalog)
+    return route
+
+
+def _model(name: str, table: Mapping[str, Any], catalog: Catalog) -> ModelConfig:
+    where = f"models.{_dotted(name)}"
+    _check_target(name, where, catalog)
+    options = _subtable(table, "options", where)
+    _check_keys(
+        options, [field for field in Params.__struct_fields__ if field != "response_schema"], f"{where}.options"
+    )
+    _convert(_subtable(table, "dialect", where), Dialect, f"{where}.dialect")
+    return _convert(table, ModelConfig, where)
+
+
+def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
+    where = f"prices.{_dotted(name)}"
+    _check_target(name, where, catalog)
+    price = _convert(table, Price, where)
+    for field in Price.__struct_fields__:
+        value = getattr(price, field)
+        if value is not None and not (value.is_finite() and value >= 0):
+            raise ConfigError(f"{where}.{field}: expected US dollars per million tokens, got {value}")
+    return price
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _convert(table: Mapping[str, Any], kind: type[T], where: str) -> T:
+    """A table as a Struct; wrong keys and types are named by their path."""
+    fields = msgspec.structs.fields(cast(Any, kind))
+    _check_keys(table, [field.name for field in fields], where)
+    missing = [field.name for field in fields if field.required and field.name not in table]
+    if missing:
+        raise ConfigError(f"{where}.{missing[0]}: missing")
+    try:
+        return msgspec.convert(table, kind, dec_hook=_path)
+    except msgspec.ValidationError as problem:
+        said, _, place = str(problem).partition(" - at `")
+        path = where + place.removeprefix("$").removesuffix("`")
+        raise ConfigError(f"{path}: {said[:1].lower()}{said[1:].replace('`', '')}") from None
+
+
+def _path(kind: type, value: object) -> object:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
+
+
+def _check_keys(table: Mapping[str, Any], known: list[str] | tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in known:
+            path = f"{where}.{_dotted(key)}" if where else _dotted(key)
+            raise ConfigError(f"{path}: unknown key{nearest(key, known)}")
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{name}: expected a table, got {type(table).__name__}")
+    return table
+
+
+def _tables(document: Mapping[str, Any], name: str) -> dict[str, Mapping[str, Any]]:
+    tables = _table(document, name)
+    return {key: _subtable(tables, key, name) for key in tables}
+
+
+def _subtable(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}.{_dotted(key)}: expected a table, got {type(value).__name__}")
+    return value
+
+
+def _check_target(target: str, where: str, catalog: Catalog) -> None:
+    try:
+        catalog.provider(split_target(target)[0])
+    except UsageError as problem:
+        raise ConfigError(f"{where}: {problem}") from None
+
+
+def _check_reference(reference: str, where: str, *, also: str = "") -> None:
+    kind, _, name = reference.partition(":")
+    if kind not in ("env", "file") or not name:
+        raise ConfigError(f"{where}: expected env:NAME or file:PATH{also}, got something else (not shown)")
+
+
+def _dotted(key: str) -> str:
+    """A key as it stands in a path: quoted when it is not a bare one."""
+    key = key[:80]
+    return key if key.replace("-", "_").isidentifier() else f'"{key}"'
+
+
+def _expand(path: str, *, home: Path, folder: Path) -> Path:
+    return home / path[2:] if path.startswith("~/") else folder / path
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "[::1]") or (host.startswith("127.") and host.replace(".", "").isdigit())

@@ -1,0 +1,135 @@
+"""The settings that are in force, as frozen values; the defaults are those without a file."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman.errors import ConfigError
+from dragoman.providers import Catalog
+from dragoman.secret import Secret
+from dragoman.types import Params, ProtocolName
+
+ToolsMode: TypeAlias = Literal["native", "schema", "prompted", "auto"]
+
+
+@final
+class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only."""
+
+    address: str = "127.0.0.1:4141"
+    protocols: Literal["all"] | tuple[ProtocolName, ...] = "all"
+    keys: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+
+
+@final
+class ProviderConfig(msgspec.Struct, frozen=True):
+    """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean.
+
+    `clean`: known to keep to its protocol, so same-protocol traffic passes as bytes. None: not said.
+    """
+
+    table: dict[str, Any] = {}
+    api_key: str | None = None
+    clean: bool | None = None
+
+
+@final
+class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A model name for clients: targets in the order in which they are tried, and how their answers are treated."""
+
+    targets: tuple[str, ...]
+    only_validated: bool = False
+    arguments: Literal["live", "whole", "raw"] = "live"
+    rescue: bool = True
+    strict: bool = False
+    tools: ToolsMode = "native"
+    cache: Literal["none", "short", "long"] = "short"
+
+
+@final
+class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What differs for one target. `dialect` holds only the fields that are set; None is "as the provider or route"."""
+
+    dialect: dict[str, Any] = {}
+    strict: bool | None = None
+    tools: ToolsMode | None = None
+    options: Params = Params()
+    clean: bool | None = None
+
+
+@final
+class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where validation results are kept (None: the user's data folder), and for how many days they hold."""
+
+    store: Path | None = None
+    expires_days: int = 30
+
+
+@final
+class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How providers are reached. No proxy is used unless one is named; all clocks in seconds.
+
+    `first_event_seconds` holds for answers without reasoning from other machines. `silence_seconds` is the time
+    without any bytes, `no_progress_seconds` that without anything of the answer (pings do not count).
+    """
+
+    proxy: Secret | None = None
+    ca_file: Path | None = None
+    connect_seconds: float = 10.0
+    first_event_seconds: float = 120.0
+    reasoning_first_event_seconds: float = 300.0
+    local_first_event_seconds: float = 600.0
+    silence_seconds: float = 120.0
+    no_progress_seconds: float = 300.0
+    total_seconds: float = 3_600.0
+
+
+@final
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """US dollars per million tokens. Cached tokens without a price of their own cost as `input`."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+
+
+@final
+class Config(msgspec.Struct, frozen=True):
+    """The settings in force.
+
+    Attributes:
+        path: the file that was read; None without one.
+        catalog: all providers, the user's tables laid over the catalogue's, placeholders filled.
+        providers: what the file says of each provider.
+        keys: by provider, the API keys that were found, by reference or in the provider's usual variable.
+        unread_keys: by provider, why the key that the file names could not be read.
+        models, prices: by target.
+    """
+
+    path: Path | None
+    catalog: Catalog
+    server: ServerConfig = ServerConfig()
+    providers: dict[str, ProviderConfig] = {}
+    routes: dict[str, RouteConfig] = {}
+    models: dict[str, ModelConfig] = {}
+    validate: ValidateConfig = ValidateConfig()
+    http: HttpConfig = HttpConfig()
+    prices: dict[str, Price] = {}
+    keys: dict[str, Secret] = {}
+    unread_keys: dict[str, str] = {}
+
+    def key(self, provider: str) -> Secret | None:
+        """The provider's API key; None when none is set.
+
+        Raises:
+            ConfigError: the file names one, and it could not be read.
+        """
+        if provider in self.unread_keys:
+            raise ConfigError(self.unread_keys[provider])
+        return self.keys.get(provider)

@@ -1,0 +1,58 @@
+"""Keys and other texts that must not be seen by accident."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn, Self, final
+
+MASK: Final = "***"
+
+
+@final
+class Secret:
+    """A text that shows itself only when asked: `repr`, `str`, `format` and tracebacks have `***`.
+
+    It cannot be pickled or encoded. Two are compared in constant time.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The text itself, for the one who sends it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret({MASK})"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __format__(self, specification: str) -> str:
+        return format(MASK, specification)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        from hmac import compare_digest
+
+        mine, theirs = (secret.reveal().encode("utf-8", "surrogatepass") for secret in (self, other))
+        return compare_digest(mine, theirs)
+
+    __hash__ = None  # type: ignore[assignment]  # a hash of it would be a way to guess it
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memory: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Secret cannot be pickled")
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a Secret has no state to show")

@@ -26,7 +26,7 @@ class Malformed(msgspec.Struct, frozen=True, gc=False):
     problem: str
 
 
-#: All that msgspec 0.22 can raise on any bytes: RecursionError past about 1,000 levels, UnicodeDecodeError on bad UTF-8.
+#: All that msgspec 0.22 can raise on bytes: RecursionError past 1,000 levels or so, UnicodeDecodeError on bad UTF-8.
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _decode_any = msgspec.json.Decoder().decode
@@ -123,6 +123,14 @@ def encode_text(text: str) -> bytes:
 def to_text(value: object) -> str:
     """Encode as compact JSON text."""
     return encode(value).decode()
+
+
+def to_lenient_text(value: Json) -> str:
+    """Encode what `decode_lenient` gave. NaN and Infinity stay words, so that who reads the text as JSON refuses it."""
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except RecursionError:
+        return "(nested too deeply)"
 
 
 def raw(value: object) -> Raw:

@@ -1,0 +1,300 @@
+"""Response bytes of Ollama → events: streams of lines, whole responses, error bodies.
+
+The end is a line with `done: true`; a body that ends without one is cut. Calls are whole, each in `tool_calls` of
+some line, the last one included; `function.index` means nothing (servers put 0 on all of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.assembly import Assembly
+from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.events import Event, Failure
+from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.ollama.wire import (
+    ENVELOPES,
+    FOREIGN_REASONS,
+    NOTHING,
+    REASONS,
+    Answer,
+    Call,
+    Line,
+    decode_fields,
+    decode_line,
+    loosen_line,
+    parse_time,
+)
+from dragoman.types import Media, Usage
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+#: How images of a message begin, in base64.
+_IMAGE_TYPES: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"))
+
+
+class Decoder:
+    """Decodes one response."""
+
+    __slots__ = ("_assembly", "_begun", "_limit", "_reader")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        dialect: Dialect = PLAIN,
+        limit: int = FRAME_LIMIT,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._limit = limit
+        self._begun = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether `done: true` (or an error) was seen."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        assembly = self._assembly
+        if assembly.phase == "closed":
+            return []
+        add_text = assembly.text
+        try:
+            for frame, _ in self._reader.feed(data):
+                line = decode_line(frame)
+                if type(line) is Line:
+                    answer = line.message
+                    if (
+                        answer is not None
+                        and answer.content is not None
+                        and line.done is False
+                        and answer.tool_calls is None
+                        and line.error is NOTHING
+                        and line.eval_count is None
+                        and answer.reasoning is None
+                        and answer.reasoning_content is None
+                        and answer.images is None
+                        and self._begun
+                    ):
+                        if answer.thinking:
+                            assembly.thinking(answer.thinking)
+                        if answer.content:
+                            add_text(answer.content)
+                    else:
+                        self._read_line(line, frame)
+                else:
+                    self._read_odd_frame(frame)
+        except TooLarge:
+            self._fail_too_large()
+        return assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        try:
+            for frame, _ in self._reader.close():
+                self._read_frame(frame)
+        except TooLarge:
+            self._fail_too_large()
+        stray = self._reader.stray
+        self._assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    def _fail_too_large(self) -> None:
+        self._assembly.fail("too_large", f"a line of the response is larger than {self._limit} bytes")
+
+    # ------------------------------------------------------------ lines
+
+    def _read_frame(self, frame: bytes) -> None:
+        line = decode_line(frame)
+        if type(line) is Line:
+            self._read_line(line, frame)
+        else:
+            self._read_odd_frame(frame)
+
+    def _read_odd_frame(self, frame: bytes) -> None:
+        """A frame that is not JSON, or whose fields have other types."""
+        value = _json.decode_lenient(frame)
+        if isinstance(value, dict):
+            self._read_line(loosen_line(value, self._assembly.deviate), frame, value=value)
+        elif isinstance(value, Malformed) and frame.strip() != b"[DONE]":
+            self._assembly.unreadable("line", value.problem)
+        elif isinstance(value, list):
+            self._assembly.deviate("envelope", "line", "a list")
+            for item in value:
+                if isinstance(item, dict):
+                    self._read_line(loosen_line(item, self._assembly.deviate), frame, value=item)
+        elif not isinstance(value, Malformed):
+            self._assembly.deviate("unknown-event", "line", type(value).__name__)
+
+    def _read_line(self, line: Line, frame: bytes, *, value: dict[str, Json] | None = None) -> None:
+        """Take one line.
+
+        Args:
+            value: the line as the lenient reader gave it; None when it is well-formed.
+        """
+        assembly = self._assembly
+        answer = line.message
+        if answer is None and line.response is not NOTHING and bytes(line.response[:1]) == b'"':
+            assembly.deviate("sibling-key", "response")
+            answer = Answer(content=_text_of(line.response), thinking=line.thinking)
+        if answer is None and line.done is None and line.done_reason is None:
+            self._read_bare(line, frame, value)
+            return
+        if not self._begun:
+            self._begin(frame, value)
+        if answer is None:
+            assembly.deviate("missing-field", "message")
+        else:
+            self._read_answer(answer, lenient=value is not None)
+        self._read_end(line)
+
+    def _begin(self, frame: bytes, value: dict[str, Json] | None) -> None:
+        fields: Json = _json.decode(frame) if value is None else value
+        self._begun = True
+        if self._reader.kind == "events":
+            self._assembly.deviate("envelope", "body", "an event stream")
+        if not isinstance(fields, dict):
+            fields = {}
+        model = fields.get("model")
+        if not isinstance(model, str) or not model:
+            self._assembly.deviate("missing-field", "model")
+            model = None
+        created = parse_time(fields.get("created_at"))
+        if created is None:
+            self._assembly.deviate("missing-field", "created_at")
+        message = fields.get("message")
+        if isinstance(message, dict) and message.get("role") != "assistant":
+            self._assembly.deviate("missing-field", "message.role", message.get("role") or "")
+        self._assembly.start(None, model, created)
+
+    def _read_answer(self, answer: Answer, *, lenient: bool) -> None:
+        """Thinking, then text, then calls: the order of the specification."""
+        assembly = self._assembly
+        for name in ("thinking", "reasoning", "reasoning_content"):
+            thinking: str | None = getattr(answer, name)
+            if thinking:
+                if name != "thinking":
+                    assembly.deviate("sibling-key", f"message.{name}")
+                assembly.thinking(assembly.lenient_text(thinking) if lenient else thinking)
+                break
+        if answer.content:
+            assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
+        elif answer.content is None:
+            assembly.deviate("missing-field", "message.content")
+        for image in answer.images or ():
+            mime = next((mime for start, mime in _IMAGE_TYPES if image.startswith(start)), None)
+            assembly.whole_part(Media("image", mime, image))
+        for number, call in enumerate(answer.tool_calls or ()):
+            self._read_call(call, f"message.tool_calls[{number}]")
+
+    def _read_call(self, call: Call, where: str) -> None:
+        function = call.function
+        if function is None:
+            self._assembly.deviate("missing-field", f"{where}.function")
+            name, arguments = call.name, call.arguments
+        else:
+            name = function.name or call.name
+            arguments = function.arguments
+            if arguments is NOTHING and (function.parameters is not NOTHING or call.arguments is not NOTHING):
+                self._assembly.deviate("sibling-key", f"{where}.function")
+                arguments = function.parameters if function.parameters is not NOTHING else call.arguments
+        if not name:
+            self._assembly.deviate("missing-name", where)
+        text = _json.raw_text(arguments)
+        if text[:1] == '"':
+            self._assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
+            text = _text_of(arguments) or ""
+        self._assembly.whole_call(call.id, name, text)
+
+    def _read_end(self, line: Line) -> None:
+        assembly = self._assembly
+        if line.error is not NOTHING and self._read_error(_json.decode_lenient(bytes(line.error))):
+            return
+        counts = (line.prompt_eval_count, line.eval_count)
+        if counts != (None, None):
+            counted, answered = (count if count is None or count >= 0 else None for count in counts)
+            assembly.usage(Usage(input=counted, output=answered))
+        if line.done:
+            self._finish(line.done_reason)
+            assembly.end()
+        elif line.done is None and line.done_reason:
+            assembly.deviate("missing-field", "done")
+            self._finish(line.done_reason)
+
+    def _finish(self, native: str | None) -> None:
+        if not native:
+            self._assembly.deviate("missing-stop-reason", "done_reason")
+            return
+        reason = REASONS.get(native)
+        if reason is None:
+            self._assembly.deviate("stop-reason", "done_reason", native)
+            reason = FOREIGN_REASONS.get(native, "other")
+        self._assembly.finish(native, reason)
+
+    # ------------------------------------------------------------ lines without an answer
+
+    def _read_bare(self, line: Line, frame: bytes, value: dict[str, Json] | None) -> None:
+        """An error, an envelope, or nothing that this protocol has."""
+        fields = _json.decode_lenient(frame) if value is None else value
+        if not isinstance(fields, dict):
+            return
+        for name in ENVELOPES:
+            inner = fields.get(name)
+            if isinstance(inner, dict) and self._read_envelope(inner, frame, name):
+                return
+        if "error" in fields and self._read_error(fields["error"]):
+            return
+        # quirk: ollama-error-under-odd-key
+        if any("error" in key.lower() and key != "error" and holds_error(fields[key]) for key in fields) or (
+            isinstance(fields.get("detail", fields.get("message")), str)
+        ):
+            self._read_error(fields)
+        elif fields:
+            self._assembly.deviate("unknown-event", "line", ", ".join(fields))
+
+    def _read_envelope(self, inner: dict[str, Json], frame: bytes, name: str) -> bool:
+        """Read a line that stands in another object; False when it is none."""
+        texts = decode_fields(frame)
+        text = _json.encode(inner) if isinstance(texts, Malformed) else bytes(texts[name])
+        line = decode_line(text)
+        value = None
+        if isinstance(line, Malformed):
+            line, value = loosen_line(inner, self._assembly.deviate), inner
+        if line.message is None and line.done is None:
+            return False
+        self._assembly.deviate("envelope", name)
+        self._read_line(line, text, value=value)
+        return True
+
+    def _read_error(self, error: Json | Malformed) -> bool:
+        """End the response with an error that says something; False when it says nothing."""
+        if isinstance(error, Malformed) or not holds_error(error):
+            self._assembly.deviate("empty-error", "error")
+            return False
+        failure = read_problem(error, status=None)
+        self._assembly.fail(
+            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
+        )
+        return True
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status: `{"error": "words"}`, or anything else."""
+    return read_problem(body, status=status, headers=headers)
+
+
+def _text_of(raw: Raw) -> str | None:
+    """The text of a JSON string."""
+    value = _json.decode_lenient(bytes(raw))
+    return value if isinstance(value, str) else None

@@ -1,0 +1,180 @@
+"""The JSON of Ollama's `/api/chat` that we read: minimal Structs for well-formed lines, and how odd ones fit in.
+
+Spec: https://docs.ollama.com/api/chat (read 2026-11-21) and ollama's api/types.go. A line of `/api/generate` has its
+text in `response` instead of `message`. Calls are whole, their arguments are kept as JSON text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.types import StopReason
+
+#: Takes a deviation's code, its place and what was seen.
+Deviate: TypeAlias = Callable[[str, str, object], None]
+
+NOTHING: Final = Raw(b"")
+
+#: `done_reason` of the protocol ("load" and "unload": no generation was asked for).
+REASONS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
+#: Words of other servers that answer in this protocol.
+FOREIGN_REASONS: Final[dict[str, StopReason]] = {
+    "tool_calls": "tool_use", "tool_call": "tool_use", "tool_use": "tool_use", "function_call": "tool_use",
+    "max_tokens": "length", "limit": "length", "content_filter": "content_filter", "eos": "stop", "end_turn": "stop",
+}  # fmt: skip
+#: Names of objects that a line is wrapped in.
+ENVELOPES: Final = ("data", "result", "response")
+_THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
+
+
+class Function(msgspec.Struct, gc=False):
+    """`function` of a call. `parameters` is another spelling of `arguments`."""
+
+    name: str | None = None
+    arguments: Raw = NOTHING
+    parameters: Raw = NOTHING
+
+
+class Call(msgspec.Struct, gc=False):
+    """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it."""
+
+    id: str | None = None
+    function: Function | None = None
+    name: str | None = None
+    arguments: Raw = NOTHING
+
+
+class Answer(msgspec.Struct, gc=False):
+    """`message` of a line."""
+
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[Call] | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    images: list[str] | None = None
+
+
+class Line(msgspec.Struct, gc=False):
+    """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`."""
+
+    message: Answer | None = None
+    done: bool | None = None
+    error: Raw = NOTHING
+    response: Raw = NOTHING
+    thinking: str | None = None
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+
+
+decode_line: Final = _json.typed_decoder(Line)
+#: A line's fields by name, each as its JSON text.
+decode_fields: Final = _json.typed_decoder(dict[str, Raw])
+
+
+def parse_time(text: Json) -> int | None:
+    """RFC 3339 → Unix seconds; None when it is no time."""
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+def loosen_line(value: dict[str, Json], deviate: Deviate) -> Line:
+    """Read a line field by field; what has another type than the specification's is a deviation."""
+    line = Line(
+        done=_loosen_flag(value.get("done"), deviate),
+        error=_raw(value, "error"),
+        response=_raw(value, "response"),
+        thinking=_loosen_text(value.get("thinking"), "thinking", deviate),
+        done_reason=_loosen_text(value.get("done_reason"), "done_reason", deviate),
+        prompt_eval_count=_loosen_count(value.get("prompt_eval_count"), "prompt_eval_count", deviate),
+        eval_count=_loosen_count(value.get("eval_count"), "eval_count", deviate),
+    )
+    message = value.get("message")
+    if isinstance(message, dict):
+        line.message = _loosen_answer(message, deviate)
+    return line
+
+
+def _loosen_answer(message: dict[str, Json], deviate: Deviate) -> Answer:
+    answer = Answer(content=_loosen_text(message.get("content"), "message.content", deviate))
+    for name in _THINKING_FIELDS:
+        setattr(answer, name, _loosen_text(message.get(name), f"message.{name}", deviate))
+    calls = message.get("tool_calls")
+    if isinstance(calls, dict):
+        deviate("wrong-type", "message.tool_calls", "an object")
+        calls = [calls]
+    if isinstance(calls, list):
+        answer.tool_calls = [
+            _loosen_call(call, f"message.tool_calls[{number}]", deviate)
+            for number, call in enumerate(calls)
+            if isinstance(call, dict)
+        ]
+    images = message.get("images")
+    if isinstance(images, list):
+        answer.images = [image for image in images if isinstance(image, str)]
+    return answer
+
+
+def _loosen_call(call: dict[str, Json], where: str, deviate: Deviate) -> Call:
+    function = call.get("function")
+    if isinstance(function, str):
+        deviate("wrong-type", f"{where}.function", "a string")
+        call = {"name": function} | call
+    return Call(
+        id=_loosen_text(call.get("id"), f"{where}.id", deviate),
+        function=Function(
+            _loosen_text(function.get("name"), f"{where}.function.name", deviate),
+            _raw(function, "arguments"),
+            _raw(function, "parameters"),
+        )
+        if isinstance(function, dict)
+        else None,
+        name=_loosen_text(call.get("name"), f"{where}.name", deviate),
+        arguments=_raw(call, "arguments"),
+    )
+
+
+def _loosen_text(value: Json, where: str, deviate: Deviate) -> str | None:
+    """Text; a list of text parts is joined, a number is its digits."""
+    if value is None or isinstance(value, str):
+        return value
+    deviate("wrong-type", where, type(value).__name__)
+    if isinstance(value, list):
+        parts = [part.get("text") if isinstance(part, dict) else part for part in value]
+        return "".join(part for part in parts if isinstance(part, str))
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _loosen_flag(value: Json, deviate: Deviate) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    deviate("wrong-type", "done", type(value).__name__)
+    return value == 1 or (isinstance(value, str) and value.strip().lower() == "true")
+
+
+def _loosen_count(value: Json, where: str, deviate: Deviate) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    deviate("usage-place", where, type(value).__name__)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else None
+
+
+def _raw(fields: dict[str, Json], name: str) -> Raw:
+    return Raw(_json.to_lenient_text(fields[name]).encode()) if name in fields else NOTHING

@@ -97,6 +97,7 @@ class Assembly:
         "_calls",
         "_cost",
         "_failed_calls",
+        "_finish_native",
         "_high_surrogate",
         "_ids",
         "_names_tool_use",
@@ -125,6 +126,7 @@ class Assembly:
         self.phase: Phase = "open"
         self.reason: StopReason | None = None
         self._native_reason: str | None = None
+        self._finish_native: Native | None = None
         self._new_id = new_id
         self._started = False
         self._next_index = 0
@@ -459,8 +461,11 @@ class Assembly:
             self._usage, self._cost = merged, cost or self._cost
             self.events.append(UsageUpdate(merged, self._cost))
 
-    def finish(self, native_reason: str | None, reason: StopReason) -> None:
-        """A stop reason. Of several the last wins, except that `stop` replaces no other."""
+    def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:
+        """A stop reason. Of several the last wins, except that `stop` replaces no other.
+
+        `native`: fields beside the reason that only this protocol knows.
+        """
         if self._is_late():
             return
         if self.reason is not None and (self.reason, self._native_reason) != (reason, native_reason):
@@ -468,6 +473,7 @@ class Assembly:
             if reason == "stop":
                 return
         self.reason, self._native_reason = reason, native_reason
+        self._finish_native = native
 
     def end(self) -> None:
         """The protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
@@ -538,7 +544,7 @@ class Assembly:
         if reason != self.reason and self.reason is not None and (self._names_tool_use or reason != "tool_use"):
             self.deviate("stop-reason", "stop reason", self._native_reason or self.reason)
         self.phase = "closed"
-        self.events.append(Finish(reason, self._native_reason, self._usage, self._cost))
+        self.events.append(Finish(reason, self._native_reason, self._usage, self._cost, self._finish_native))
 
     def _close_parts(self, *, proven: bool) -> None:
         for index in sorted([*self._parts, *self._calls]):

@@ -128,6 +128,10 @@ class Decoder(Interface):
         """The body ended. Ends with exactly one terminal event, unless one was given before."""
         ...
 
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke. Ends with this failure, unless the protocol's own end was seen (then as `close`)."""
+        ...
+
     @property
     def ended(self) -> bool:
         """The protocol's own end was seen: only usage may follow, so nobody need wait long for the body's end."""

@@ -6,7 +6,8 @@
     ├ UsageError    the caller broke the contract (a bad Request, an unknown target): fix the call
     ├ ConfigError   a configuration file is wrong: file, key path, what was expected
     ├ WireError     a client sent a body that is not its protocol: answered 4xx in that protocol
-    └ CallFailed    the response failed; raised by `.reply()` and `.run()`, never while iterating events
+    ├ CallFailed    the response failed; raised by `.reply()` and `.run()`, never while iterating events
+    └ StepLimit     `.run()` made as many steps as it may, and the model still calls tools
 
 Any other exception out of the core is a bug. Messages say what was expected, what was seen (clipped), and where.
 """
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.events import Failure, FailureKind, ToolCallFailed
+from dragoman.events import Failure, FailureKind, Reply, ToolCallFailed
+from dragoman.types import Message
 
 
 class DragomanError(Exception):
@@ -45,11 +47,20 @@ class WireError(DragomanError):
 
 
 class CallFailed(DragomanError):
-    """The response failed; `failure` says how."""
+    """The response failed; `failure` says how, `reply` holds what came before. Run none of its calls."""
 
-    def __init__(self, failure: Failure | ToolCallFailed) -> None:
+    def __init__(self, failure: Failure | ToolCallFailed, reply: Reply) -> None:
         super().__init__(f"{failure.kind}: {failure.message}")
         self.failure = failure
+        self.reply = reply
+
+
+class StepLimit(DragomanError):
+    """`.run()` stopped at its step limit; `messages` is the conversation so far."""
+
+    def __init__(self, message: str, messages: tuple[Message, ...]) -> None:
+        super().__init__(message)
+        self.messages = messages
 
 
 #: The status that a failure has when no provider named one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.contract import Decoder, Encoder, Stage
-from dragoman.events import Event
+from dragoman.events import Event, Failure
 
 
 class Reader:
@@ -24,14 +24,17 @@ class Reader:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
-        events = self._decoder.feed(data)
-        for stage in self._stages:
-            events = stage.feed(events)
-        return events
+        return self._through(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
         """The body ended."""
-        events = self._decoder.close()
+        return self._through(self._decoder.close())
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke: the response ends with this failure, unless its own end was seen."""
+        return self._through(self._decoder.fail(failure))
+
+    def _through(self, events: list[Event]) -> list[Event]:
         for stage in self._stages:
             events = stage.feed(events)
         return events
@@ -60,6 +63,11 @@ class Pipe:
     def close(self) -> bytes:
         """The provider's body ended."""
         self.tap = self._reader.close()
+        return self._encoder.encode(self.tap)
+
+    def fail(self, failure: Failure) -> bytes:
+        """The provider's connection broke."""
+        self.tap = self._reader.fail(failure)
         return self._encoder.encode(self.tap)
 
     def keepalive(self) -> bytes:

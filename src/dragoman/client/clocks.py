@@ -1,0 +1,104 @@
+"""How long each phase of a response may take, and the timer that watches it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import final
+
+import msgspec
+
+from dragoman.events import Failure
+
+
+@final
+class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits in seconds. `first_event` holds until something of the answer came; a server that loads a model is given
+    `first_event_local`, one that was asked to think `first_event_reasoning`. `silence`: no byte at all; `progress`:
+    no event of the answer, pings do not count; `total`: the whole response.
+    """
+
+    connect: float = 10.0
+    first_event: float = 120.0
+    first_event_reasoning: float = 300.0
+    first_event_local: float = 600.0
+    silence: float = 120.0
+    progress: float = 300.0
+    total: float = 3600.0
+    #: after the protocol's own end, how long the body's end is waited for
+    trailing: float = 1.0
+
+    def first_event_of(self, *, local: bool, reasoning: bool) -> float:
+        """The limit for the first event of this kind of request."""
+        if local:
+            return self.first_event_local
+        return self.first_event_reasoning if reasoning else self.first_event
+
+
+class Watch:
+    """One timer for all limits of a response. Noting a byte or an event costs one assignment."""
+
+    __slots__ = ("_clocks", "_expired", "_first", "_handle", "_loop", "_start", "_timer", "_trailing",
+                 "failure", "last_byte", "last_event")  # fmt: skip
+
+    def __init__(self, clocks: Clocks, *, first_event: float, expired: Callable[[], None]) -> None:
+        """`expired` is called once, when a limit has passed; `failure` then says which."""
+        self._loop = asyncio.get_running_loop()
+        self._clocks = clocks
+        self._first = first_event
+        self._expired = expired
+        self._start = self.last_byte = self._loop.time()
+        self.last_event: float | None = None
+        self.failure: Failure | None = None
+        self._timer: asyncio.Timeout | None = None
+        self._trailing = False
+        self._handle = self._loop.call_at(self._next(), self._look)
+
+    def now(self) -> float:
+        """The loop's clock."""
+        return self._loop.time()
+
+    def trail(self) -> None:
+        """The protocol's own end was seen: the body's end is not waited for much longer."""
+        if not self._trailing:
+            self._trailing = True
+            self._handle.cancel()
+            self._handle = self._loop.call_later(self._clocks.trailing, self._expired)
+
+    @asynccontextmanager
+    async def guard(self) -> AsyncIterator[None]:
+        """What is awaited inside ends with `TimeoutError` when a limit passes."""
+        async with asyncio.timeout(None) as timer:
+            self._timer = timer
+            try:
+                yield
+            finally:
+                self._timer = None
+
+    def stop(self) -> None:
+        """The response is over."""
+        self._handle.cancel()
+
+    def _limits(self) -> list[tuple[float, str]]:
+        clocks = self._clocks
+        limits = [(self._start + clocks.total, f"the response took more than {clocks.total:g} s")]
+        if self.last_event is None:
+            limits.append((self._start + self._first, f"nothing of the answer came within {self._first:g} s"))
+        else:
+            limits.append((self.last_byte + clocks.silence, f"no byte came for {clocks.silence:g} s"))
+            limits.append((self.last_event + clocks.progress, f"nothing of the answer came for {clocks.progress:g} s"))
+        return limits
+
+    def _next(self) -> float:
+        return min(limit for limit, _ in self._limits())
+
+    def _look(self) -> None:
+        limit, message = min(self._limits())
+        if self._loop.time() < limit:
+            self._handle = self._loop.call_at(limit, self._look)
+            return
+        self.failure = Failure("timeout", message)
+        if self._timer is not None:
+            self._timer.reschedule(0)
+        self._expired()

@@ -1,0 +1,132 @@
+"""One HTTP exchange without I/O: the request's bytes out, the response's bytes in, events out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from dragoman.client.target import Target
+from dragoman.contract import NewId
+from dragoman.deviations import clip
+from dragoman.errors import failure_kind
+from dragoman.estimate import estimate_tokens
+from dragoman.events import Deviation, Event, Failure, Finish, UsageUpdate
+from dragoman.pipe import Reader
+from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Cost, Request, Usage
+
+#: (target's name, usage) → what it costs, None when unknown.
+PriceOf: TypeAlias = Callable[[str, Usage], Cost | None]
+
+#: Bytes of an error's body that are read.
+_ERROR_LIMIT: Final = 256 * 1024
+#: A server that reports less than this share of our estimate did not read the whole prompt.
+_TRUNCATED_SHARE: Final = 0.7
+
+
+class Exchange:
+    """A request to a target and its response.
+
+    Attributes:
+        outgoing: what to send.
+    """
+
+    __slots__ = ("_deviations", "_error_body", "_headers", "_price_of", "_prompt_estimate", "_reader", "_status",
+                 "_target", "outgoing")  # fmt: skip
+
+    def __init__(
+        self,
+        target: Target,
+        request: Request,
+        *,
+        new_id: NewId,
+        policy: Policy | None = None,
+        price_of: PriceOf | None = None,
+    ) -> None:
+        protocol = target.protocol
+        rendered = protocol.render_request(request, dialect=target.dialect, limits=target.limits)
+        key = target.key.reveal() if target.key is not None else None
+        self.outgoing: Outgoing = endpoint(target.provider, rendered.http, model=target.model, key=key)
+        self._target = target
+        self._deviations: list[Event] = list(rendered.deviations)
+        names = frozenset(tool.name for tool in request.tools)
+        self._reader = Reader(
+            protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
+            stages_for(request.tools, policy or Policy(strict=target.strict)),
+        )
+        self._price_of = price_of
+        self._prompt_estimate = estimate_tokens(request) if target.provider.local else 0
+        self._status = 200
+        self._headers: Mapping[str, str] = {}
+        self._error_body: list[bytes] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """The response's own end was seen: at most usage may follow in the body."""
+        return self._error_body is None and self._reader.ended
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        """The response's status and headers (names in lower case) came."""
+        self._status, self._headers = status, headers
+        if not 200 <= status < 300:
+            self._error_body = []
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes of the body."""
+        if self._error_body is not None:
+            if sum(map(len, self._error_body)) < _ERROR_LIMIT:
+                self._error_body.append(data)
+            return []
+        return self._finished(self._reader.feed(data))
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        if self._error_body is not None:
+            return self._finished([self._error(b"".join(self._error_body))])
+        return self._finished(self._reader.close())
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke, or a clock ran out. A response whose own end was seen is whole all the same."""
+        if self._error_body:
+            return self.close()
+        return self._finished(self._reader.fail(failure))
+
+    def _error(self, body: bytes) -> Failure:
+        if 300 <= self._status < 400:
+            place = clip(self._headers.get("location", "nowhere"))
+            return Failure("bad_request", f"expected an answer, got a redirect to {place}", status=self._status)
+        failure = self._target.protocol.parse_error(self._status, body, headers=self._headers)
+        if failure.status is None:
+            failure = msgspec.structs.replace(failure, kind=failure_kind(self._status), status=self._status)
+        return failure
+
+    def _finished(self, events: list[Event]) -> list[Event]:
+        """Events with what only the exchange knows: the request's deviations, costs, a prompt cut short."""
+        if self._deviations:
+            events = [*self._deviations, *events]
+            self._deviations = []
+        for position, event in enumerate(events):
+            kind = type(event)
+            if kind is UsageUpdate or kind is Finish or kind is Failure:
+                return self._priced(events, position)
+        return events
+
+    def _priced(self, events: list[Event], first: int) -> list[Event]:
+        out = events[:first]
+        for event in events[first:]:
+            if isinstance(event, UsageUpdate | Finish | Failure):
+                if self._price_of is not None and event.cost is None and event.usage.output is not None:
+                    cost = self._price_of(self._target.name, event.usage)
+                    event = msgspec.structs.replace(event, cost=cost) if cost is not None else event
+                if self._is_truncated(event.usage):
+                    seen = f"{event.usage.input} prompt tokens reported, about {self._prompt_estimate} sent"
+                    out.append(Deviation("context-truncated", "usage.input", seen))
+                    self._prompt_estimate = 0
+            out.append(event)
+        return out
+
+    def _is_truncated(self, usage: Usage) -> bool:
+        return usage.input is not None and usage.input < _TRUNCATED_SHARE * self._prompt_estimate

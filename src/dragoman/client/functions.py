@@ -1,0 +1,116 @@
+"""Plain functions as tools: schema from the signature, words from the docstring, values checked before the call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.errors import UsageError
+from dragoman.types import Tool, ToolCall
+
+_ARGS: Final = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)$")
+
+
+@final
+class FunctionTool(msgspec.Struct, frozen=True):
+    """A tool and the function behind it. `arguments` is a Struct type with a field for each parameter."""
+
+    tool: Tool
+    function: Callable[..., Any]
+    arguments: type[msgspec.Struct]
+
+    def call(self, call: ToolCall) -> Any | Awaitable[Any]:
+        """Run the function with a call's arguments.
+
+        Raises:
+            UsageError: the arguments do not fit the signature; says which and what was expected.
+        """
+        try:
+            values = msgspec.convert(call.values(), self.arguments, strict=False)
+        except (msgspec.ValidationError, ValueError) as problem:
+            raise UsageError(f"arguments of {self.tool.name}: {problem}") from None
+        return self.function(**{name: getattr(values, name) for name in self.arguments.__struct_fields__})
+
+
+def tool_of(function: Callable[..., Any]) -> FunctionTool:
+    """The tool that a function is.
+
+    The name is the function's, the description its docstring up to `Args:`, whose entries (Google form) describe the
+    parameters. Parameters without annotation take any value; those without default are required.
+
+    Raises:
+        UsageError: the signature has `*args`, `**kwargs` or positional-only parameters, or a type that JSON cannot say.
+    """
+    name = getattr(function, "__name__", "")
+    if not name or name == "<lambda>":
+        raise UsageError("expected a named function as a tool, got a lambda; give it a name with def")
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as problem:
+        raise UsageError(f"tool {name}: its annotations cannot be read: {problem}") from None
+    summary, described = _read_docstring(inspect.getdoc(function) or "")
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise UsageError(f"tool {name}: expected parameters with names, got {parameter}")
+        kind = hints.get(parameter.name, Any)
+        if parameter.name in described:
+            kind = typing.Annotated[kind, msgspec.Meta(description=described[parameter.name])]
+        if parameter.default is parameter.empty:
+            fields.append((parameter.name, kind))
+        else:
+            fields.append((parameter.name, kind, _default(parameter.default)))
+    try:
+        arguments = msgspec.defstruct(f"{name}_arguments", fields, kw_only=True)
+        schema = _schema(arguments)
+    except (TypeError, ValueError) as problem:
+        raise UsageError(f"tool {name}: its parameters cannot be said in JSON: {problem}") from None
+    return FunctionTool(Tool(name, summary, _json.raw(schema)), function, arguments)
+
+
+def _default(value: Any) -> Any:
+    """A default for a Struct field: mutable ones are made anew for each call."""
+    if isinstance(value, list | dict | set):
+        copy = value.copy()
+        return msgspec.field(default_factory=lambda: copy.copy())
+    return msgspec.field(default=value)
+
+
+def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON schema of an object, without a reference at the top."""
+    (schema,), definitions = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")  # noqa: TID251
+    top = definitions.pop(str(schema["$ref"]).rpartition("/")[2])
+    top.pop("title", None)
+    top.setdefault("properties", {})
+    for value in top["properties"].values():
+        if value.get("default", ...) is None:
+            del value["default"]
+    if not top.get("required"):
+        top.pop("required", None)
+    return {**top, "$defs": definitions} if definitions else top
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """A docstring in Google form → its words before `Args:`, and the description of each parameter."""
+    found = _ARGS.search(text)
+    if found is None:
+        return text.strip(), {}
+    described: dict[str, str] = {}
+    name, indent = "", ""
+    for line in text[found.end() :].splitlines():
+        entry = _ENTRY.match(line)
+        if entry and (not indent or entry[1] == indent):
+            indent, name = entry[1], entry[2]
+            described[name] = entry[3].strip()
+        elif name and line.strip() and line.startswith(indent + " "):
+            described[name] = f"{described[name]} {line.strip()}"
+        elif line.strip() and not line.startswith(" "):
+            break
+    return text[: found.start()].strip(), {key: value for key, value in described.items() if value}

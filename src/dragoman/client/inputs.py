@@ -1,0 +1,161 @@
+"""What users pass as messages and tools → our values: strings, our own classes, or plain dicts of any protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from dragoman import _json
+from dragoman.client.functions import FunctionTool, tool_of
+from dragoman.errors import UsageError, WireError
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Message, ProtocolName, Text, Tool
+
+Messages: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
+Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | Mapping[str, Any]]
+
+_ANTHROPIC_BLOCKS: Final = {"tool_use", "tool_result", "thinking", "redacted_thinking", "document"}
+_RESPONSES_PARTS: Final = {"input_text", "output_text", "input_image", "input_file"}
+
+
+def read_messages(messages: Messages) -> tuple[Message, ...]:
+    """A conversation in our values.
+
+    Dicts may be of any of the five protocols, one protocol for the whole list.
+
+    Raises:
+        UsageError: not a conversation; says where.
+    """
+    if isinstance(messages, str):
+        return (Message("user", (Text(messages),)),)
+    if isinstance(messages, Message):
+        return (messages,)
+    if isinstance(messages, Mapping):
+        messages = [messages]
+    items = list(messages)
+    if not items:
+        raise UsageError("expected at least one message, got an empty list")
+    out: list[Message] = []
+    plain: list[Mapping[str, Any]] = []
+    for position, item in enumerate(items):
+        if isinstance(item, Message):
+            out += _read_dicts(plain)
+            plain = []
+            out.append(item)
+        elif isinstance(item, Mapping):
+            plain.append(item)
+        else:
+            raise UsageError(f"expected a Message or a dict, got {type(item).__name__} at messages[{position}]")
+    return (*out, *_read_dicts(plain))
+
+
+def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]:
+    """Tools in our values, and the functions among them by name.
+
+    Raises:
+        UsageError: not a tool, or two of one name.
+    """
+    out: list[Tool] = []
+    functions: dict[str, FunctionTool] = {}
+    for position, item in enumerate(tools):
+        if isinstance(item, Tool):
+            out.append(item)
+        elif isinstance(item, Mapping):
+            out += _read_tool_dict(item, position)
+        elif isinstance(item, FunctionTool) or callable(item):
+            function = item if isinstance(item, FunctionTool) else tool_of(item)
+            functions[function.tool.name] = function
+            out.append(function.tool)
+        else:
+            raise UsageError(f"expected a function, a Tool or a dict, got {type(item).__name__} at tools[{position}]")
+    names = [tool.name for tool in out]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"expected tools of different names, got {', '.join(twice)} more than once")
+    return tuple(out), functions
+
+
+def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:
+    if not messages:
+        return ()
+    protocol = protocol_of(messages)
+    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: messages}
+    if protocol == "anthropic-messages":
+        body["max_tokens"] = 1
+    return _parsed(protocol, body).messages
+
+
+def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    protocol: ProtocolName
+    declared: Mapping[str, Any] = tool
+    if "functionDeclarations" in tool or "function_declarations" in tool:
+        protocol = "gemini-generate"
+    elif "parametersJsonSchema" in tool:
+        protocol, declared = "gemini-generate", {"functionDeclarations": [tool]}
+    elif "input_schema" in tool:
+        protocol = "anthropic-messages"
+    elif isinstance(tool.get("function") or tool.get("custom"), Mapping):
+        protocol = "openai-chat"
+    elif "name" in tool:
+        protocol, declared = "openai-responses", {"type": "function", **tool}
+    else:
+        keys = ", ".join(map(str, tool)) or "none"
+        raise UsageError(f"expected a tool with a name, got the keys {keys} at tools[{position}]")
+    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: _HELLO[protocol], "tools": [declared], "max_tokens": 1}
+    return _parsed(protocol, body).tools
+
+
+_FIELD: Final[dict[ProtocolName, str]] = {
+    "ollama-chat": "messages",
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic-messages": "messages",
+    "gemini-generate": "contents",
+}
+_HELLO: Final[dict[ProtocolName, Any]] = {
+    "ollama-chat": [],
+    "openai-chat": [{"role": "user", "content": "hello"}],
+    "openai-responses": "hello",
+    "anthropic-messages": [{"role": "user", "content": "hello"}],
+    "gemini-generate": [{"role": "user", "parts": [{"text": "hello"}]}],
+}
+
+
+def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Any:
+    try:
+        encoded = _json.encode(body)
+    except TypeError as problem:
+        raise UsageError(f"expected plain JSON values: {problem}") from None
+    try:
+        return PROTOCOLS[protocol].parse_request(encoded, path="/v1beta/models/any:generateContent").request
+    except WireError as problem:
+        raise UsageError(f"read as {protocol}: {problem}") from None
+
+
+def protocol_of(messages: Sequence[Mapping[str, Any]]) -> ProtocolName:
+    """The protocol that plain messages are written in, told from the first that shows it; else openai-chat."""
+    for message in messages:
+        kind = message.get("type")
+        if "parts" in message:
+            return "gemini-generate"
+        if isinstance(kind, str) and kind != "message":
+            return "openai-responses"
+        if "images" in message or "tool_name" in message or "thinking" in message or _has_object_arguments(message):
+            return "ollama-chat"
+        content = message.get("content")
+        for part in content if isinstance(content, list | tuple) else ():
+            part_kind = part.get("type") if isinstance(part, Mapping) else None
+            if part_kind in _RESPONSES_PARTS:
+                return "openai-responses"
+            if part_kind in _ANTHROPIC_BLOCKS or (part_kind == "image" and "source" in part):
+                return "anthropic-messages"
+    return "openai-chat"
+
+
+def _has_object_arguments(message: Mapping[str, Any]) -> bool:
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list | tuple) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("arguments"), Mapping):
+            return True
+    return False

@@ -1,0 +1,32 @@
+"""`provider/model` → all that is needed to ask it."""
+
+from __future__ import annotations
+
+from typing import final
+
+import msgspec
+
+from dragoman.contract import Dialect, ModelLimits, Protocol
+from dragoman.providers import Provider
+from dragoman.secret import Secret
+
+
+@final
+class Target(msgspec.Struct, frozen=True):
+    """A provider, a model and a key.
+
+    `dialect` is the provider's, with the model's own differences over it. `strict`: the first deviation fails.
+    """
+
+    provider: Provider
+    protocol: Protocol
+    model: str
+    dialect: Dialect
+    limits: ModelLimits
+    key: Secret | None = None
+    strict: bool = False
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider.name}/{self.model}"

@@ -1,0 +1,154 @@
+"""The only file that imports the HTTP library. Its exceptions become failures here, by one table.
+
+Redirects are not followed, cookies are not kept, environment proxies are not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman.client.clocks import Clocks
+from dragoman.errors import ConfigError, UsageError
+from dragoman.events import Failure
+from dragoman.providers.endpoint import Outgoing
+
+try:
+    import aiohttp
+except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test environment
+    raise UsageError('talking to a model needs the extra "client": pip install "dragoman[client]"') from None
+
+#: Most bytes of a response that may wait to be read.
+_BUFFER: Final = 256 * 1024
+
+
+class TransportFailed(Exception):
+    """The exchange broke below HTTP; `failure` says how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Response:
+    """A response whose body is still coming."""
+
+    __slots__ = ("_response", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
+
+    async def read(self) -> bytes:
+        """What has come, at least one byte; b"" at the end of the body.
+
+        Raises:
+            TransportFailed: the connection broke, or the body is not what its headers say.
+        """
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError, ValueError) as problem:
+            raise TransportFailed(_failure(problem, self._response.url.host or "")) from None
+
+    def close(self) -> None:
+        """Close the connection at once, unless the body was read to its end: then it goes back to the pool."""
+        self._response.close()
+
+
+class Transport:
+    """A pool of connections. Made and used in one event loop."""
+
+    __slots__ = ("_ca_file", "_connect", "_proxy", "_session")
+
+    def __init__(self, *, clocks: Clocks, proxy: str | None = None, ca_file: str | None = None) -> None:
+        """`proxy`: an http:// URL; `ca_file`: PEM file of further authorities."""
+        self._session: aiohttp.ClientSession | None = None
+        self._connect = clocks.connect
+        self._proxy = proxy
+        self._ca_file = ca_file
+
+    async def open(self, outgoing: Outgoing) -> Response:
+        """Send a request and wait for the head of its response.
+
+        Raises:
+            TransportFailed: no connection, or it broke before the head.
+        """
+        session = self._session or self._open_session()
+        try:
+            response = await session.request(
+                outgoing.method,
+                outgoing.url,
+                data=outgoing.body or None,
+                headers={"accept-encoding": "identity", **outgoing.headers},
+                allow_redirects=False,
+                proxy=self._proxy,
+            )
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            raise TransportFailed(_failure(problem, outgoing.url, proxy=self._proxy)) from None
+        return Response(response)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        context: ssl.SSLContext | bool = True
+        if self._ca_file:
+            try:
+                context = ssl.create_default_context()
+                context.load_verify_locations(self._ca_file)
+            except OSError as problem:
+                raise ConfigError(f"http.ca_file {self._ca_file}: {problem}") from None
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=30),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect, sock_read=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_BUFFER,
+            trust_env=False,
+            auto_decompress=False,  # the reader of the body knows gzip by its first bytes, with a size limit
+            raise_for_status=False,
+        )
+        return self._session
+
+
+def _failure(problem: BaseException, where: str, *, proxy: str | None = None) -> Failure:
+    """The library's exception in our words. No URL's query, no header and no body is ever quoted."""
+    place = where.partition("?")[0]
+    hint = ""
+    if proxy is None and _proxied():
+        hint = "; the environment names a proxy, which dragoman uses only when [http] proxy says so"
+    match problem:
+        case aiohttp.ClientConnectorDNSError():
+            return Failure("connection", f"the host name of {place} is not known{hint}")
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError() | aiohttp.ClientSSLError():
+            return Failure(
+                "connection", f"no trusted TLS connection to {place}; an own authority goes into [http] ca_file"
+            )
+        case aiohttp.ConnectionTimeoutError():
+            return Failure("timeout", f"no connection to {place} in time{hint}")
+        case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            return Failure("connection", f"the proxy of [http] proxy does not take the connection to {place}")
+        case aiohttp.ClientConnectorError():
+            reason = problem.os_error.strerror or type(problem.os_error).__name__
+            return Failure("connection", f"no connection to {place}: {reason}{hint}")
+        case aiohttp.InvalidURL():
+            return Failure("bad_request", f"expected an address, got {place}")
+        case aiohttp.ServerDisconnectedError():
+            return Failure("connection", f"{place} closed the connection without an answer")
+        case aiohttp.ClientPayloadError():
+            return Failure("connection", "the body of the response broke off or is not what its headers say")
+        case aiohttp.ClientResponseError():
+            return Failure("wire", f"{place} does not answer in HTTP: {problem.message[:160]}")
+        case _:
+            return Failure("connection", f"the connection to {place} broke: {type(problem).__name__}")
+
+
+def _proxied() -> bool:
+    import os
+
+    return any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"))

@@ -1,0 +1,388 @@
+"""OpenAI Responses bytes → events, for streams and whole responses alike.
+
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-21). The end is
+response.completed, .incomplete or .failed, or the `status` of a whole response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed
+from dragoman.assembly import Assembly
+from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.events import Event, Failure
+from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.openai_responses.items import Item, Items, Key, Place
+from dragoman.protocols.openai_responses.snapshot import reconcile
+from dragoman.protocols.openai_responses.wire import (
+    ARGUMENTS_DELTA,
+    INCOMPLETE_REASONS,
+    SILENT_EVENTS,
+    TEXT_DELTA,
+    ItemKind,
+    StreamEvent,
+    decode_event,
+    loosen_event,
+    make_native,
+    read_cost,
+    read_usage,
+    text_of,
+)
+
+_STATUS_OF_EVENT: Final[dict[str, str]] = {
+    "response.completed": "completed", "response.done": "completed", "response.incomplete": "incomplete",
+    "response.failed": "failed", "response.cancelled": "cancelled", "response.canceled": "cancelled",
+}  # fmt: skip
+_START_EVENTS: Final = ("response.created", "response.in_progress", "response.queued")
+_LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
+_WRAPPERS: Final = ("response", "data", "result", "body", "event")
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+#: Fields of a response object that are ours, or too large to carry along.
+_MODELLED: Final = frozenset(
+    {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output",
+     "usage", "instructions", "tools", "output_text"}
+)  # fmt: skip
+
+
+class Decoder:
+    """Reads one response. Never raises; the same events however the bytes are cut."""
+
+    __slots__ = ("_assembly", "_dialect", "_items", "_reader", "_refused")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        dialect: Dialect = PLAIN,
+        limit: int = FRAME_LIMIT,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._items = Items(self._assembly)
+        self._dialect = dialect
+        self._refused = False
+
+    @property
+    def ended(self) -> bool:
+        """The protocol's own end was seen."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        try:
+            for frame, name in self._reader.feed(data):
+                self._frame(frame, name)
+        except TooLarge:
+            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+        return self._assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        try:
+            for frame, name in self._reader.close():
+                self._frame(frame, name)
+        except TooLarge:
+            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+        if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
+            problem = read_problem(self._reader.stray, status=None)
+            kind = "wire" if problem.kind == "internal" else problem.kind
+            self._assembly.fail(kind, f"expected a response, got: {problem.message}")
+        self._assembly.close(marker="response.completed")
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    # ------------------------------------------------------------ frames
+
+    def _frame(self, data: bytes, name: bytes) -> None:
+        event = decode_event(data)
+        if type(event) is StreamEvent and event.delta:
+            item = self._items.live.get(event.output_index)
+            if item is not None and self._assembly.phase == "open":
+                kind = event.type
+                if kind == ARGUMENTS_DELTA:
+                    if item.call is not None and not item.half:
+                        self._assembly.add_arguments(item.call, event.delta)
+                        return
+                elif kind == TEXT_DELTA and item.part is not None and item.key == ("text", event.content_index):
+                    item.said[item.key].append(event.delta)
+                    self._assembly.add(item.part, event.delta)
+                    return
+        self._rare_frame(data, name)
+
+    def _rare_frame(self, data: bytes, name: bytes) -> None:
+        """Everything but the plain deltas of items that are open."""
+        value = _json.decode(data)
+        if type(value) is Malformed:
+            if data.strip() == b"[DONE]":
+                self._assembly.deviate("unknown-event", "body", "[DONE]")
+                return
+            value = _json.decode_lenient(data)
+            if type(value) is Malformed:
+                if self._assembly.phase == "open":
+                    self._assembly.unreadable(f"event {name.decode('utf-8', 'replace')}".strip(), value.problem)
+                return
+            self._assembly.deviate(*_oddity(data))
+        if not isinstance(value, dict):
+            self._assembly.deviate("unknown-event", "body", type(value).__name__)
+            return
+        kind = value.get("type")
+        if not isinstance(kind, str) or not kind:
+            kind = name.decode("utf-8", "replace")
+            if kind and kind != "message":
+                self._assembly.deviate("missing-field", "type", kind)
+        self._event(kind, value, data=data, path=())
+
+    def _event(self, kind: str, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
+        if self._assembly.phase != "open":
+            self._after_end(value)
+            return
+        if kind.endswith("error") or ("error" in value and not _is_response(value)):
+            if kind.endswith("error") or holds_error(value["error"]):
+                self._fail(value)
+                return
+            self._assembly.deviate("empty-error", "error")
+        if kind in ("", "message", "response"):
+            self._untyped(value, data=data, path=path)
+            return
+        if not kind.startswith("response.") and kind not in SILENT_EVENTS:
+            self._assembly.deviate("sibling-key", "type", kind)
+            kind = f"response.{kind}"
+        if kind in _START_EVENTS:
+            if kind == "response.created" and self._assembly.started:
+                self._assembly.deviate("duplicate-start", "response.created")
+            self._begin(self._response_of(value, kind))
+            return
+        if not self._assembly.started:
+            self._assembly.deviate("missing-start", "body")
+        if kind in _STATUS_OF_EVENT:
+            inner = (*path, "response") if isinstance(value.get("response"), dict) else path
+            self._end(self._response_of(value, kind), _STATUS_OF_EVENT[kind], place=(data, inner))
+        elif _is_response(value):
+            self._untyped(value, data=data, path=path)
+        else:
+            self._part_event(kind, value, place=(data, path))
+
+    def _response_of(self, value: dict[str, Json], kind: str) -> dict[str, Json]:
+        """The response object of an event; the event itself when it has none."""
+        response = value.get("response")
+        if isinstance(response, dict):
+            return response
+        self._assembly.deviate("missing-field", "response", kind)
+        return value
+
+    def _untyped(self, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
+        """A whole response, or something that wraps one."""
+        if _is_response(value):
+            status = value.get("status")
+            if not isinstance(status, str):
+                self._assembly.deviate("missing-field", "status")
+                status = "completed"
+            self._end(value, status, place=(data, path))
+            return
+        for key in _WRAPPERS:
+            inner = value.get(key)
+            if isinstance(inner, dict) and (_is_response(inner) or isinstance(inner.get("type"), str)):
+                self._assembly.deviate("envelope", key)
+                self._event(str(inner.get("type") or ""), inner, data=data, path=(*path, key))
+                return
+        if any(key in value for key in ("message", "detail", "msg", "error_message")):
+            self._fail(value)
+        else:
+            self._assembly.deviate("unknown-event", "body", ", ".join(list(value)[:5]))
+
+    def _after_end(self, value: dict[str, Json]) -> None:
+        """After the end only usage counts."""
+        if self._assembly.phase == "ended":
+            self._assembly.deviate("after-end", "end", value.get("type") or "")
+            response = value.get("response")
+            self._usage(response if isinstance(response, dict) else value)
+
+    def _fail(self, value: Json) -> None:
+        problem = read_problem(value, status=None)
+        self._assembly.fail(
+            problem.kind,
+            problem.message,
+            status=problem.status,
+            retry_after=problem.retry_after,
+            code=problem.code,
+        )
+
+    # ------------------------------------------------------------ the response
+
+    def _begin(self, response: dict[str, Json]) -> None:
+        if not self._assembly.started:
+            id, model, created = response.get("id"), response.get("model"), response.get("created_at")
+            if isinstance(created, bool) or not isinstance(created, int | float) or not 0 <= created < 1e11:
+                created = None
+            rest = {
+                key: _json.raw(inner) for key, inner in response.items() if key not in _MODELLED and inner is not None
+            }
+            self._assembly.start(
+                id if isinstance(id, str) else None,
+                model if isinstance(model, str) else None,
+                None if created is None else int(created),
+                native=make_native(rest),
+            )
+        self._usage(response)
+
+    def _usage(self, response: dict[str, Json]) -> None:
+        usage = response.get("usage")
+        if isinstance(usage, dict):
+            cost = read_cost(usage) if self._dialect.cost_in_usage else None
+            self._assembly.usage(read_usage(usage, self._assembly.deviate), cost)
+
+    def _end(self, response: dict[str, Json], status: str, *, place: Place) -> None:
+        """A final event, or a whole response: output that was not streamed, usage, and why it ended."""
+        said = response.get("status")
+        if isinstance(said, str) and said in _LAST_STATUSES and said != status and status != "failed":
+            self._assembly.deviate("stop-reason", "response.status", said)
+            status = said
+        self._begin(response)
+        output = response.get("output")
+        if isinstance(output, list):
+            self._refused = self._refused or _holds_refusal(output)
+            reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
+        elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
+            self._assembly.text(self._assembly.lenient_text(response["output_text"]))
+        if status == "failed" or status == "cancelled" or holds_error(response.get("error")):
+            error = response.get("error")
+            self._fail(error if holds_error(error) else {"message": f"the response ended as {status}"})
+        elif status == "completed":
+            self._assembly.finish("completed", "content_filter" if self._refused else "stop")
+            self._assembly.end()
+        elif status == "incomplete":
+            self._incomplete(response.get("incomplete_details"))
+        else:  # queued, in_progress: no end, so `close` makes it an error
+            self._assembly.deviate("stop-reason", "response.status", status)
+
+    def _incomplete(self, details: Json) -> None:
+        reason = details.get("reason") if isinstance(details, dict) else details
+        if not isinstance(reason, str) or not reason:
+            self._assembly.deviate("missing-stop-reason", "response.incomplete_details.reason")
+            reason = "max_output_tokens"
+        self._assembly.finish(reason, INCOMPLETE_REASONS.get(reason, "other"))
+        self._assembly.end()
+
+    # ------------------------------------------------------------ items and their parts
+
+    def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
+        event = loosen_event(value, self._assembly.deviate)
+        if kind == "response.output_item.added" or kind == "response.output_item.done":
+            self._item_event(kind, event, value, place)
+        elif kind == "response.content_part.done" or kind == "response.content_part.added":
+            part = value.get("part")
+            item = self._items.find(event.output_index, event.item_id)
+            if isinstance(part, dict) and kind == "response.content_part.done":
+                item = item or self._items.open_unannounced(event.output_index, event.item_id, "message")
+                self._refused = self._refused or part.get("type") == "refusal"
+                self._items.final_content(item, event.content_index, part, (place[0], (*place[1], "part")))
+        elif not self._text_event(kind, event, value) and not kind.startswith(SILENT_EVENTS):
+            self._assembly.deviate("unknown-event", "type", kind)
+
+    def _item_event(self, kind: str, event: StreamEvent, value: dict[str, Json], place: Place) -> None:
+        fields = value.get("item")
+        if not isinstance(fields, dict):
+            self._assembly.deviate("missing-field", "item", kind)
+            return
+        inner = (place[0], (*place[1], "item"))
+        if kind == "response.output_item.added":
+            self._items.open(event.output_index, fields, inner)
+            return
+        id = fields.get("id")
+        item = self._items.find(event.output_index, id if isinstance(id, str) else "")
+        if item is None or (item.done and item.type != fields.get("type")):
+            item = self._items.open(event.output_index, fields, inner)
+        self._refused = self._refused or _holds_refusal([fields])
+        self._items.finish(item, fields, inner)
+
+    def _text_event(self, kind: str, event: StreamEvent, value: dict[str, Json]) -> bool:
+        """A delta or the whole text of a part; False when the event is none."""
+        name, _, step = kind.removeprefix("response.").rpartition(".")
+        if step != "delta" and step != "done":
+            return False
+        if name == "function_call_arguments":
+            self._arguments_event(event, value, step, "function_call")
+        elif name == "custom_tool_call_input":
+            self._arguments_event(event, value, step, "custom_tool_call")
+        else:
+            key, owner = _place_of_text(name, event)
+            if not key[0]:
+                return False
+            item = self._find(event, owner)
+            if key[0] == "text" and item.kind == "reasoning":
+                self._assembly.deviate("sibling-key", "type", kind)
+                key = ("reasoning", key[1])
+            self._refused = self._refused or key[0] == "refusal"
+            if step == "delta":
+                self._items.grow(item, key, self._assembly.lenient_text(event.delta))
+            else:
+                self._items.final_text(item, key, text_of(value.get("refusal") or value))
+        return True
+
+    def _arguments_event(self, event: StreamEvent, value: dict[str, Json], step: str, kind: ItemKind) -> None:
+        item = self._find(event, kind)
+        if item.call is None:
+            self._assembly.deviate("wrong-type", f"output[{event.output_index}]", f"arguments of a {item.kind}")
+        elif step == "delta":
+            self._items.add_arguments(item, event.delta)
+        else:
+            self._items.name_call(item, value)
+            final = value.get("arguments", value.get("input"))
+            self._items.final_arguments(item, final if isinstance(final, str) else "")
+
+    def _find(self, event: StreamEvent, kind: ItemKind) -> Item:
+        item = self._items.find(event.output_index, event.item_id)
+        return item or self._items.open_unannounced(event.output_index, event.item_id, kind)
+
+
+def _place_of_text(name: str, event: StreamEvent) -> tuple[Key, ItemKind]:
+    """The group of a text event, from its name: reasoning has many."""
+    if name in ("output_text", "text"):
+        return ("text", event.content_index), "message"
+    if name == "refusal":
+        return ("refusal", event.content_index), "message"
+    if name.startswith("reasoning_summary"):
+        return ("summary", event.summary_index), "reasoning"
+    if name.startswith(("reasoning", "thinking")):
+        return ("reasoning", event.content_index), "reasoning"
+    return ("", 0), "message"
+
+
+def _is_response(value: dict[str, Json]) -> bool:
+    """Whether an object is a response, not an event about one."""
+    if value.get("object") == "response":
+        return True
+    return isinstance(value.get("output"), list) and not isinstance(value.get("type"), str)
+
+
+def _holds_refusal(output: list[Json]) -> bool:
+    contents = [item.get("content") for item in output if isinstance(item, dict) and item.get("type") == "message"]
+    return any(
+        isinstance(part, dict) and part.get("type") == "refusal"
+        for content in contents
+        if isinstance(content, list)
+        for part in content
+    )
+
+
+def _oddity(data: bytes) -> tuple[str, str]:
+    """Why a frame took the lenient reader."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "invalid-utf8", "body"
+    return ("lone-surrogate" if rb"\ud" in data.lower() else "control-character"), "body"
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status."""
+    return read_problem(body, status=status, headers=headers)

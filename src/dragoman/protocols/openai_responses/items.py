@@ -1,0 +1,353 @@
+"""The output items of one response: which event belongs to which, what each has said, and what its end adds.
+
+Specification: `output_index` names an item; `item_id` repeats its id. Servers leave the index out (llama.cpp), give
+another item id with each event (Copilot), number all items 0, send only the item's end, or only the final list.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.assembly import Assembly, OpenCall, OpenPart
+from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.openai_responses.wire import (
+    NAME,
+    ItemKind,
+    exact,
+    item_kind,
+    make_native,
+    native_fields,
+    text_of,
+)
+from dragoman.types import Opaque
+
+#: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
+Key: TypeAlias = tuple[str, int]
+#: A frame and the path of a value in it.
+Place: TypeAlias = tuple[bytes, tuple[str | int, ...]]
+
+_THINKING_GROUPS: Final = ("summary", "reasoning")
+#: Native fields that mark what a part was, where the group's usual form is another.
+_MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(b'"reasoning_text"')}
+_NOWHERE: Final[Key] = ("", -1)
+
+
+class Item:
+    """One output item.
+
+    Attributes:
+        key: what its open part is; `_NOWHERE` when none is open.
+        said: the text of each of its parts so far, in pieces.
+        extras: native fields of its open part that came after the part's start.
+        prefill: whole arguments that came when the item opened; they count when nothing else comes.
+        half: the first half of a surrogate pair that ended the last argument delta.
+        done: its end was seen.
+        repeated: the final list of output has named it.
+    """
+
+    __slots__ = (
+        "call", "done", "extras", "half", "id", "index", "key", "kind", "native", "part", "prefill", "repeated",
+        "said", "type",
+    )  # fmt: skip
+
+    def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
+        self.kind: ItemKind = kind
+        self.index = index
+        self.id = id
+        self.type = type
+        self.native = native
+        self.call: OpenCall | None = None
+        self.part: OpenPart | None = None
+        self.key = _NOWHERE
+        self.said: dict[Key, list[str]] = {}
+        self.extras: dict[str, Raw] = {}
+        self.prefill = ""
+        self.half = ""
+        self.done = False
+        self.repeated = False
+
+    def text(self) -> str:
+        """All that its parts said."""
+        return "".join(piece for pieces in self.said.values() for piece in pieces)
+
+
+class Items:
+    """The items of one response, in the order in which they opened.
+
+    `live` holds by `output_index` those that are open, for the short cut of plain deltas; nothing while indices are
+    not to be trusted.
+    """
+
+    __slots__ = ("_assembly", "_by_id", "_by_index", "_last", "_shared", "all", "live")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self.all: list[Item] = []
+        self._by_index: dict[int, Item] = {}
+        self._by_id: dict[str, Item] = {}
+        self._last: Item | None = None
+        self._shared = False
+        self.live: dict[int, Item] = {}
+
+    # ------------------------------------------------------------ which item
+
+    def find(self, index: int, id: str) -> Item | None:
+        """The item of an event: by its index, else by its id, else the last one that is open."""
+        if index >= 0:
+            item = self._by_index.get(index)
+            if item is None or (self._shared and id):
+                item = self._by_id.get(id, item) if id else item
+            return item
+        self._assembly.deviate("missing-index", "output_index")  # quirk: responses-llamacpp-no-index
+        item = self._by_id.get(id) if id else None
+        if item is None and self._last is not None and not self._last.done:
+            item = self._last
+        return item
+
+    def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
+        """An item begins; an item that was announced before is found again."""
+        where = f"output[{index}]" if index >= 0 else "output"
+        kind = item_kind(fields, self._assembly.deviate, where)
+        id = fields["id"] if isinstance(fields.get("id"), str) else ""
+        known = self._by_index.get(index) if index >= 0 else self._by_id.get(id)
+        if known is not None:
+            if not known.done and known.kind == kind and (known.id == id or self._is_same_call(known, fields)):
+                self._assembly.deviate("duplicate-start", where)
+                return known
+            self._assembly.deviate("reused-index", where)
+            self._shared = True
+            self.live.clear()
+        item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields, kind))
+        if kind in ("function_call", "custom_tool_call"):
+            self._open_call(item, fields, place)
+        return self._add(item)
+
+    def open_unannounced(self, index: int, id: str, kind: ItemKind) -> Item:
+        """An event came for an item that was never announced."""
+        self._assembly.deviate("part-not-opened", f"output[{index}]" if index >= 0 else "output")
+        item = Item(kind, index, id=id, type=kind, native={"id": _json.raw(id)} if id else {})
+        if kind in ("function_call", "custom_tool_call"):
+            item.call = self._assembly.open_call(
+                None, None, kind="custom" if kind == "custom_tool_call" else "function", wait=True
+            )
+        return self._add(item)
+
+    def _add(self, item: Item) -> Item:
+        self.all.append(item)
+        self._last = item
+        if item.id:
+            self._by_id[item.id] = item
+        if item.index >= 0:
+            self._by_index[item.index] = item
+            if not self._shared:
+                self.live[item.index] = item
+        return item
+
+    def _is_same_call(self, item: Item, fields: dict[str, Json]) -> bool:
+        return item.call is not None and bool(item.call.id) and item.call.id == fields.get("call_id")
+
+    # ------------------------------------------------------------ text and thinking
+
+    def grow(self, item: Item, key: Key, text: str) -> None:
+        """Let a part of an item grow; it opens with its first text."""
+        if not text:
+            return
+        if item.key != key:
+            self._open_part(item, key)
+        item.said.setdefault(key, []).append(text)
+        if item.part is not None:
+            self._assembly.add(item.part, text)
+
+    def _open_part(self, item: Item, key: Key) -> OpenPart:
+        self._end_part(item)
+        fields = dict(item.native)
+        if key[0] in _MARKS:
+            fields["type"] = _MARKS[key[0]]
+        kind = ThinkingStart if key[0] in _THINKING_GROUPS else TextStart
+        item.part = self._assembly.open_part(kind, native=make_native(fields))
+        item.key = key
+        return item.part
+
+    def _end_part(self, item: Item) -> None:
+        if item.part is not None:
+            item.part.native = make_native(item.extras)
+            self._assembly.end_part(item.part)
+        item.part, item.key, item.extras = None, _NOWHERE, {}
+
+    def final_text(self, item: Item, key: Key, text: str) -> None:
+        """The whole text of a part, after its deltas or in their place."""
+        pieces = item.said.get(key)
+        if pieces is None:
+            if text and not any("".join(other) == text for other in item.said.values()):
+                self.grow(item, key, self._assembly.lenient_text(text))
+            return
+        said = "".join(pieces)
+        if text.startswith(said):
+            self.grow(item, key, self._assembly.lenient_text(text[len(said) :]))
+        elif text:
+            self._assembly.deviate("final-differs", f"output[{item.index}]")
+
+    def final_content(self, item: Item, index: int, value: Json, place: Place) -> None:
+        """A whole entry of an item's `content`."""
+        kind = value.get("type") if isinstance(value, dict) else "output_text"
+        group = "reasoning" if item.kind == "reasoning" or kind == "reasoning_text" else "text"
+        if kind == "refusal":
+            group = "refusal"
+            text = text_of(value.get("refusal") or value)
+        elif kind in (None, "output_text", "text", "input_text", "summary_text", "reasoning_text"):
+            text = text_of(value)
+        else:
+            self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
+            self._assembly.whole_part(Opaque(NAME, exact(*place, value)))
+            return
+        key = (group, index)
+        self.final_text(item, key, text)
+        if item.key == key and isinstance(value, dict):
+            item.extras |= {
+                name: _json.raw(inner)
+                for name, inner in value.items()
+                if inner and name not in ("type", "text", "refusal", "content", "parsed")
+            }
+
+    # ------------------------------------------------------------ calls
+
+    def _open_call(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        id, name = fields.get("call_id"), fields.get("name")
+        item.call = self._assembly.open_call(
+            id if isinstance(id, str) else None,
+            name if isinstance(name, str) else None,
+            kind="custom" if item.kind == "custom_tool_call" else "function",
+            native=make_native(item.native),
+            wait=not (isinstance(id, str) and id),  # the item's end may still tell it
+        )
+        prefill = self._arguments(item, fields, place)
+        if prefill and item.call.kind == "function":
+            if isinstance(_json.decode_object(prefill), _json.Malformed):
+                self.add_arguments(item, prefill)
+            else:
+                item.prefill = prefill
+
+    def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
+        """The argument text of an item; an object where text belongs keeps its own text."""
+        name = "input" if item.kind == "custom_tool_call" and "input" in fields else "arguments"
+        value = fields.get(name)
+        if value is None or isinstance(value, str):
+            return value or ""
+        self._assembly.deviate("arguments-type", f"output[{item.index}].{name}", type(value).__name__)
+        return _json.raw_text(exact(place[0], (*place[1], name), value))
+
+    def add_arguments(self, item: Item, text: str) -> None:
+        """Let a call's arguments grow; half a surrogate pair waits for its other half."""
+        call = item.call
+        if call is None:
+            return
+        if item.half or not text.isascii():
+            text, item.half = item.half + text, ""
+            item.half = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
+            text = text[: len(text) - len(item.half)].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        self._assembly.add_arguments(call, text)
+
+    def final_arguments(self, item: Item, text: str) -> None:
+        """The whole arguments of a call, after their deltas or in their place."""
+        call = item.call
+        if call is None or not call.is_open():
+            return
+        if item.half:
+            if not text:
+                self.add_arguments(item, "\ufffd")
+            item.half = ""
+        said = call.text.raw()
+        if call.kind == "function":
+            text = text.lstrip()
+        if text.startswith(said):
+            if len(text) > len(said):
+                self.add_arguments(item, text[len(said) :])
+        elif call.kind == "function" and call.text.is_whole() and not call.text.is_closed():
+            self.add_arguments(item, text)  # the deltas said `{}`: a placeholder
+        elif text.strip():
+            self._assembly.deviate("final-differs", f"output[{item.index}].arguments")
+            if call.kind == "custom" or not call.text.is_closed():
+                message = f"tool call {call.name or '(no name)'}: its final arguments contradict those streamed"
+                self._assembly.drop_call(call, "unreadable", message)
+
+    def name_call(self, item: Item, fields: dict[str, Json]) -> None:
+        """What the end of a call says of its id and name, when its start did not."""
+        call = item.call
+        if call is None or call.state != "waiting" or call.repeats is not None:
+            return
+        id, name = fields.get("call_id"), fields.get("name")
+        if not call.name and isinstance(name, str) and name:
+            self._assembly.deviate("late-name", f"output[{item.index}]")
+            call.name = name
+        if not call.id and isinstance(id, str) and id:
+            self._assembly.deviate("late-id", f"output[{item.index}]")
+            self._take_id(call, id)
+
+    def _take_id(self, call: OpenCall, id: str) -> None:
+        if self._assembly.call_of(id) is None:
+            call.id = id
+            self._assembly.register(call)
+
+    # ------------------------------------------------------------ the end of an item
+
+    def finish(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        """An item is whole: what its deltas did not say is added, its parts close."""
+        if item.done:
+            self._assembly.deviate("duplicate-final", f"output[{item.index}]")
+            return
+        self.complete(item, fields, place)
+        item.done = True
+        self.live.pop(item.index, None)
+        self._end_part(item)
+        if item.call is not None:
+            self._end_call(item, item.call, fields)
+
+    def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        """Add what a whole item says and its deltas did not."""
+        late = {name: raw for name, raw in native_fields(fields, item.kind).items() if item.native.get(name) != raw}
+        if item.kind == "message":
+            for index, value in enumerate(_as_list(fields.get("content"))):
+                self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+        elif item.kind == "reasoning":
+            self._complete_reasoning(item, fields, place)
+        elif item.call is not None:
+            self.name_call(item, fields)
+            self.final_arguments(item, self._arguments(item, fields, place) or item.prefill)
+            if late:
+                item.call.native = make_native(item.native | late)
+        elif not item.done:
+            self._assembly.whole_part(Opaque(NAME, exact(*place, fields)))
+        if item.part is not None:
+            item.extras |= late
+
+    def _complete_reasoning(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        for index, value in enumerate(_as_list(fields.get("summary"))):
+            self.final_text(item, ("summary", index), text_of(value))
+        content = fields.get("content") or fields.get("reasoning_content") or fields.get("text")
+        for index, value in enumerate(_as_list(content)):
+            self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+        seal = fields.get("encrypted_content")
+        if item.done or not isinstance(seal, str):
+            seal = None
+        if item.part is None and not item.said and not item.done and (seal or item.id.startswith("rs_")):
+            self._open_part(item, ("summary", 0))  # nothing to show, but to be sent back
+        if item.part is not None and seal:
+            item.part.signature = seal
+
+    def _end_call(self, item: Item, call: OpenCall, fields: dict[str, Json]) -> None:
+        if call.is_open() and not call.id and item.id:
+            self._assembly.deviate("missing-id", f"output[{item.index}].call_id")
+            self._take_id(call, item.id)
+        if fields.get("status") == "incomplete" and (call.kind == "custom" or not call.text.is_whole()):
+            message = f"tool call {call.name or '(no name)'}: the provider says that it is incomplete"
+            self._assembly.drop_call(call, "cut", message)
+        else:
+            self._assembly.end_call(call)
+
+
+def _as_list(value: Json) -> list[Json]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None or value == "" else [value]

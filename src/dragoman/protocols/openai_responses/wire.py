@@ -1,0 +1,174 @@
+"""What is read of OpenAI Responses, and the tables of its words.
+
+Specification: https://platform.openai.com/docs/api-reference/responses and …/responses-streaming (read 2026-11-21).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.framing import Deviate
+from dragoman.types import Cost, Native, ProtocolName, StopReason, Usage
+
+NAME: Final[ProtocolName] = "openai-responses"
+
+
+class StreamEvent(msgspec.Struct, gc=False):
+    """The fields of a delta event. The indices are -1 when absent; of other events only `type` is read this way."""
+
+    type: str = ""
+    output_index: int = -1
+    content_index: int = 0
+    summary_index: int = 0
+    item_id: str = ""
+    delta: str = ""
+
+
+decode_event = _json.typed_decoder(StreamEvent)
+_decode_fields = _json.typed_decoder(dict[str, Raw])
+_decode_items = _json.typed_decoder(list[Raw])
+
+TEXT_DELTA: Final = "response.output_text.delta"
+ARGUMENTS_DELTA: Final = "response.function_call_arguments.delta"
+
+ItemKind: TypeAlias = Literal["message", "function_call", "custom_tool_call", "reasoning", "opaque"]
+#: Item fields that dragoman models; all others are kept as native fields.
+MODELLED: Final[dict[ItemKind, frozenset[str]]] = {
+    "message": frozenset({"type", "role", "content", "status"}),
+    "function_call": frozenset({"type", "call_id", "name", "arguments", "status", "parsed_arguments"}),
+    "custom_tool_call": frozenset({"type", "call_id", "name", "input", "status"}),
+    "reasoning": frozenset({"type", "summary", "content", "encrypted_content", "status"}),
+    "opaque": frozenset(),
+}
+
+#: incomplete_details.reason → ours.
+INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+
+#: Events of the specification that say nothing which their item does not say when it is done.
+SILENT_EVENTS: Final = (
+    "response.queued", "response.audio.", "response.code_interpreter_call", "response.file_search_call.",
+    "response.web_search_call.", "response.image_generation_call.", "response.mcp_call", "response.mcp_list_tools.",
+    "response.shell_call", "response.local_shell_call", "response.apply_patch_call", "response.computer_call",
+    "response.tool_search_call", "response.compaction", "response.steer", "response.output_text.annotation.added",
+    "response.reasoning_part.", "response.reasoning_summary_part.", "keepalive", "ping", "response.keepalive",
+)  # fmt: skip
+
+_COUNT_LIMIT: Final = 1 << 53
+
+
+def item_kind(item: dict[str, Json], deviate: Deviate, where: str) -> ItemKind:
+    """What an output item is; told from its fields when its `type` is absent."""
+    kind = item.get("type")
+    if kind in ("message", "function_call", "custom_tool_call", "reasoning"):
+        return kind  # type: ignore[no-any-return]
+    if isinstance(kind, str) and kind and kind not in ("function", "tool_call", "tool_use"):
+        return "opaque"
+    deviate("missing-type", where, str(kind or ""))
+    if "arguments" in item or "call_id" in item:
+        return "function_call"
+    if "input" in item:
+        return "custom_tool_call"
+    return "reasoning" if "summary" in item or "encrypted_content" in item else "message"
+
+
+def native_fields(item: dict[str, Json], kind: ItemKind) -> dict[str, Raw]:
+    """The fields of an item that dragoman does not model."""
+    known = MODELLED[kind]
+    return {key: _json.raw(value) for key, value in item.items() if key not in known and value is not None}
+
+
+def make_native(fields: dict[str, Raw]) -> Native | None:
+    """Native fields of this protocol; None when there are none."""
+    return Native(NAME, fields) if fields else None
+
+
+def exact(data: bytes, path: tuple[str | int, ...], fallback: Json) -> Raw:
+    """The JSON text at a path as the wire has it (number forms and key order survive); else the value, encoded."""
+    value = Raw(data)
+    for step in path:
+        inner: Any = _decode_fields(value) if isinstance(step, str) else _decode_items(value)
+        if isinstance(inner, Malformed):
+            return _json.raw(fallback)
+        value = inner[step]
+    return Raw(bytes(value))
+
+
+def text_of(value: Json) -> str:
+    """Text, given as a string or as an object or list that holds some; "" for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return next((text_of(value[key]) for key in ("text", "content") if value.get(key)), "")
+    return "".join(map(text_of, value)) if isinstance(value, list) else ""
+
+
+def loosen_event(fields: dict[str, Json], deviate: Deviate) -> StreamEvent:
+    """An event whose fields have other types than the specification says."""
+    event = StreamEvent(type=fields["type"] if isinstance(fields.get("type"), str) else "")
+    for name in ("output_index", "content_index", "summary_index"):
+        value = fields.get(name)
+        if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 12:
+            deviate("wrong-type", name, value)
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            setattr(event, name, value)
+        elif value is not None:
+            deviate("wrong-type", name, type(value).__name__)
+    if isinstance(fields.get("item_id"), str):
+        event.item_id = fields["item_id"]
+    if isinstance(fields.get("delta"), str):
+        event.delta = fields["delta"]
+    elif fields.get("delta") is not None:
+        deviate("wrong-type", "delta", type(fields["delta"]).__name__)
+        event.delta = text_of(fields["delta"])
+    return event
+
+
+def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:
+    """Token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do."""
+    inner = value.get("input_tokens_details") or value.get("prompt_tokens_details")
+    outer = value.get("output_tokens_details") or value.get("completion_tokens_details")
+    inner = inner if isinstance(inner, dict) else {}
+    outer = outer if isinstance(outer, dict) else {}
+    return Usage(
+        input=_count(value, ("input_tokens", "prompt_tokens"), deviate),
+        output=_count(value, ("output_tokens", "completion_tokens"), deviate),
+        cache_read=_count(inner, ("cached_tokens",), deviate),
+        cache_write=_count(inner, ("cache_write_tokens",), deviate),
+        reasoning=_count(outer, ("reasoning_tokens",), deviate),
+    )
+
+
+def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) -> int | None:
+    for name in names:
+        value = fields.get(name)
+        if value is None:
+            continue
+        if isinstance(value, float) and value.is_integer() and not isinstance(value, bool):
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _COUNT_LIMIT:
+            return value
+        deviate("usage-place", f"usage.{name}", type(value).__name__)
+    return None
+
+
+def read_cost(usage: dict[str, Json]) -> Cost | None:
+    """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`)."""
+    value = usage.get("cost")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        usd = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return Cost(usd, "provider") if usd.is_finite() and usd >= 0 else None

@@ -107,7 +107,7 @@ class ArgumentText:
             if held[0] == "{":
                 rest = held[1:].lstrip()
                 if not rest:
-                    self._pieces = ["{"]
+                    self._pieces = [held if len(held) < 256 else "{"]  # a flood of white space is not kept
                     return ""
                 if rest[0] != "}":
                     break

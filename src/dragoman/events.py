@@ -276,6 +276,10 @@ class Reply(msgspec.Struct, frozen=True):
         return Message("assistant", self.parts)
 
 
+def _by_index(item: tuple[int, Part | None]) -> int:
+    return item[0]
+
+
 class Fold:
     """`fold`, step by step: `add` events as they come, take `reply()` at any time. Linear in the text."""
 
@@ -283,7 +287,7 @@ class Fold:
 
     def __init__(self) -> None:
         self._start = Start()
-        self._parts: dict[int, Part | None] = {}  # in order of start; None while open
+        self._parts: dict[int, Part | None] = {}  # None while open
         self._pieces: dict[int, list[str]] = {}
         self._natives: dict[int, tuple[type, Native | None]] = {}
         self._failed: list[ToolCallFailed] = []
@@ -356,14 +360,14 @@ class Fold:
     def reply(self) -> Reply:
         """The response so far. Text that is still open counts, calls that are still open do not."""
         parts: list[Part] = []
-        for index, part in self._parts.items():
+        for index, part in sorted(self._parts.items(), key=_by_index):
             if part is not None:
                 parts.append(part)
             elif self._natives[index][0] is not ToolCallStart:
                 opened, native = self._natives[index]
                 text = "".join(self._pieces[index])
                 parts.append(Text(text, None, native) if opened is TextStart else Thinking(text, None, None, native))
-        end, failed = self._end, self._failed
+        end, failed = self._end, sorted(self._failed, key=lambda event: event.index)
         reason: StopReason | Literal["error"] = end.reason if type(end) is Finish else "error"
         if failed and reason not in ("length", "content_filter") and not any(type(part) is ToolCall for part in parts):
             reason = "error"

@@ -1,0 +1,125 @@
+"""What the argument text of one call amounts to, and what of it may leave while it streams."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.arguments_text import ArgumentText
+
+ROWS = [
+    # text, arguments, what left live, deviation codes
+    ('{"a":1}', '{"a":1}', '{"a":1}', []),
+    (' {"a":1} ', '{"a":1} '.strip(), '{"a":1}', []),
+    ('{ "a" : "}" }', '{ "a" : "}" }', '{ "a" : "}" }', []),
+    ('{"a":"\\"}"}', '{"a":"\\"}"}', '{"a":"\\"}"}', []),
+    ('{"n":1.50,"big":12345678901234567890}', '{"n":1.50,"big":12345678901234567890}', None, []),
+    ("{}", "{}", "", []),
+    ("{ }", "{}", "", []),
+    ("", "{}", "", ["missing-arguments"]),
+    (" \n", "{}", "", ["missing-arguments"]),
+    ("null", "{}", "", ["missing-arguments"]),
+    ('""', "{}", "", ["missing-arguments"]),
+    ('{}{"a":1}', '{"a":1}', '{"a":1}', ["placeholder-arguments"]),
+    ('null{"a":1}', '{"a":1}', '{"a":1}', ["placeholder-arguments"]),
+    ('"{\\"a\\":1}"', '{"a":1}', "", ["double-encoded-arguments"]),
+    ('{"a":1}{"a":1}', '{"a":1}', '{"a":1}', ["repeated-arguments"]),
+    ('{"a":1}\n```', '{"a":1}', '{"a":1}', ["surplus-arguments"]),
+    ('{"a":1}}', '{"a":1}', '{"a":1}', ["surplus-arguments"]),
+    ("{} done", "{}", "{}", ["surplus-arguments"]),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments", "live", "codes"), ROWS)
+def test_arguments_that_are_delivered(text, arguments, live, codes):
+    for pieces in ([text], list(text)):
+        call = ArgumentText()
+        left = "".join(map(call.add, pieces))
+        settled = call.settle(proven=True)
+        assert settled.text == arguments
+        assert [code for code, _ in settled.codes] == codes
+        assert left + settled.delta == arguments
+        if live is not None:
+            assert left == live
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"a":1', "cut"),
+        ('{"a":"x', "cut"),
+        ('{"a":{"b":1}', "cut"),
+        ("{", "cut"),
+        ("nul", "cut"),
+        ('"{\\"a\\"', "cut"),
+        ("[1]", "unreadable"),
+        ("17", "unreadable"),
+        ('"plain"', "unreadable"),
+        ("{'a':1}", "unreadable"),
+        ('{"a":NaN}', "unreadable"),
+        ('{"a":Infinity}', "unreadable"),
+        ('{"a":1},"b":2', "unreadable"),
+        ('{"a":1}, {"b":2}', "unreadable"),
+        ("```json\n{}", "unreadable"),
+    ],
+)
+def test_arguments_that_are_not(text, kind):
+    for pieces in ([text], list(text)):
+        call = ArgumentText()
+        for piece in pieces:
+            call.add(piece)
+        settled = call.settle(proven=True)
+        assert settled.text is None
+        assert settled.kind == kind
+        assert settled.problem
+
+
+@pytest.mark.parametrize("text", ["", "{}", "null", " "])
+def test_empty_arguments_need_an_end_that_was_seen(text):
+    call = ArgumentText()
+    call.add(text)
+    assert call.settle(proven=False).kind == "cut"
+
+
+def test_objects_in_a_row_are_calls_of_their_own():
+    call = ArgumentText()
+    assert call.add('{"a":1}{"a":2} {"a":2}{"a":1}') == '{"a":1}'
+    settled = call.settle(proven=True)
+    assert settled.text == '{"a":1}'
+    assert settled.more == ('{"a":2}', '{"a":2}')
+    assert "concatenated-calls" in [code for code, _ in settled.codes]
+
+
+def test_a_cut_object_in_the_row_is_told():
+    call = ArgumentText()
+    call.add('{"a":1}{"a":')
+    settled = call.settle(proven=True)
+    assert (settled.text, settled.cut_after) == ('{"a":1}', True)
+
+
+@given(
+    st.dictionaries(
+        st.text(),
+        st.recursive(
+            st.none() | st.integers() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=8,
+        ),
+        min_size=1,
+    ),
+    st.booleans(),
+    st.data(),
+)
+def test_any_object_leaves_live_and_no_prefix_of_it_is_delivered(value, ascii_only, data):
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    call = ArgumentText()
+    assert "".join(map(call.add, text)) == text
+    assert call.is_closed()
+    assert call.settle(proven=True).text == text
+    cut = ArgumentText()
+    prefix = text[: data.draw(st.integers(1, len(text) - 1))]
+    cut.add(prefix)
+    assert cut.settle(proven=True).kind == "cut"

@@ -10,6 +10,7 @@ the assembly turns that into events in the grammar of `dragoman.events` and deci
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, TypeAlias
 
 from dragoman._json import decode_object
@@ -42,6 +43,7 @@ from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, To
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
@@ -66,7 +68,7 @@ class OpenCall:
     """
 
     __slots__ = (
-        "arguments", "block_ended", "fragments", "id", "index", "kind", "name", "native", "pending",
+        "arguments", "block_ended", "fragments", "half", "id", "index", "kind", "name", "native", "pending",
         "repeats", "signature", "state", "text",
     )  # fmt: skip
 
@@ -83,6 +85,7 @@ class OpenCall:
         self.arguments = ""  # the final text, when whole
         self.block_ended = False
         self.fragments = 0
+        self.half = ""  # a high surrogate that waits for its other half
         self.repeats: OpenCall | None = None
 
     def is_open(self) -> bool:
@@ -98,6 +101,7 @@ class Assembly:
         "_cost",
         "_failed_calls",
         "_finish_native",
+        "_before_surrogate",
         "_high_surrogate",
         "_ids",
         "_names_tool_use",
@@ -142,6 +146,7 @@ class Assembly:
         self._unreadable = ""
         self._reported: set[tuple[str, str]] = set()
         self._high_surrogate = ""
+        self._before_surrogate = ""  # the text that `_high_surrogate` was cut from
 
     def take(self) -> list[Event]:
         """The events since the last call."""
@@ -227,7 +232,7 @@ class Assembly:
 
     def add(self, part: OpenPart, text: str) -> None:
         """Let a part grow. Empty text and closed parts are passed over."""
-        if self._high_surrogate:
+        if self._high_surrogate and text is not self._before_surrogate:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
             self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, text))
@@ -237,19 +242,17 @@ class Assembly:
         text = self._join_surrogates(text)
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._high_surrogate = text[-1]
-            text = text[:-1]
+            text = self._before_surrogate = text[:-1]
             self.deviate("lone-surrogate", "text")
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if _SURROGATE.search(text):
             self.deviate("lone-surrogate", "text")
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            text = _SURROGATE.sub("\ufffd", text)
         return text
 
     def _join_surrogates(self, text: str) -> str:
         if self._high_surrogate and text:
-            text = (self._high_surrogate + text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            text = _join_halves(self._high_surrogate, text)
             self._high_surrogate = ""
-            if "\ud800" <= text[0] <= "\udbff":
-                text = "\ufffd" + text[1:]
         return text
 
     def end_part(self, part: OpenPart) -> None:
@@ -327,6 +330,8 @@ class Assembly:
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Let a call's arguments grow."""
         call.fragments += 1
+        if call.half or not text.isascii():
+            text = self._whole_characters(call, text)
         if call.kind == "function":
             text = call.text.add(text)
         else:
@@ -338,6 +343,17 @@ class Assembly:
             self.events.append(ToolCallDelta(call.index, text))
         elif call.state == "waiting":
             call.pending.append(text)
+
+    def _whole_characters(self, call: OpenCall, text: str) -> str:
+        """Arguments without half surrogate pairs: one at the end waits for its other half."""
+        if call.half and text:
+            text = _join_halves(call.half, text)
+            call.half = ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            call.half = text[-1]
+            text = text[:-1]
+            self.deviate("lone-surrogate", f"call {call.index}")
+        return _SURROGATE.sub("\ufffd", text)
 
     def whole_call(
         self,
@@ -574,6 +590,13 @@ class Assembly:
         if self.phase == "ended":
             self.deviate("after-end", "end")
         return self.phase != "open"
+
+
+def _join_halves(high: str, text: str) -> str:
+    """A high surrogate and what follows it; alone it becomes U+FFFD."""
+    if "\udc00" <= text[0] <= "\udfff":
+        return (high + text[0]).encode("utf-16", "surrogatepass").decode("utf-16") + text[1:]
+    return "\ufffd" + text
 
 
 def _same(one: str, other: str) -> bool:

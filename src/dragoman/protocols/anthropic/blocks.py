@@ -1,0 +1,304 @@
+"""The content blocks of one answer, told apart by their index.
+
+Never by which one is "current": servers overlap blocks, leave starts and stops out, use an index twice, and put a
+call's arguments into its start.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.assembly import Assembly, OpenCall, OpenPart
+from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.anthropic.wire import (
+    NAME,
+    OWN_BLOCKS,
+    UNSET,
+    Delta,
+    StreamEvent,
+    delta_fields,
+    read,
+    read_fields,
+    read_items,
+    read_text,
+    rest_of,
+)
+from dragoman.types import Native, Opaque
+
+
+class Block:
+    """A content block that was opened.
+
+    `prefilled` are arguments that its start held, until a delta says them again or the block ends. `fields` are an
+    opaque block's, `citations` a text block's, `sealed` a signature that the start held.
+    """
+
+    __slots__ = ("call", "citations", "fields", "input", "is_ended", "kind", "part", "prefilled", "sealed")
+
+    def __init__(self, kind: Literal["text", "thinking", "call", "opaque"]) -> None:
+        self.kind = kind
+        self.part: OpenPart | None = None
+        self.call: OpenCall | None = None
+        self.prefilled = ""
+        self.sealed = ""
+        self.citations: list[Raw] = []
+        self.fields: dict[str, Raw] = {}
+        self.input: list[str] = []
+        self.is_ended = False
+
+
+class Blocks:
+    """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last."""
+
+    __slots__ = ("_assembly", "_last", "by_index")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._last = -1  # the index that was named last
+        self.by_index: dict[int, Block] = {}
+
+    def start(self, event: StreamEvent) -> None:
+        fields = read_fields(event.content_block)
+        if fields is None:
+            self._assembly.deviate("missing-field", "content_block_start.content_block")
+            return
+        index = event.index
+        if index < 0:
+            self._assembly.deviate("missing-index", "content_block_start")
+            index = max(self.by_index, default=-1) + 1
+        earlier = self.by_index.get(index)
+        if earlier is not None:
+            if not earlier.is_ended and earlier.call is not None and earlier.call.id == read_text(fields.get("id")):
+                self._assembly.deviate("duplicate-start", f"content_block {index}")
+                return
+            self._assembly.deviate("reused-index", f"content_block {index}")
+            self.stop(index)
+        self.open(index, fields)
+
+    def open(self, index: int, fields: dict[str, Raw]) -> None:
+        self._last = index
+        kind = read_text(fields.get("type")) or self._tell_block(fields)
+        if kind == "text":
+            block = self._open_text(fields)
+        elif kind == "thinking" or kind == "redacted_thinking":
+            block = self._open_thinking(fields)
+        elif kind == "tool_use":
+            block = self._open_call(fields)
+        else:
+            if not kind.endswith(OWN_BLOCKS):
+                self._assembly.deviate("unknown-part", f"content_block {index}", kind)
+            block = Block("opaque")
+            block.fields = {key: value.copy() for key, value in fields.items()}
+        self.by_index[index] = block
+
+    def _tell_block(self, fields: dict[str, Raw]) -> str:
+        self._assembly.deviate("missing-type", "content_block")
+        if "name" in fields or "input" in fields:
+            return "tool_use"
+        return "thinking" if "thinking" in fields else "redacted_thinking" if "data" in fields else "text"
+
+    def _open_text(self, fields: dict[str, Raw]) -> Block:
+        block = Block("text")
+        block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
+        block.citations = [item.copy() for item in read_items(fields.get("citations")) or ()]
+        self._assembly.add(block.part, self._assembly.lenient_text(read_text(fields.get("text"))))
+        return block
+
+    def _open_thinking(self, fields: dict[str, Raw]) -> Block:
+        block = Block("thinking")
+        native = rest_of(fields, "type", "thinking", "signature", "data")
+        block.part = self._assembly.open_part(ThinkingStart, native=native)
+        block.sealed = read_text(fields.get("signature"))
+        block.part.signature = block.sealed or None
+        block.part.redacted = read_text(fields.get("data")) or None
+        self._assembly.add(block.part, self._assembly.lenient_text(read_text(fields.get("thinking"))))
+        return block
+
+    def _open_call(self, fields: dict[str, Raw]) -> Block:
+        block = Block("call")
+        native = rest_of(fields, "type", "id", "name", "input")
+        block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
+        value = fields.get("input", UNSET)
+        text = _json.raw_text(value).strip()
+        if text[:1] == '"':
+            # quirk: ant-input-string-nonstream
+            text = read_text(value).strip()
+            if text:
+                self._assembly.deviate("arguments-type", "tool_use.input", "a string")
+        block.prefilled = "" if text == "null" else text
+        return block
+
+    def stop(self, index: int) -> None:
+        block = self.by_index.get(index if index >= 0 else self._last)
+        if block is None:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+            return
+        if not block.is_ended:
+            self._end_block(block)
+
+    def _end_block(self, block: Block) -> None:
+        block.is_ended = True
+        if block.part is not None:
+            if block.citations:
+                block.part.native = Native(NAME, {"citations": _json.raw(block.citations)})
+            self._assembly.end_part(block.part)
+        elif block.call is not None:
+            self._end_call(block, block.call)
+        else:
+            self._end_opaque(block)
+
+    def _end_call(self, block: Block, call: OpenCall) -> None:
+        is_blank = call.text.is_blank()
+        if not _is_empty_object(block.prefilled):
+            self._add_prefilled(block, call)
+        self._assembly.end_call(call)
+        if is_blank and _is_empty_object(block.prefilled) and call.is_open():
+            # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
+            self._assembly.add_arguments(call, "{}")
+        block.prefilled = ""
+
+    def _add_prefilled(self, block: Block, call: OpenCall) -> None:
+        """The start's arguments count when no delta said any."""
+        if block.prefilled and (call.text.is_blank() or _is_empty_object(call.text.raw())):
+            self._assembly.add_arguments(call, block.prefilled)
+        block.prefilled = ""
+
+    def _end_opaque(self, block: Block) -> None:
+        text = "".join(block.input).strip()
+        if text:
+            is_json = not isinstance(_json.decode(text), Malformed)
+            block.fields["input"] = Raw(text.encode()) if is_json else _json.raw(text)
+        self._assembly.whole_part(Opaque(NAME, _json.raw(block.fields)))
+
+    def finish(self, *, is_good: bool) -> None:
+        """The response ends: what was not stopped. Calls that are only announced are the assembly's to judge."""
+        for index, block in self.by_index.items():
+            if block.is_ended:
+                continue
+            if is_good:
+                self._assembly.deviate("part-not-closed", f"content_block {index}")
+            if block.call is not None:
+                if not _is_empty_object(block.prefilled):
+                    self._add_prefilled(block, block.call)
+                elif is_good and block.call.text.is_blank():
+                    self._assembly.add_arguments(block.call, "{}")
+                block.is_ended = True
+            elif is_good or block.part is not None:
+                self._end_block(block)
+
+    # ------------------------------------------------------------ deltas out of the usual
+
+    def grow(self, event: StreamEvent, frame: bytes) -> None:
+        index = event.index
+        if index < 0:
+            self._assembly.deviate("missing-index", "content_block_delta")
+            index = self._last
+        self._last = index
+        delta = event.delta
+        if delta is None:
+            self._assembly.deviate("missing-field", "content_block_delta.delta")
+            return
+        kind = delta.type or self._tell_delta(delta)
+        block = self.by_index.get(index)
+        if block is not None and block.kind == "opaque":
+            self._grow_opaque(block, delta, frame)
+        elif kind == "text_delta":
+            self._grow_text(index, block, delta.text)
+        elif kind == "thinking_delta":
+            self._grow_thinking(index, block, delta.thinking)
+        elif kind == "input_json_delta":
+            self._grow_call(index, block, delta.partial_json)
+        elif kind == "signature_delta" and block is not None and block.part is not None:
+            _seal(block, block.part, delta.signature)
+        elif kind == "citations_delta" and block is not None:
+            citation = delta_fields(frame).get("citation")
+            if citation is not None:
+                block.citations.append(citation.copy())
+        else:
+            self._assembly.deviate("unknown-event", "content_block_delta", kind)
+
+    def _tell_delta(self, delta: Delta) -> str:
+        self._assembly.deviate("missing-type", "content_block_delta.delta")
+        if delta.partial_json:
+            return "input_json_delta"
+        return "thinking_delta" if delta.thinking else "signature_delta" if delta.signature else "text_delta"
+
+    def _grow_text(self, index: int, block: Block | None, text: str) -> None:
+        if not text:
+            return
+        if block is None or block.is_ended:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+            block = self.by_index[index] = Block("text")
+            block.part = self._assembly.open_part(TextStart)
+        if block.kind == "text" and block.part is not None:
+            self._assembly.add(block.part, text)
+        else:
+            self._assembly.deviate("wrong-type", f"content_block {index}", "text_delta")
+            self._assembly.text(text)
+
+    def _grow_thinking(self, index: int, block: Block | None, text: str) -> None:
+        if not text:
+            return
+        if block is None or block.is_ended:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+            block = self.by_index[index] = Block("thinking")
+            block.part = self._assembly.open_part(ThinkingStart)
+        if block.kind == "thinking" and block.part is not None:
+            self._assembly.add(block.part, text)
+        else:
+            self._assembly.deviate("wrong-type", f"content_block {index}", "thinking_delta")
+            self._assembly.thinking(text)
+
+    def _grow_call(self, index: int, block: Block | None, text: str) -> None:
+        if not text.strip():
+            return
+        call = block.call if block is not None else None
+        if block is None or call is None:
+            block = self.by_index[index] = Block("call")
+            call = block.call = self._assembly.open_call(None, None)
+            block.is_ended = True
+        if block.is_ended:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+        if not _is_empty_object(block.prefilled):
+            # quirk: ant-input-prefilled-and-repeated-as-delta
+            if not _is_empty_object(text):
+                self._assembly.deviate("repeated-arguments", f"content_block {index}")
+                block.prefilled = ""
+        else:
+            block.prefilled = ""
+        self._assembly.add_arguments(call, text)
+
+    def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:
+        """Join a delta to a block that is kept whole: strings grow, lists gain, the rest is set."""
+        if delta.type == "input_json_delta":
+            block.input.append(delta.partial_json)
+            return
+        for key, value in delta_fields(frame).items():
+            if key == "type":
+                continue
+            known, new = read(block.fields.get(key)), read(value)
+            if key == "citation":
+                block.fields["citations"] = _json.raw([*(read(block.fields.get("citations")) or ()), new])
+            elif isinstance(known, str) and isinstance(new, str):
+                block.fields[key] = _json.raw(f"{known}{new}")
+            elif isinstance(known, list) and isinstance(new, list):
+                block.fields[key] = _json.raw([*known, *new])
+            else:
+                block.fields[key] = value.copy()
+
+
+def _seal(block: Block, part: OpenPart, signature: str) -> None:
+    """Join a signature: it comes once, in pieces, or repeats what the block's start said."""
+    # quirk: ant-thinking-signature-in-start
+    so_far = part.signature or ""
+    if not signature or signature == so_far:
+        return
+    is_first = so_far == block.sealed
+    part.signature = signature if is_first or signature.startswith(so_far) else so_far + signature
+    block.sealed = ""
+
+
+def _is_empty_object(text: str) -> bool:
+    return text in ("", "{}") or (text[:1] == "{" and text[1:-1].isspace() and text[-1:] == "}")

@@ -1,0 +1,358 @@
+"""Response bytes of the Messages API → events; whole messages and error bodies by the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.assembly import Assembly
+from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.events import Event, Failure
+from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
+from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.anthropic.blocks import Blocks
+from dragoman.protocols.anthropic.loosen import loosen_event
+from dragoman.protocols.anthropic.wire import (
+    EVENTS,
+    SIBLING_REASONS,
+    STOP_REASONS,
+    UNSET,
+    StreamEvent,
+    decode_event,
+    decode_fields,
+    delta_fields,
+    read,
+    read_fields,
+    read_items,
+    read_text,
+    rest_of,
+)
+from dragoman.types import Usage
+
+_NO_HEADERS: Mapping[str, str] = {}
+_ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
+
+
+class Decoder:
+    """Reads one response."""
+
+    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_reader")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        dialect: Dialect = PLAIN,
+        limit: int = FRAME_LIMIT,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._blocks = Blocks(self._assembly)
+        self._counts: dict[str, int] = {}
+        self._held_content = UNSET
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes (any cut)."""
+        self._read(self._reader.feed(data))
+        return self._assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        self._read(self._reader.close())
+        if self._assembly.phase == "open":
+            self._blocks.finish(is_good=self._assembly.reason is not None)
+            if self._assembly.is_empty and self._reader.stray and not self._assembly.started:
+                failure = read_problem(self._reader.stray, status=None)
+                self._assembly.fail("wire", f"expected a response, got {failure.message}", code=failure.code)
+        self._assembly.close(marker="message_stop")
+        return self._assembly.take()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the protocol's own end was seen."""
+        return self._assembly.phase != "open"
+
+    def _read(self, frames: Iterator[Frame]) -> None:
+        try:
+            for frame, name in frames:
+                event = decode_event(frame)
+                if type(event) is StreamEvent:
+                    self._process(event, frame, name)
+                else:
+                    self._loosen(frame, name)
+        except TooLarge:
+            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+
+    # ------------------------------------------------------------ events
+
+    def _process(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
+        """Take one event; the usual deltas first."""
+        delta = event.delta
+        if delta is not None and event.type == "content_block_delta":
+            block = self._blocks.by_index.get(event.index)
+            if block is not None and not block.is_ended:
+                kind = delta.type
+                if kind == "text_delta" and block.kind == "text":
+                    self._assembly.add(block.part, delta.text)  # type: ignore[arg-type]
+                    return
+                if kind == "input_json_delta" and block.call is not None and not block.prefilled:
+                    self._assembly.add_arguments(block.call, delta.partial_json)
+                    return
+                if kind == "thinking_delta" and block.kind == "thinking":
+                    self._assembly.add(block.part, delta.thinking)  # type: ignore[arg-type]
+                    return
+        self._process_rare(event, frame, name)
+
+    def _process_rare(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
+        kind = self._kind(event, frame, name)
+        if kind == "error" or (event.error and self._holds_error(event)):
+            self._fail(frame)
+        elif self._assembly.phase != "open":
+            self._process_late(kind, event)
+        elif kind == "content_block_delta":
+            self._blocks.grow(event, frame)
+        elif kind == "content_block_start":
+            self._blocks.start(event)
+        elif kind == "content_block_stop":
+            self._blocks.stop(event.index)
+        elif kind == "message_start":
+            self._start(event)
+        elif kind == "message_delta":
+            self._usage(event.usage)
+            if event.delta is not None and event.delta.stop_reason:
+                self._stop_reason(event.delta.stop_reason, delta_fields(frame))
+        elif kind == "message_stop":
+            self._end()
+        elif kind == "message":
+            self._message(frame)
+        elif kind != "ping":
+            self._process_unknown(kind, frame)
+
+    def _kind(self, event: StreamEvent, frame: bytes, name: bytes) -> str:
+        """The event's type: as the data say, else as its line says, else as its fields tell."""
+        kind = event.type
+        if kind in EVENTS and name != b"error":
+            return kind
+        named = name.decode("ascii", "replace")
+        if named in EVENTS:
+            if not kind:
+                self._assembly.deviate("missing-type", named)
+            return named
+        if kind:
+            return "error" if _is_string(event.message) else kind  # an error without its wrapper
+        told = ""
+        if event.content_block:
+            told = "content_block_start"
+        elif event.delta is not None:
+            told = "message_delta" if event.delta.stop_reason or event.index < 0 else "content_block_delta"
+        elif event.message:
+            told = "error" if _is_string(event.message) else "message_start"
+        elif _is_message(decode_fields(frame)):
+            told = "message"
+        if told and told != "error":
+            self._assembly.deviate("missing-type", told)
+        return told
+
+    def _process_late(self, kind: str, event: StreamEvent) -> None:
+        """After the end only usage counts."""
+        if kind in ("message_delta", "message_start"):
+            self._usage(event.usage)
+        if kind != "ping":
+            self._assembly.deviate("after-end", "end", kind)
+
+    def _process_unknown(self, kind: str, frame: bytes) -> None:
+        """An event that the specification does not have: a wrapper, an error of another form, or news."""
+        fields = decode_fields(frame)
+        if isinstance(fields, Malformed):
+            return
+        for key in _ENVELOPES:
+            inner = read_fields(fields.get(key))
+            if inner is not None and (read_text(inner.get("type")) in EVENTS or _is_message(inner)):
+                self._assembly.deviate("envelope", key)
+                self._read(iter([(bytes(fields[key]), b"")]))
+                return
+        if not kind and any(key in fields for key in ("detail", "msg", "errors", "code", "error_msg")):
+            self._fail(frame)
+        else:
+            self._assembly.deviate("unknown-event", kind or "(no type)")
+
+    # ------------------------------------------------------------ the message
+
+    def _start(self, event: StreamEvent) -> None:
+        fields = read_fields(event.message)
+        if self._assembly.started and fields is not None:
+            self._assembly.deviate("duplicate-start", "message_start")
+        if fields is None:
+            self._assembly.deviate("missing-field", "message_start.message")
+            fields = {}
+        if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""'):
+            self._held_content = fields["content"].copy()
+        self._begin(fields, "stop_reason", "stop_sequence")
+        self._usage(fields.get("usage", event.usage))
+
+    def _begin(self, fields: dict[str, Raw], *skipped: str) -> None:
+        native = rest_of(fields, "id", "type", "role", "model", "content", "usage", "stop_reason", *skipped)
+        self._assembly.start(read_text(fields.get("id")), read_text(fields.get("model")), native=native)
+
+    def _message(self, frame: bytes) -> None:
+        """A whole message: the response where no stream came, else a repetition of it."""
+        fields = decode_fields(frame)
+        if isinstance(fields, Malformed):
+            return
+        if not self._assembly.is_empty:
+            self._assembly.deviate("duplicate-final", "message")
+        else:
+            self._begin(fields)
+            self._content(fields.get("content"))
+        self._usage(fields.get("usage"))
+        reason = read_text(fields.get("stop_reason"))
+        if reason:
+            self._stop_reason(reason, {key: value for key, value in fields.items() if key.startswith("stop_")})
+        self._end()
+
+    def _content(self, content: Raw | None) -> None:
+        """The content of a whole message."""
+        items = read_items(content)
+        if items is None:
+            text = read_text(content)
+            if content is not None and not text and bytes(content) not in (b"null", b'""'):
+                self._assembly.deviate("wrong-type", "content")
+            if text:
+                self._assembly.text(text)
+                self._assembly.end_run()
+            return
+        for index, item in enumerate(items):
+            fields = read_fields(item)
+            if fields is None:
+                text = read_text(item)
+                self._assembly.deviate("wrong-type", f"content[{index}]")
+                if text:
+                    self._assembly.text(text)
+                continue
+            self._assembly.end_run()
+            self._blocks.open(index, fields)
+            self._blocks.stop(index)
+
+    def _stop_reason(self, word: str, fields: dict[str, Raw]) -> None:
+        reason = STOP_REASONS.get(word)
+        if reason is None:
+            reason = SIBLING_REASONS.get(word.lower(), "other")
+            self._assembly.deviate("stop-reason", "stop_reason", word)
+        self._assembly.finish(word, reason, native=rest_of(fields, "stop_reason", "type"))
+
+    def _end(self) -> None:
+        """`message_stop`, or the end of a whole message."""
+        assembly = self._assembly
+        if assembly.is_empty and self._held_content:
+            self._content(self._held_content)
+        if not assembly.started:
+            assembly.deviate("missing-start", "message_start")
+        if assembly.reason is None:
+            assembly.deviate("missing-stop-reason", "stop_reason")
+        self._blocks.finish(is_good=True)
+        assembly.end()
+
+    def _usage(self, value: Raw | None) -> None:
+        """Counts are cumulative; what a later report leaves out stands (and a later 0 is no count of input)."""
+        fields = read(value)
+        if not isinstance(fields, dict):
+            if fields is not None:
+                self._assembly.deviate("usage-place", "usage", type(fields).__name__)
+            return
+        counts = self._counts
+        for key, ours in _COUNTS.items():
+            count = fields.get(key)
+            if isinstance(count, str) and count.isdecimal() and len(count) < 16:
+                self._assembly.deviate("usage-place", f"usage.{key}", "a string")
+                count = int(count)
+            if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < 1e15:
+                if count or ours not in counts:
+                    counts[ours] = int(count)
+            elif count is not None:
+                self._assembly.deviate("usage-place", f"usage.{key}")
+        details = fields.get("output_tokens_details")
+        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+        if isinstance(thinking, int):
+            counts["reasoning"] = thinking
+        fresh = counts.get("input")
+        cached = counts.get("cache_read", 0) + counts.get("cache_write", 0)
+        self._assembly.usage(
+            Usage(
+                counts.get("total_input") if fresh is None else fresh + cached,
+                counts.get("output"),
+                counts.get("cache_read"),
+                counts.get("cache_write"),
+                counts.get("reasoning"),
+            )
+        )
+
+    # ------------------------------------------------------------ errors and the lenient reader
+
+    def _holds_error(self, event: StreamEvent) -> bool:
+        if holds_error(read(event.error)):
+            return True
+        self._assembly.deviate("empty-error", "error")
+        return False
+
+    def _fail(self, frame: bytes) -> None:
+        if self._assembly.phase != "open":
+            self._assembly.deviate("after-end", "end", "error")
+            return
+        self._blocks.finish(is_good=False)
+        failure = read_problem(frame, status=None)
+        self._assembly.fail(
+            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
+        )
+
+    def _loosen(self, frame: bytes, name: bytes) -> None:
+        """A frame that is not what the specification says: field by field."""
+        if frame.strip() == b"[DONE]":
+            self._process_done()
+            return
+        if name == b"error":
+            self._fail(frame)
+            return
+        value = _json.decode_lenient(frame)
+        if isinstance(value, Malformed):
+            self._assembly.unreadable("stream", value.problem)
+        elif isinstance(value, dict):
+            try:
+                event, plain = loosen_event(value, frame, self._assembly)
+            except RecursionError:
+                self._assembly.unreadable("stream", "nested too deeply")
+                return
+            self._process(event, plain, name)
+        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            self._assembly.deviate("envelope", "stream", "a list")
+            self._read((_json.encode(item), name) for item in value)
+        elif value is not None:
+            self._assembly.deviate("unknown-event", "stream", type(value).__name__)
+
+    def _process_done(self) -> None:
+        """OpenAI's end marker: it only confirms an end that was told."""
+        if self._assembly.phase == "open" and self._assembly.reason is not None:
+            self._assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
+            self._blocks.finish(is_good=True)
+            self._assembly.end()
+
+
+#: Wire name → ours. `input_tokens` leaves cached tokens out; OpenAI's names hold them.
+_COUNTS: dict[str, str] = {
+    "input_tokens": "input", "output_tokens": "output", "cache_read_input_tokens": "cache_read",
+    "cache_creation_input_tokens": "cache_write", "prompt_tokens": "total_input", "completion_tokens": "output",
+}  # fmt: skip
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Reads the body of a response with an error status."""
+    return read_problem(body, status=status, headers=headers)
+
+
+def _is_string(value: Raw) -> bool:
+    return bytes(value)[:1] == b'"'
+
+
+def _is_message(fields: dict[str, Raw] | Malformed) -> bool:
+    return not isinstance(fields, Malformed) and "content" in fields and ("role" in fields or "stop_reason" in fields)

@@ -1,0 +1,155 @@
+"""The JSON of Anthropic's Messages API, as far as it is read, and its words.
+
+Specification: https://docs.anthropic.com/en/api/messages and …/en/api/messages-streaming (read 2026-11-21).
+Hot fields have their usual type; a frame in which one has another goes to the lenient reader.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.types import Native, ProtocolName, StopReason
+
+NAME: Final[ProtocolName] = "anthropic-messages"
+#: The oldest version that every server knows; what came later is told by the fields themselves.
+API_VERSION: Final = "2023-06-01"
+UNSET: Final = Raw(b"")
+
+
+class Delta(msgspec.Struct, gc=False):
+    """The `delta` of `content_block_delta` and of `message_delta`."""
+
+    type: str = ""
+    text: str = ""
+    partial_json: str = ""
+    thinking: str = ""
+    signature: str = ""
+    stop_reason: str | None = None
+
+
+class StreamEvent(msgspec.Struct, gc=False):
+    """One event of a stream, or a whole message, or an error. `index` -1: none."""
+
+    type: str = ""
+    index: int = -1
+    delta: Delta | None = None
+    content_block: Raw = UNSET
+    message: Raw = UNSET
+    usage: Raw = UNSET
+    error: Raw = UNSET
+
+
+class FrameDelta(msgspec.Struct):
+    """A frame once more, for the fields of its delta that the hot path does not read."""
+
+    delta: dict[str, Raw] = {}
+
+
+decode_event: Final = _json.typed_decoder(StreamEvent)
+decode_delta: Final = _json.typed_decoder(FrameDelta)
+decode_fields: Final = _json.typed_decoder(dict[str, Raw])
+decode_items: Final = _json.typed_decoder(list[Raw])
+
+EVENTS: Final[frozenset[str]] = frozenset(
+    {
+        "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+        "message_stop", "ping", "error", "message",
+    }
+)  # fmt: skip
+
+STOP_REASONS: Final[dict[str, StopReason]] = {
+    "end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_use", "max_tokens": "length",
+    "model_context_window_exceeded": "length", "refusal": "content_filter", "pause_turn": "other",
+}  # fmt: skip
+#: Words of the sibling protocols that gateways let through.
+SIBLING_REASONS: Final[dict[str, StopReason]] = {
+    "stop": "stop", "eos": "stop", "length": "length", "tool_calls": "tool_use", "tool_call": "tool_use",
+    "function_call": "tool_use", "content_filter": "content_filter", "safety": "content_filter",
+}  # fmt: skip
+#: Blocks of an answer that the specification has and that only this protocol knows; others with these endings too.
+OWN_BLOCKS: Final[tuple[str, ...]] = ("_tool_use", "_tool_result", "container_upload", "compaction")
+
+#: HTTP status → `error.type` (https://docs.anthropic.com/en/api/errors, read 2026-11-21).
+ERROR_TYPES: Final[dict[int, str]] = {
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
+    404: "not_found_error", 409: "conflict_error", 413: "request_too_large", 429: "rate_limit_error",
+    500: "api_error", 504: "timeout_error", 529: "overloaded_error",
+}  # fmt: skip
+
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_NOT_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def read(value: Raw | None) -> Json:
+    """What a raw field says; None when it is absent or cannot be read."""
+    if value is None or not value:
+        return None
+    found = _json.decode(bytes(value))
+    if isinstance(found, Malformed):
+        found = _json.decode_lenient(bytes(value))
+    return None if isinstance(found, Malformed) else found
+
+
+def read_text(value: Raw | None) -> str:
+    """A field that should be a string: numbers and booleans as their text, else ""."""
+    found = read(value)
+    if isinstance(found, str):
+        return found
+    return "" if value is None or found is None or isinstance(found, dict | list) else _json.raw_text(value)
+
+
+def read_fields(value: Raw | None) -> dict[str, Raw] | None:
+    """The fields of an object, each as its JSON text; None when it is no object."""
+    if value is None or not value:
+        return None
+    fields = decode_fields(bytes(value))
+    if not isinstance(fields, Malformed):
+        return fields
+    found = read(value)
+    return loosen_fields(found) if isinstance(found, dict) else None
+
+
+def loosen_fields(value: dict[str, Json]) -> dict[str, Raw]:
+    """The fields of an object from the lenient reader, as if the strict one had read them."""
+    return {key.encode("utf-8", "replace").decode(): _json.raw(inner) for key, inner in value.items()}
+
+
+def read_items(value: Raw | None) -> list[Raw] | None:
+    """The items of a list; None when it is no list."""
+    if value is None or not value:
+        return None
+    items = decode_items(bytes(value))
+    if not isinstance(items, Malformed):
+        return items
+    found = read(value)
+    return [_json.raw(item) for item in found] if isinstance(found, list) else None
+
+
+def delta_fields(frame: bytes) -> dict[str, Raw]:
+    """The fields of a frame's delta, each as its JSON text."""
+    found = decode_delta(frame)
+    return {} if isinstance(found, Malformed) else found.delta
+
+
+def rest_of(fields: dict[str, Raw], *known: str) -> Native | None:
+    """The fields that are not modelled; nulls say nothing."""
+    rest = {key: value.copy() for key, value in fields.items() if key not in known and bytes(value) != b"null"}
+    return Native(NAME, rest) if rest else None
+
+
+def own_fields(native: Native | None) -> dict[str, Raw]:
+    """The fields that this protocol left in a native record."""
+    return native.fields if native is not None and native.protocol == NAME else {}
+
+
+def shape_id(id: str) -> str:
+    """An id in the form that the API takes (`^[a-zA-Z0-9_-]+$`); the same one for the same id."""
+    if _ID.fullmatch(id):
+        return id
+    return f"{_NOT_ID.sub('_', id)[:48]}_{zlib.crc32(id.encode('utf-8', 'replace')):08x}"

@@ -144,10 +144,10 @@ class BodyReader:
             self.kind = "array"
         elif start[:1] == b"{":
             return self._sniff_object(start)
+        elif len(start) < 6 and b"\n" not in start:  # `data` may become a field, or a word of a text
+            return False
         elif _FIELD.match(start):
             self.kind = "events"
-        elif len(start) < 6 and b"\n" not in start:
-            return False
         else:
             self.kind = "text"
         return True

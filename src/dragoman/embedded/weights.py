@@ -6,6 +6,7 @@ The package index is whatever the user's pip or uv is configured for. The wheel 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -201,8 +202,9 @@ def _largest_file(folder: Path) -> int:
 def _remove_abandoned(folder: Path) -> None:
     """Remove what fetches that were killed have left; a day old, so that no other process is still at it."""
     for scratch in folder.glob(".fetch-*"):
-        if time.time() - scratch.stat().st_mtime > _ABANDONED_AFTER_SECONDS:
-            shutil.rmtree(scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):  # its owner may be removing it now
+            if time.time() - scratch.stat().st_mtime > _ABANDONED_AFTER_SECONDS:
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _ignore(done: int, total: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, Usage
 from dragoman.types import Cost, Tool, ToolCall, Usage
 
 _CHUNK: Final = 65_536  # bytes
-_LETTERS_AND_DIGITS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -79,11 +77,6 @@ def _read_tool(item: Any, where: str) -> Tool:
     if schema is not None and not isinstance(schema, dict):
         raise UsageError(f"{where}.{key}: expected a JSON schema, got {type(schema).__name__}")
     return Tool(name, description, None if schema is None else _json.raw(schema))
-
-
-def new_id() -> str:
-    """24 letters and digits that no other response has."""
-    return "".join(random.SystemRandom().choices(_LETTERS_AND_DIGITS, k=24))
 
 
 def write(data: bytes) -> None:

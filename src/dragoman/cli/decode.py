@@ -14,7 +14,6 @@ from dragoman.cli.bodies import (
     add_tools,
     error_object,
     load_tools,
-    new_id,
     read_chunks,
     render_events,
     render_result,
@@ -23,6 +22,7 @@ from dragoman.cli.bodies import (
 from dragoman.cli.main import DONE, complain
 from dragoman.contract import Protocol
 from dragoman.events import Event, Fold
+from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages import Policy, stages_for

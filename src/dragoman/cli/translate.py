@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from dragoman.cli.bodies import add_file, add_tools, error_object, load_tools, new_id, read_chunks, write
+from dragoman.cli.bodies import add_file, add_tools, error_object, load_tools, read_chunks, write
 from dragoman.cli.main import DONE, complain
 from dragoman.events import Event, Fold
+from dragoman.identifiers import new_id
 from dragoman.pipe import Pipe, Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages import Policy, stages_for

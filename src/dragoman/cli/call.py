@@ -1,0 +1,97 @@
+"""Ask a model one thing, one turn, and watch the answer arrive: text, thinking folded, tool calls as they grow.
+
+Tools are offered, not run. With --json, one event a line. Exit status 1 when the response failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from typing import Final
+
+from dragoman.cli.bodies import add_tools, error_object, load_tools, render_events, write
+from dragoman.cli.drawing import Drawing, render_summary
+from dragoman.cli.main import DONE, complain
+from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.terminal import hint, paint_for, say
+from dragoman.client import AsyncClient
+from dragoman.client.resolver import resolve
+from dragoman.events import Reply
+from dragoman.stages import Sequencer
+from dragoman.types import Named, Params, ToolChoice
+
+EXAMPLE = '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json'
+
+_PATIENCE_SECONDS: Final = 2.0
+_CHOICES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "any": "any"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("target", metavar="TARGET", help="provider/model, or the name of a route")
+    parser.add_argument("prompt", metavar="PROMPT", help="what to ask; - reads standard input")
+    add_tools(parser)
+    parser.add_argument(
+        "--tool-choice", default="auto", metavar="WHICH", help="auto, none, any, or a tool's name (default: auto)"
+    )
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of the answer")
+    parser.add_argument("--thinking", action="store_true", help="show thinking as it comes, not folded")
+    parser.add_argument("--json", action="store_true", help="print one event a line")
+    add_config(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask."""
+    reply = asyncio.run(_call(options))
+    if not options.json:
+        hint(paint_for(sys.stderr)("dim", render_summary(reply)) + "\n")
+    error = error_object(reply.error)
+    return DONE if error is None else complain(f"{error['kind']}: {error['message']}")
+
+
+async def _call(options: argparse.Namespace) -> Reply:
+    config = load_settings(options)
+    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    local = resolve(options.target, config).provider.local
+    drawing, sequencer = Drawing(paint_for(sys.stdout), unfold=options.thinking), Sequencer()
+    async with AsyncClient(config) as client:
+        stream = client.stream(
+            options.target,
+            prompt,
+            tools=load_tools(options.tools),
+            tool_choice=_CHOICES.get(options.tool_choice) or Named(options.tool_choice),
+            params=Params(max_tokens=options.max_tokens),
+        )
+        async with _waiting("loading model…" if local else "waiting…") as came, stream:
+            while events := await stream.next_batch():
+                came.set()
+                if options.json:
+                    write(render_events(events))
+                else:
+                    say(drawing.draw(sequencer.feed(events)))
+        return stream.reply
+
+
+@contextlib.asynccontextmanager
+async def _waiting(words: str) -> AsyncIterator[asyncio.Event]:
+    """Tell a terminal that nothing has come yet, until the event is set."""
+    came = asyncio.Event()
+
+    async def tell() -> None:
+        seconds = 0.0
+        while not came.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(came.wait(), 0.5 if seconds else _PATIENCE_SECONDS)
+            seconds += 0.5 if seconds else _PATIENCE_SECONDS
+            hint("\r\033[K" if came.is_set() else f"\r{words} {seconds:.0f} s")
+
+    task = asyncio.create_task(tell()) if sys.stderr.isatty() else None
+    try:
+        yield came
+    finally:
+        came.set()
+        if task is not None:
+            await task

@@ -1,0 +1,146 @@
+"""List the models of the catalogue and of the servers on this machine, or tell what is known of one.
+
+context  the longest conversation, in tokens
+claims   what the model or its server says it can do; ? is not known
+proven   what a validation has shown; – is not validated
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dragoman import _json
+from dragoman.cli.bodies import write
+from dragoman.cli.main import DONE, complain
+from dragoman.cli.probing import LOCAL_SECONDS, Found, look, make_transport
+from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.terminal import clip, hint, render_table, say
+from dragoman.config import Config
+from dragoman.errors import UsageError
+from dragoman.providers import Model, Provider, load_model_sources, split_target
+
+EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anthropic/claude-sonnet-4-5"
+
+_NOT_VALIDATED = "–"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("action", nargs="?", default="list", choices=["list", "info"], metavar="list|info")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="info: provider/model")
+    parser.add_argument("--provider", metavar="NAME", help="list: only this provider's models")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a model and line")
+    add_config(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """List, or tell."""
+    config = load_settings(options)
+    if options.action == "info":
+        if not options.target:
+            raise UsageError("expected a target: dragoman models info provider/model")
+        return _info(options.target, config, as_json=options.json)
+    if options.target:
+        raise UsageError(f"expected no target with list, got {options.target[:80]!r}; say: models info TARGET")
+    return _list(options.provider, config, as_json=options.json)
+
+
+def _list(provider: str | None, config: Config, *, as_json: bool) -> int:
+    wanted = [config.catalog.provider(provider)] if provider else list(config.catalog.providers.values())
+    wanted = [one for one in wanted if one.retired is None or provider]
+    found = look_around(wanted, config)
+    models = [model for one in wanted for model in (*config.catalog.models(one.name), *_models_of(one, found))]
+    if as_json:
+        write(b"".join(_json.encode(model_object(model)) + b"\n" for model in models))
+    elif models:
+        header = ("target", "context", "most output", "claims", "proven")
+        say(render_table([header, *map(_row, models)]))
+        hint(f"{len(models)} models; the catalogue's as of {_date()}\n")
+    if provider and provider in {one.provider.name for one in found if one.failure}:
+        (failure,) = (one.failure for one in found if one.failure)
+        return complain(f"{provider}: {failure.message}")
+    return DONE
+
+
+def _info(target: str, config: Config, *, as_json: bool) -> int:
+    name, model_id = split_target(target)
+    provider = config.catalog.provider(name)
+    if provider.local:
+        found = look_around([provider], config)
+        if found and found[0].failure is not None:
+            return complain(f"{name}: {found[0].failure.message}")
+        listed = [model for one in found for model in one.models]
+        # A server that keeps to itself says nothing of a model; Ollama answers to a name without its tag.
+        model = next((row for row in listed if row.id in (model_id, f"{model_id}:latest")), None)
+        if model is None and listed:
+            return complain(
+                f"{name} has no model {model_id!r}; it has: {clip(', '.join(row.id for row in listed), 200)}"
+            )
+        model = model or config.catalog.model(target)
+    else:
+        model = config.catalog.known_model(target)
+    if as_json:
+        write(_json.encode(model_object(model)) + b"\n")
+        return DONE
+    rows = [
+        ("target", model.target),
+        ("protocol", provider.protocol),
+        ("address", provider.base_url or "starts when it is asked"),
+        ("context", _tokens(model.context)),
+        ("most output", _tokens(model.max_output)),
+        ("input", ", ".join(model.input_modalities) if model.input_modalities is not None else "?"),
+        ("tools", _claim(model.tools)),
+        ("thinking", _claim(model.thinking)),
+        ("proven", _NOT_VALIDATED),
+    ]
+    say(render_table(rows))
+    return DONE
+
+
+def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
+    """What the local ones among these providers answer."""
+    local = [provider for provider in providers if provider.local and provider.base_url]
+
+    async def ask_all() -> list[Found]:
+        transport = make_transport(seconds=LOCAL_SECONDS)
+        try:
+            return await asyncio.gather(
+                *(look(transport, provider, key=config.keys.get(provider.name)) for provider in local)
+            )
+        finally:
+            await transport.close()
+
+    return asyncio.run(ask_all()) if local else []
+
+
+def model_object(model: Model) -> dict[str, Any]:
+    """A model as plain values; None is not known. `proven` is None until it was validated."""
+    return {"target": model.target, **msgspec.structs.asdict(model), "proven": None}
+
+
+def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
+    return next((one.models for one in found if one.provider.name == provider.name), ())
+
+
+def _row(model: Model) -> tuple[str, str, str, str, str]:
+    claims = [word for word, claimed in (("tools", model.tools), ("thinking", model.thinking)) if claimed]
+    claims += [word for word in model.input_modalities or () if word != "text"]
+    words = ", ".join(claims) or ("?" if model.tools is None else "text")
+    return (model.target, _tokens(model.context), _tokens(model.max_output), words, _NOT_VALIDATED)
+
+
+def _tokens(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
+
+
+def _claim(value: bool | None) -> str:
+    return "?" if value is None else "yes" if value else "no"
+
+
+def _date() -> str:
+    return max((source.date or source.read for source in load_model_sources()), default="?")

@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Malformed
 
 _OUTSIDE: Final = re.compile(r'["{}\[\]]')
-_INSIDE: Final = re.compile(r'["\\]')
+_INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
 _MOST_OBJECTS: Final = 64
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
@@ -141,8 +141,8 @@ class ArgumentText:
         return "{}"
 
     def _add_live(self, text: str) -> str:
-        for piece in self._pieces[self._scanned :]:
-            self._scan(piece)
+        if self._scanned < len(self._pieces):
+            self._scan("".join(self._pieces[self._scanned :]))
         end = self._scan(text)
         if end < 0:
             self._pieces.append(text)
@@ -157,21 +157,27 @@ class ArgumentText:
 
     def _scan(self, text: str) -> int:
         """Read on; the offset after the closing brace, or -1."""
-        position = 0
-        if self._escaped:
-            self._escaped = False
-            position = 1
+        size = len(text)
+        if not size:
+            return -1
+        position = 1 if self._escaped else 0
+        self._escaped = False
         while True:
-            found = (_INSIDE if self._in_string else _OUTSIDE).search(text, position)
+            if self._in_string:
+                position = _INSIDE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing at least
+                if position >= size:
+                    return -1
+                if text[position] == "\\":
+                    self._escaped = True
+                    return -1
+                self._in_string = False
+                position += 1
+            found = _OUTSIDE.search(text, position)
             if found is None:
                 return -1
             mark, position = found.group(), found.end()
             if mark == '"':
-                self._in_string = not self._in_string
-            elif mark == "\\":
-                if position == len(text):
-                    self._escaped = True
-                position += 1
+                self._in_string = True
             elif mark in "{[":
                 self._depth += 1
             else:

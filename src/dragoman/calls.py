@@ -7,8 +7,12 @@ rules, in the order in which they are asked, are those of `CallSlots.fragment`.
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from dragoman._json import Malformed, decode_object
 from dragoman.assembly import Assembly, OpenCall
+
+CallKind: TypeAlias = Literal["function", "custom"]
 
 
 class CallSlots:
@@ -22,7 +26,16 @@ class CallSlots:
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
 
-    def fragment(self, index: int | None, id: str, name: str, arguments: str, *, where: str = "tool_calls") -> OpenCall:
+    def fragment(
+        self,
+        index: int | None,
+        id: str,
+        name: str,
+        arguments: str,
+        *,
+        kind: CallKind = "function",
+        where: str = "tool_calls",
+    ) -> OpenCall:
         """Take one fragment.
 
         Args:
@@ -38,7 +51,7 @@ class CallSlots:
             self._assembly.deviate("missing-index", where)
         call = self._find(call, index, id, name, arguments, where)
         if call is None:
-            call = self._begin(index, id, name, where)
+            call = self._begin(index, id, name, kind=kind, where=where)
         else:
             self._join_id(call, id, where)
             self._join_name(call, name, where)
@@ -125,12 +138,12 @@ class CallSlots:
             and any(offered.startswith(joined) for offered in self._assembly.offered_names)
         )
 
-    def _begin(self, index: int | None, id: str, name: str, where: str) -> OpenCall:
+    def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
         if index is not None and index in self._by_index:
             self._assembly.deviate("reused-index", where, f"index {index}")
         elif index is not None and index != len(self._by_index):
             self._assembly.deviate("odd-index", where, f"index {index}")
-        call = self._assembly.open_call(id, name, wait=True)
+        call = self._assembly.open_call(id, name, kind=kind, wait=True)
         self._unmatched.append(call)
         return call
 
@@ -172,12 +185,20 @@ class CallSlots:
 
     # ------------------------------------------------------------ whole calls
 
-    def whole(self, id: str, name: str, arguments: str) -> None:
-        """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id."""
-        self._assembly.whole_call(id, name, arguments)
+    def whole(
+        self,
+        id: str,
+        name: str,
+        arguments: str,
+        *,
+        kind: CallKind = "function",
+        signature: str | None = None,
+        where: str = "message.tool_calls",
+    ) -> None:
+        """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id.
 
-    def repeat(self, id: str, name: str, arguments: str, *, where: str = "message.tool_calls") -> None:
-        """A call of a final message that follows deltas: what was streamed already counts once."""
+        In a final message that follows deltas, what was streamed already counts once.
+        """
         assembly = self._assembly
         assembly.settle_whole_calls()
         for call in self._unmatched:
@@ -187,8 +208,9 @@ class CallSlots:
                 self._unmatched.remove(call)
                 assembly.deviate("duplicate-final", where)
                 self._complete(call, arguments, where)
+                call.signature = call.signature or signature
                 return
-        assembly.whole_call(id, name, arguments)
+        assembly.whole_call(id, name, arguments, kind=kind, signature=signature)
 
     def _complete(self, call: OpenCall, arguments: str, where: str) -> None:
         """Add what the deltas of a call did not say, when the final text begins with what they said."""

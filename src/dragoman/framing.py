@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
@@ -56,7 +56,7 @@ class BodyReader:
         self._unzip: zlib._Decompress | None = None
         self._array = _ArrayItems()
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterable[Frame]:
         """Take the next bytes; gives frames as they are found.
 
         Raises:
@@ -64,6 +64,8 @@ class BodyReader:
         """
         if data[-1:] == b"\n" and not self._tail and not self._carry and b"\r" not in data and self._unzip is None:
             if self.kind == "events":
+                if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2 and self._events.is_between():
+                    return ((data[6:-2], b""),)  # one whole event, as servers send them
                 return self._events.feed(data)
             if self.kind == "lines":
                 return self._line_frames(data)
@@ -274,6 +276,10 @@ class _EventLines:
         self._size = 0
         self._name = b""
         self._tries = 0
+
+    def is_between(self) -> bool:
+        """Whether no event is open."""
+        return not self._data and not self._name
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Take whole lines (each ended by LF)."""

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from dragoman.client.clocks import Clocks
 from dragoman.client.exchange import Exchange
-from dragoman.client.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.client.local import LocalServers
 from dragoman.client.prices import Prices
 from dragoman.client.resolver import resolve, with_defaults
@@ -24,6 +23,7 @@ from dragoman.config import Config, HttpConfig, load_config
 from dragoman.errors import CallFailed
 from dragoman.events import Failure, Reply
 from dragoman.identifiers import new_id
+from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.types import Params, Request, ToolChoice
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from typing import Any, final
 import msgspec
 
 from dragoman import _json
-from dragoman.client.functions import FunctionTool
 from dragoman.errors import CallFailed, StepLimit, UsageError
 from dragoman.events import Failure, Reply, ToolCallFailed
+from dragoman.functions import FunctionTool
 from dragoman.types import NO_USAGE, Cost, Message, Text, ToolCall, ToolResult, Usage
 
 

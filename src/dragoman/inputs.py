@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from dragoman import _json
-from dragoman.client.functions import FunctionTool, tool_of
 from dragoman.errors import UsageError, WireError
+from dragoman.functions import FunctionTool, tool_of
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Message, ProtocolName, Text, Tool
+from dragoman.types import Message, ProtocolName, Request, Text, Tool
 
 Messages: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
 Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | Mapping[str, Any]]
@@ -121,7 +121,7 @@ _HELLO: Final[dict[ProtocolName, Any]] = {
 }
 
 
-def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Any:
+def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
     try:
         encoded = _json.encode(body)
     except TypeError as problem:

@@ -1,0 +1,122 @@
+"""N×M: a reply written in any protocol is read back as the same reply, except for what `losses.toml` declares."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cases import counter
+from conversations import SHAPES, reply
+from dragoman.contract import PLAIN
+from dragoman.events import Reply, fold, unfold
+from dragoman.pipe import Pipe, Reader
+from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Text, Thinking, ToolCall, Usage
+from grammar import check
+
+LOSSES = tomllib.loads((Path(__file__).parent / "losses.toml").read_text())
+CREATED = 1_750_000_000
+
+
+def encoder(name: str):
+    return PROTOCOLS[name].encoder(new_id=counter(), model="model-1", created=CREATED)
+
+
+def decoder(name: str):
+    return PROTOCOLS[name].decoder(new_id=counter(), offered_names=frozenset(), dialect=PLAIN)
+
+
+def read(name: str, wire: bytes) -> Reply:
+    machine = decoder(name)
+    return fold(check([*machine.feed(wire), *machine.close()]))
+
+
+def content(answer: Reply) -> list:
+    """What must survive: parts in order, texts of one kind joined, ids aside, the stop reason, the counts."""
+    parts: list = []
+    for part in answer.parts:
+        row = (type(part).__name__, part.text) if isinstance(part, Text | Thinking) else None
+        if isinstance(part, ToolCall):
+            row = ("ToolCall", part.name, part.values())
+        if row and parts and row[0] == parts[-1][0] != "ToolCall":
+            row = (row[0], parts.pop()[1] + row[1])
+        parts.append(row)
+    return [parts, answer.stop_reason, answer.usage, answer.error]
+
+
+def lost(shape: str, *names: str) -> set[str]:
+    return {loss for name in names for loss in LOSSES.get(name, {}).get(shape, [])}
+
+
+def forgive(expected: list, seen: list, losses: set[str]) -> list:
+    """The expected content with the declared losses."""
+    parts, reason, usage, error = expected
+    for loss in losses:
+        match loss:
+            case "order":  # texts and calls are kept, their order is not
+                parts = sorted(parts, key=lambda row: (row[0] == "ToolCall", row[0] == "Text"))
+                texts = "".join(row[1] for row in parts if row[0] == "Text")
+                parts = [row for row in parts if row[0] == "Thinking"] + (
+                    [("Text", texts)] if texts else []) + [row for row in parts if row[0] == "ToolCall"]
+            case _:
+                raise AssertionError(f"undeclared kind of loss {loss!r}")
+    return [parts, reason, usage, error]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("target", PROTOCOLS)
+def test_a_stream_is_read_back(target: str, shape: str):
+    original = reply(shape)
+    seen = content(read(target, encoder(target).encode(unfold(original))))
+    assert seen == forgive(content(original), seen, lost(shape, target))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("target", PROTOCOLS)
+def test_a_whole_response_is_read_back(target: str, shape: str):
+    original = reply(shape)
+    body = PROTOCOLS[target].render_response(original, new_id=counter(), model="model-1", created=CREATED)
+    seen = content(read(target, body))
+    assert seen == forgive(content(original), seen, lost(shape, f"{target}-whole"))
+
+
+@pytest.mark.parametrize("source", PROTOCOLS)
+@pytest.mark.parametrize("target", PROTOCOLS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", [1, 17, 100_000])
+def test_every_protocol_through_every_other(source: str, target: str, shape: str, size: int):
+    original = reply(shape)
+    wire = encoder(source).encode(unfold(original))
+    pipe = Pipe(Reader(decoder(source), stages_for((), Policy(sequential=True))), encoder(target))
+    out = b"".join(pipe.feed(wire[start : start + size]) for start in range(0, len(wire), size)) + pipe.close()
+    assert not pipe.aborted
+    seen = content(read(target, out))
+    assert seen == forgive(content(original), seen, lost(shape, source, target))
+
+
+def test_every_declared_loss_is_used():
+    for name, shapes in LOSSES.items():
+        for shape, kinds in shapes.items():
+            original = reply(shape)
+            if name.endswith("-whole"):
+                protocol = name.removesuffix("-whole")
+                body = PROTOCOLS[protocol].render_response(original, new_id=counter(), model="m", created=CREATED)
+                assert content(read(protocol, body)) != content(original), (name, shape, kinds)
+            else:
+                wire = encoder(name).encode(unfold(original))
+                assert content(read(name, wire)) != content(original), (name, shape, kinds)
+
+
+def test_usage_survives_where_the_protocol_has_it():
+    details = Usage(input=120, output=34, cache_read=20, reasoning=10)
+    original = msgspec.structs.replace(reply("text"), usage=details)
+    kept = {name: read(name, encoder(name).encode(unfold(original))).usage for name in PROTOCOLS}
+    assert kept["openai-chat"] == details
+    assert kept["openai-responses"] == details
+    assert kept["anthropic-messages"] == msgspec.structs.replace(details, reasoning=None)
+    assert kept["gemini-generate"] == details
+    assert kept["ollama-chat"] == Usage(input=120, output=34)

@@ -27,8 +27,8 @@ from dragoman.protocols.ollama.wire import (
     decode_fields,
     decode_line,
     loosen_line,
-    parse_time,
 )
+from dragoman.times import parse_time
 from dragoman.types import Media, Usage
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}

@@ -7,7 +7,6 @@ text in `response` instead of `message`. Calls are whole, their arguments are ke
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 import msgspec
@@ -77,17 +76,6 @@ class Line(msgspec.Struct, gc=False):
 decode_line: Final = _json.typed_decoder(Line)
 #: A line's fields by name, each as its JSON text.
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
-
-
-def parse_time(text: Json) -> int | None:
-    """RFC 3339 → Unix seconds; None when it is no time."""
-    if not isinstance(text, str):
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
-        return None
 
 
 # ---------------------------------------------------------------- what does not fit

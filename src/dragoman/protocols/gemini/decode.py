@@ -1,0 +1,488 @@
+"""Response bytes of Gemini → events: event streams, JSON arrays, whole responses, error bodies.
+
+The end is the end of the body after a finishReason; parts and usage may follow that. A call is one whole part, except
+for Vertex AI's streamed arguments. A part with a signature is a part of its own, never merged with its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.assembly import Assembly, OpenCall
+from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.events import Event, Failure, TextStart, ThinkingStart
+from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.gemini.partial import PartialArguments
+from dragoman.protocols.gemini.wire import (
+    FAILED_REASONS,
+    KNOWN_PARTS,
+    NOTHING,
+    REASONS,
+    UNSPECIFIED,
+    Candidate,
+    Chunk,
+    FunctionCall,
+    Part,
+    RawChunk,
+    UsageMetadata,
+    camel_key,
+    decode_call,
+    decode_chunk,
+    decode_raw_chunk,
+    loosen_call,
+    loosen_chunk,
+    loosen_feedback,
+    loosen_usage,
+)
+from dragoman.times import parse_time
+from dragoman.types import Media, Native, Opaque, Usage
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+#: Why a call with streamed arguments ends: its own end came, another call begins, or the body is over.
+_Proof: TypeAlias = Literal["ended", "next", "closed"]
+
+
+class _PartialCall:
+    """A call whose arguments are streamed."""
+
+    __slots__ = ("arguments", "call")
+
+    def __init__(self, call: OpenCall, arguments: PartialArguments) -> None:
+        self.call = call
+        self.arguments = arguments
+
+
+class Decoder:
+    """Decodes one response."""
+
+    __slots__ = ("_assembly", "_begun", "_choice", "_failed_reason", "_limit", "_partial", "_reader", "_usage")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        dialect: Dialect = PLAIN,
+        limit: int = FRAME_LIMIT,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._limit = limit
+        self._begun = False
+        self._choice: int | None = None  # the index of the candidate that is read
+        self._usage: UsageMetadata | None = None
+        self._failed_reason = ""
+        self._partial: _PartialCall | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the response is over before its body is: after an error only."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        assembly = self._assembly
+        if assembly.phase == "closed":
+            return []
+        try:
+            for frame, _ in self._reader.feed(data):
+                chunk = decode_chunk(frame)
+                if type(chunk) is Chunk:
+                    self._read_chunk(chunk, frame)
+                else:
+                    self._read_odd_frame(frame)
+        except TooLarge:
+            self._fail_too_large()
+        return assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        assembly = self._assembly
+        try:
+            for frame, _ in self._reader.close():
+                self._read_frame(frame)
+        except TooLarge:
+            self._fail_too_large()
+        if self._begun and assembly.reason is None and not self._failed_reason and self._is_whole():
+            assembly.deviate("missing-stop-reason", "finishReason")
+            assembly.finish(None, "stop")
+        if self._partial is not None:
+            self._end_partial(self._partial, "closed")
+        if self._failed_reason:
+            message = f"the model's turn was not usable: {self._failed_reason}"
+            assembly.fail("wire", message, code=self._failed_reason)
+        stray = self._reader.stray
+        assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
+        return assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    def _is_whole(self) -> bool:
+        """Whether the body was one JSON document: no stream of this protocol has this form, so nothing was cut."""
+        return self._reader.kind in ("document", "lines") and self._assembly.phase == "open"
+
+    def _fail_too_large(self) -> None:
+        self._assembly.fail("too_large", f"a chunk of the response is larger than {self._limit} bytes")
+
+    # ------------------------------------------------------------ chunks
+
+    def _read_frame(self, frame: bytes) -> None:
+        chunk = decode_chunk(frame)
+        if type(chunk) is Chunk:
+            self._read_chunk(chunk, frame)
+        else:
+            self._read_odd_frame(frame)
+
+    def _read_odd_frame(self, frame: bytes) -> None:
+        """A frame that is not JSON, or whose fields have other types or names."""
+        value = _json.decode_lenient(frame)
+        if isinstance(value, dict):
+            self._read_loosely(value)
+        elif isinstance(value, Malformed):
+            if frame.strip() != b"[DONE]":
+                self._assembly.unreadable("chunk", value.problem)
+        elif isinstance(value, list):
+            self._assembly.deviate("envelope", "chunk", "a list")
+            for item in value:
+                if isinstance(item, dict):
+                    self._read_loosely(item)
+        else:
+            self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+
+    def _read_loosely(self, value: dict[str, Json]) -> None:
+        assembly = self._assembly
+        inner = value.get("response")
+        if isinstance(inner, dict) and "candidates" not in value:
+            assembly.deviate("envelope", "response")
+            value = inner
+        frame = loosen_chunk(value, assembly.deviate, assembly.lenient_text)
+        chunk = decode_chunk(frame)
+        if isinstance(chunk, Malformed):
+            assembly.unreadable("chunk", chunk.problem)
+        elif not self._is_known(chunk):
+            self._read_bare(value)
+        else:
+            self._read_chunk(chunk, frame)
+
+    def _read_chunk(self, chunk: Chunk, frame: bytes) -> None:
+        if not self._begun:
+            self._begin(chunk, frame)
+        candidates = chunk.candidates
+        if candidates is not None:
+            for place, candidate in enumerate(candidates):
+                self._read_candidate(candidate, place, frame)
+        usage = chunk.usageMetadata
+        if usage is not None:
+            if usage != self._usage:
+                self._read_usage(usage)
+        elif candidates is None or chunk.usage_metadata is not NOTHING:
+            self._read_rare(chunk, frame)
+        if chunk.error is not NOTHING:
+            self._read_error(_json.decode_lenient(bytes(chunk.error)))
+        elif not candidates and chunk.promptFeedback is not None:
+            blocked = chunk.promptFeedback.blockReason
+            if blocked and blocked not in UNSPECIFIED:
+                self._assembly.finish(blocked, "content_filter")
+
+    def _read_rare(self, chunk: Chunk, frame: bytes) -> None:
+        """Snake case, an envelope, or nothing of this protocol."""
+        deviate = self._assembly.deviate
+        if chunk.usage_metadata is not NOTHING:
+            deviate("sibling-key", "usage_metadata")
+            usage = _json.decode(bytes(chunk.usage_metadata))
+            if isinstance(usage, dict):
+                self._read_usage(loosen_usage(usage, deviate))
+        if chunk.prompt_feedback is not NOTHING:
+            deviate("sibling-key", "prompt_feedback")
+            feedback = _json.decode(bytes(chunk.prompt_feedback))
+            if isinstance(feedback, dict):
+                chunk.promptFeedback = loosen_feedback(feedback, deviate)
+        if chunk.candidates is None and chunk.response is not NOTHING:
+            self._read_envelope(chunk.response)
+        elif not self._is_known(chunk):
+            value = _json.decode_lenient(frame)
+            if isinstance(value, dict):
+                self._read_bare(value)
+
+    def _is_known(self, chunk: Chunk) -> bool:
+        """Whether a chunk has anything of this protocol."""
+        return not (
+            chunk.candidates is None
+            and chunk.usageMetadata is None
+            and chunk.promptFeedback is None
+            and chunk.usage_metadata is NOTHING
+            and chunk.error is NOTHING
+        )
+
+    def _read_envelope(self, inner: Raw) -> None:
+        """`{"response": {…}}`, as Code Assist wraps its chunks."""
+        # quirk: gem-cloudcode-response-envelope
+        frame = bytes(inner)
+        chunk = decode_chunk(frame)
+        self._assembly.deviate("envelope", "response")
+        if isinstance(chunk, Malformed):
+            value = _json.decode_lenient(frame)
+            if isinstance(value, dict):
+                self._read_loosely(value)
+        elif self._is_known(chunk):
+            self._read_chunk(chunk, frame)
+
+    def _begin(self, chunk: Chunk, frame: bytes) -> None:
+        if chunk.candidates is None and chunk.usageMetadata is None and chunk.promptFeedback is None:
+            return
+        self._begun = True
+        fields = _json.decode(frame)
+        named = {camel_key(key): value for key, value in fields.items()} if isinstance(fields, dict) else {}
+        id, model = named.get("responseId"), named.get("modelVersion")
+        self._assembly.start(
+            id if isinstance(id, str) else None,
+            model if isinstance(model, str) else None,
+            parse_time(named.get("createTime")),
+        )
+
+    def _read_bare(self, value: dict[str, Json]) -> None:
+        """An object with nothing of this protocol: an error in another form, or nothing."""
+        if any("error" in key.lower() and holds_error(value[key]) for key in value) or (
+            isinstance(value.get("detail", value.get("message")), str)
+        ):
+            self._read_error(value)
+        elif value:
+            self._assembly.deviate("unknown-event", "chunk", ", ".join(value))
+
+    def _read_error(self, error: Json | Malformed) -> None:
+        if isinstance(error, Malformed) or not holds_error(error):
+            self._assembly.deviate("empty-error", "error")
+            return
+        failure = read_problem(error, status=None)
+        self._assembly.fail(
+            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
+        )
+
+    # ------------------------------------------------------------ candidates
+
+    def _read_candidate(self, candidate: Candidate, place: int, frame: bytes) -> None:
+        index = candidate.index or 0
+        if index != self._choice:
+            if self._choice is not None:
+                self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
+                return
+            self._choice = index
+        content = candidate.content
+        if content is not None and content.parts is not None:
+            for number, part in enumerate(content.parts):
+                text = part.text
+                if (
+                    text is not None
+                    and part.thoughtSignature is None
+                    and part.functionCall is None
+                    and part.thought_signature is None
+                ):
+                    if text:
+                        if part.thought:
+                            self._assembly.thinking(text)
+                        else:
+                            self._assembly.text(text)
+                else:
+                    self._read_part(part, frame, (place, number))
+        reason = candidate.finishReason or candidate.finish_reason
+        if reason:
+            self._read_reason(reason)
+
+    def _read_reason(self, native: str) -> None:
+        name = native.upper()
+        if name in UNSPECIFIED:
+            return
+        if name in FAILED_REASONS:
+            # calls, text and usage that still come count beside the error
+            self._failed_reason = name
+            return
+        if name not in REASONS or name != native:
+            self._assembly.deviate("stop-reason", "finishReason", native)
+        self._assembly.finish(native, REASONS.get(name, "other"))
+
+    def _read_usage(self, usage: UsageMetadata) -> None:
+        self._usage = usage
+        self._assembly.usage(
+            Usage(
+                input=_sum(usage.promptTokenCount, usage.toolUsePromptTokenCount),
+                output=_sum(usage.candidatesTokenCount, usage.thoughtsTokenCount),
+                cache_read=usage.cachedContentTokenCount,
+                reasoning=usage.thoughtsTokenCount,
+            )
+        )
+
+    # ------------------------------------------------------------ parts
+
+    def _read_part(self, part: Part, frame: bytes, place: tuple[int, int]) -> None:
+        signature = part.thoughtSignature or part.thought_signature or ""
+        if part.thought_signature:
+            self._assembly.deviate("sibling-key", "part", "thought_signature")
+        if part.text is not None:
+            self._read_text(part.text, signature, is_thought=part.thought is True)
+        if part.functionCall is not None:
+            self._read_call(part.functionCall, signature)
+        elif part.text is None:
+            self._read_other_part(frame, place, signature, is_thought=part.thought is True)
+
+    def _read_text(self, text: str, signature: str, *, is_thought: bool) -> None:
+        """Text or thinking; with a signature it is a part of its own."""
+        assembly = self._assembly
+        if signature:
+            assembly.end_run()
+            part = assembly.open_part(ThinkingStart if is_thought else TextStart)
+            assembly.add(part, text)
+            part.signature = signature
+            assembly.end_part(part)
+        elif text:
+            (assembly.thinking if is_thought else assembly.text)(text)
+
+    def _read_other_part(self, frame: bytes, place: tuple[int, int], signature: str, *, is_thought: bool) -> None:
+        """Media, a lone signature, and what only this protocol knows."""
+        raw_chunk = decode_raw_chunk(frame)
+        if isinstance(raw_chunk, Malformed):
+            return
+        fields = _part_fields(raw_chunk, place)
+        kinds = [key for key in fields if key not in ("thought", "thoughtSignature")]
+        if "functionCall" in fields:
+            self._assembly.deviate("sibling-key", "part", "function_call")
+            self._read_sibling_call(fields["functionCall"], signature)
+        elif not kinds:
+            if signature:
+                self._read_text("", signature, is_thought=is_thought)
+        elif is_thought or not self._read_media(fields):
+            if kinds[0] not in KNOWN_PARTS and "inlineData" not in fields and "fileData" not in fields:
+                self._assembly.deviate("unknown-part", "part", kinds[0])
+            self._assembly.whole_part(Opaque("gemini-generate", Raw(_json.encode(fields))))
+
+    def _read_sibling_call(self, raw: Raw, signature: str) -> None:
+        call = decode_call(bytes(raw))
+        if isinstance(call, Malformed):
+            value = _json.decode_lenient(bytes(raw))
+            loose = loosen_call(value if isinstance(value, dict) else {}, self._assembly.deviate)
+            call = decode_call(_json.encode(loose))
+        if not isinstance(call, Malformed):
+            self._read_call(call, signature)
+
+    def _read_media(self, fields: dict[str, Raw]) -> bool:
+        """Whether the part was inlineData or fileData with the fields that it needs."""
+        for key, field in (("inlineData", "data"), ("fileData", "fileUri")):
+            value = _json.decode(bytes(fields[key])) if key in fields else None
+            if not isinstance(value, dict):
+                continue
+            named = {camel_key(name): inner for name, inner in value.items()}
+            mime, content = named.get("mimeType"), named.get(field)
+            if not isinstance(content, str):
+                continue
+            rest = {name: Raw(bytes(inner)) for name, inner in fields.items() if name != key}
+            self._assembly.whole_part(
+                Media(
+                    media_kind(mime),
+                    mime if isinstance(mime, str) else None,
+                    content if key == "inlineData" else None,
+                    content if key == "fileData" else None,
+                    Native("gemini-generate", rest) if rest else None,
+                )
+            )
+            return True
+        return False
+
+    # ------------------------------------------------------------ calls
+
+    def _read_call(self, call: FunctionCall, signature: str) -> None:
+        assembly = self._assembly
+        if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
+            value = _json.decode(_json.encode(call))
+            loose = decode_call(_json.encode(loosen_call(value if isinstance(value, dict) else {}, assembly.deviate)))
+            call = call if isinstance(loose, Malformed) else loose
+        partial = self._partial
+        if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
+            self._grow_partial(partial, call)
+            return
+        if partial is not None:
+            self._end_partial(partial, "next")
+        if call.partialArgs or call.willContinue:
+            opened = assembly.open_call(call.id, call.name)
+            opened.signature = signature or None
+            self._partial = _PartialCall(opened, PartialArguments(call.args))
+            self._grow_partial(self._partial, call)
+            return
+        if not call.name:
+            assembly.deviate("missing-name", "functionCall")
+            if not call.id and call.args is NOTHING:
+                return  # an empty call: the end of one that had ended
+        assembly.whole_call(call.id, call.name, self._arguments_of(call), signature=signature or None)
+
+    def _arguments_of(self, call: FunctionCall) -> str:
+        """The arguments of a whole call. Proto JSON leaves an empty object out."""
+        text = _json.raw_text(call.args)
+        if text[:1] == '"':
+            self._assembly.deviate("arguments-type", "functionCall.args", "a string")
+            inner = _json.decode_lenient(bytes(call.args))
+            return inner if isinstance(inner, str) else ""
+        if text == "null":
+            self._assembly.deviate("missing-arguments", "functionCall.args", "null")
+        return "{}" if text in ("", "null") else text
+
+    def _grow_partial(self, partial: _PartialCall, call: FunctionCall) -> None:
+        for piece in call.partialArgs or ():
+            partial.arguments.add(piece)
+        if not call.willContinue:
+            self._end_partial(partial, "ended")
+
+    def _end_partial(self, partial: _PartialCall, proof: _Proof) -> None:
+        """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
+        the turn went on or ended well."""
+        self._partial = None
+        assembly, call, arguments = self._assembly, partial.call, partial.arguments
+        is_broken = proof == "closed" and (
+            self._failed_reason != "" or assembly.reason in (None, "length", "content_filter")
+        )
+        if arguments.problem:
+            assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
+        elif proof != "ended" and (is_broken or arguments.is_cut()):
+            assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")
+        else:
+            if proof != "ended":
+                # quirk: gem-partial-args-missing-terminal
+                assembly.deviate("part-not-closed", f"call {call.index}")
+            assembly.add_arguments(call, arguments.text())
+            assembly.end_call(call)
+
+
+def media_kind(mime: Json) -> Literal["image", "audio", "video", "document"]:
+    """What a MIME type holds; what is unknown is a document."""
+    match mime.partition("/")[0] if isinstance(mime, str) else "":
+        case "image":
+            return "image"
+        case "audio":
+            return "audio"
+        case "video":
+            return "video"
+        case _:
+            return "document"
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
+    return read_problem(body, status=status, headers=headers)
+
+
+def _part_fields(chunk: RawChunk, place: tuple[int, int]) -> dict[str, Raw]:
+    """The fields of one part, in camelCase, null ones left out."""
+    candidate, number = place
+    content = (chunk.candidates or [])[candidate].content
+    fields = content.parts[number] if content is not None and content.parts is not None else {}
+    return {camel_key(key): value for key, value in fields.items() if bytes(value) != b"null"}
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other

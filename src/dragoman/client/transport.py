@@ -117,25 +117,27 @@ class Transport:
 
 
 def _failure(problem: BaseException, where: str, *, proxy: str | None = None) -> Failure:
-    """The library's exception in our words. No URL's query, no header and no body is ever quoted."""
+    """The library's exception in our words, with a code where a fix depends on it. No URL's query, no header and no
+    body is ever quoted."""
     place = where.partition("?")[0]
     hint = ""
     if proxy is None and _proxied():
         hint = "; the environment names a proxy, which dragoman uses only when [http] proxy says so"
     match problem:
         case aiohttp.ClientConnectorDNSError():
-            return Failure("connection", f"the host name of {place} is not known{hint}")
+            return Failure("connection", f"the host name of {place} is not known{hint}", code="unknown_host")
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError() | aiohttp.ClientSSLError():
-            return Failure(
-                "connection", f"no trusted TLS connection to {place}; an own authority goes into [http] ca_file"
-            )
+            message = f"no trusted TLS connection to {place}; an own authority goes into [http] ca_file"
+            return Failure("connection", message, code="tls")
         case aiohttp.ConnectionTimeoutError():
             return Failure("timeout", f"no connection to {place} in time{hint}")
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            return Failure("connection", f"the proxy of [http] proxy does not take the connection to {place}")
+            return Failure(
+                "connection", f"the proxy of [http] proxy does not take the connection to {place}", code="proxy"
+            )
         case aiohttp.ClientConnectorError():
             reason = problem.os_error.strerror or type(problem.os_error).__name__
-            return Failure("connection", f"no connection to {place}: {reason}{hint}")
+            return Failure("connection", f"no connection to {place}: {reason}{hint}", code="refused")
         case aiohttp.InvalidURL():
             return Failure("bad_request", f"expected an address, got {place}")
         case aiohttp.ServerDisconnectedError():

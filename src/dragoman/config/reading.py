@@ -249,8 +249,10 @@ def _model(name: str, table: Mapping[str, Any], catalog: Catalog) -> ModelConfig
     _check_keys(
         options, [field for field in Params.__struct_fields__ if field != "response_schema"], f"{where}.options"
     )
-    _convert(_subtable(table, "dialect", where), Dialect, f"{where}.dialect")
-    return _convert(table, ModelConfig, where)
+    set_fields = _subtable(table, "dialect", where)
+    dialect = _convert(set_fields, Dialect, f"{where}.dialect")
+    model = _convert(table, ModelConfig, where)
+    return msgspec.structs.replace(model, dialect={name: getattr(dialect, name) for name in set_fields})
 
 
 def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:

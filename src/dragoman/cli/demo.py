@@ -1,0 +1,123 @@
+"""Watch a real model on this machine stream real tool calls, then three famous broken streams, mended.
+
+Fetches a model of 93 MB the first time (checked against its hash) and serves it on a free port of this machine. The
+model is tiny: it shows real bytes, real grammar and real arrival times, not wisdom. Exit status 1 when it makes no
+tool call in one of the three protocols.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+import time
+from typing import Final
+
+from dragoman import embedded
+from dragoman.cli.demo_broken import BROKEN_STREAMS, render_broken
+from dragoman.cli.main import DONE, complain
+from dragoman.cli.terminal import Paint, hint, paint_for, say
+
+EXAMPLE = "  dragoman demo\n  dragoman demo --streams     only the broken streams: no model, no download"
+
+_BAR: Final = 30  # columns
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--streams", action="store_true", help="only the broken streams, without a model")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show it all."""
+    paint = paint_for(sys.stdout)
+    width = max(shutil.get_terminal_size((110, 24)).columns, 80)
+    start = time.monotonic()
+    called: dict[str, bool] = {}
+    if not options.streams:
+        called = _live(paint, width)
+        say("Now three streams that real servers send:\n\n")
+    for stream in BROKEN_STREAMS:
+        say(render_broken(stream, paint, width=width) + "\n")
+    say(_next_steps(paint, time.monotonic() - start))
+    silent = [protocol for protocol, good in called.items() if not good]
+    return complain(f"the model made no tool call over {', '.join(silent)}") if silent else DONE
+
+
+def _live(paint: Paint, width: int) -> dict[str, bool]:
+    """The model's part: protocol → whether a call came."""
+    hint("starting the embedded model…\n")
+    progress = ProgressBar(is_terminal=sys.stderr.isatty())
+    with embedded.start(on_progress=progress.show) as server:
+        say(
+            f"{paint('bold', 'model')}   SmolLM2-135M-Instruct, 4 bits, sha256 {server.sha256}\n"
+            f"{paint('bold', 'server')}  {server.url}, process {server.pid}\n\n"
+        )
+        return asyncio.run(_play_all(server, paint, width))
+
+
+async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> dict[str, bool]:
+    from dragoman.cli.demo_live import LEGS, play
+    from dragoman.cli.probing import make_transport
+
+    transport = make_transport(seconds=10)
+    try:
+        called: dict[str, bool] = {}
+        for leg in LEGS:
+            called[leg.protocol] = await play(leg, server, transport, paint, width=width)
+        say(await _say_ollama(paint))
+        return called
+    finally:
+        await transport.close()
+
+
+async def _say_ollama(paint: Paint) -> str:
+    """How to use the Ollama server on its usual port, if there is one."""
+    from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
+    from dragoman.providers import load_catalog
+
+    provider = load_catalog().provider("ollama")
+    transport = make_transport(seconds=LOCAL_SECONDS)
+    try:
+        found = await look(transport, provider, key=None)
+    finally:
+        await transport.close()
+    if found.failure is not None:
+        return ""
+    model = next((model for model in found.models if model.tools), None) or next(iter(found.models), None)
+    if model is None:
+        return f"Ollama answers at {provider.base_url} and has no model yet: ollama pull granite4\n\n"
+    command = f'dragoman call {model.target} "Weather in Paris?" --tools docs/examples/tools.json'
+    return f"Ollama answers at {provider.base_url}. Use it: {paint('bold', command)}\n\n"
+
+
+class ProgressBar:
+    """How far a download is, on standard error: a bar in a terminal, else a line for each tenth."""
+
+    __slots__ = ("_is_terminal", "_tenth")
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
+        self._tenth = -1
+
+    def show(self, done: int, total: int) -> None:
+        """`done` of `total` bytes have come."""
+        share = done / total if total else 1.0
+        words = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
+        if self._is_terminal:
+            bar = "█" * int(share * _BAR)
+            hint(f"\rfetching the model  {bar:░<{_BAR}}  {words}" + ("\n" if done == total else ""))
+        elif int(share * 10) > self._tenth:
+            self._tenth = int(share * 10)
+            hint(f"fetching the model: {words}\n")
+
+
+def _next_steps(paint: Paint, seconds: float) -> str:
+    steps = (
+        ("a model of yours:    ", 'dragoman call ollama/granite4 "Weather in Paris?" --tools docs/examples/tools.json'),
+        ("your broken stream:  ", "dragoman decode --protocol openai-chat --result body.sse"),
+        ("servers and keys:    ", "dragoman doctor"),
+    )
+    lines = [f"  {what}{paint('bold', command)}\n" for what, command in steps]
+    return f"{paint('dim', f'That took {seconds:.0f} s.')} Next:\n{''.join(lines)}"

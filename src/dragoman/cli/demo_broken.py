@@ -1,0 +1,88 @@
+"""Three streams that real servers send and that programs stumble over: what came in, what dragoman makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, final
+
+import msgspec
+
+from dragoman.cli.terminal import Paint, clip
+from dragoman.events import Reply, fold
+from dragoman.identifiers import new_id
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import ProtocolName
+
+_FOLDER: Final = Path(__file__).with_name("demo_streams")
+#: Where the interesting part of a line begins, the first that is there.
+_MARKS: Final = ('"tool_calls":', '"delta":', '"message":', '"type":')
+
+
+@final
+class BrokenStream(msgspec.Struct, frozen=True):
+    """One stream: its bytes in `demo_streams`, what is broken, and what a client that trusts it does."""
+
+    file: str
+    protocol: ProtocolName
+    title: str
+    trusting: str
+
+    def body(self) -> bytes:
+        """The bytes."""
+        return (_FOLDER / self.file).read_bytes()
+
+    def decoded(self) -> Reply:
+        """What dragoman makes of them."""
+        decoder = PROTOCOLS[self.protocol].decoder(new_id=new_id)
+        return fold([*decoder.feed(self.body()), *decoder.close()])
+
+
+BROKEN_STREAMS: Final = (
+    BrokenStream(
+        "glued.sse",
+        "openai-chat",
+        "two calls, both at index 0",
+        'trusts the index and glues them: get_weather({"city": "Paris"}{"city": "Rome"})',
+    ),
+    BrokenStream(
+        "bare.ndjson",
+        "ollama-chat",
+        "a call without id, type and arguments",
+        "has no id to answer to, and fails on the arguments that are not there",
+    ),
+    BrokenStream(
+        "text_arguments.ndjson",
+        "ollama-chat",
+        "arguments as text where an object belongs",
+        "hands its tool one long string, or raises",
+    ),
+)
+
+
+def render_broken(stream: BrokenStream, paint: Paint, *, width: int) -> str:
+    """A stream and its mending, for a terminal of that many columns."""
+    lines = [f"{paint('bold', stream.title)} {paint('dim', f'({stream.protocol})')}", paint("dim", "  what came in")]
+    for line in stream.body().decode().splitlines():
+        if line:
+            lines.append("    " + excerpt(line, width - 4))
+    lines.append(paint("dim", "  a client that trusts it") + f" {paint('red', stream.trusting)}")
+    lines.append(paint("dim", "  what dragoman delivers"))
+    reply = stream.decoded()
+    for call in reply.tool_calls:
+        lines.append(paint("green", f"    {call.name}({call.arguments})") + paint("dim", f"  id {call.id}"))
+    for deviation in reply.deviations:
+        lines.append(paint("yellow", f"    {deviation.code}") + paint("dim", f"  at {deviation.where or 'the stream'}"))
+    if reply.error is not None:
+        lines.append(paint("red", f"    {reply.error.kind}: {reply.error.message}"))
+    return "\n".join(lines) + "\n"
+
+
+def excerpt(line: str, width: int) -> str:
+    """A line of a wire cut to `width`: from its beginning, or from where it becomes interesting."""
+    if len(line) <= width:
+        return clip(line, width)
+    start = next((found for mark in _MARKS if (found := line.find(mark)) > 0), 0)
+    field = line[: line.index(":") + 1] + " " if line[:6] in ("data: ", "event:") else ""
+    if start <= len(field):
+        return clip(line, width)
+    return clip(f"{field}…{line[start:]}", width)

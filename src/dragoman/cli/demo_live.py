@@ -1,0 +1,223 @@
+"""One live leg of the demo: the model streams a tool call in one protocol, its bytes are shown beside the events."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, final
+
+import msgspec
+
+from dragoman.cli.demo_broken import excerpt
+from dragoman.cli.terminal import Paint, clip, say
+from dragoman.client.exchange import Exchange
+from dragoman.client.target import Target
+from dragoman.client.transport import Transport, TransportFailed
+from dragoman.contract import PLAIN, ModelLimits
+from dragoman.embedded import EmbeddedServer
+from dragoman.events import (
+    Deviation,
+    Event,
+    Failure,
+    Finish,
+    Fold,
+    Reply,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    UsageUpdate,
+)
+from dragoman.functions import FunctionTool, tool_of
+from dragoman.identifiers import new_id
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers import Provider
+from dragoman.secret import Secret
+from dragoman.types import Message, Params, ProtocolName, Request, Text, ToolCall, ToolResult
+
+_CALL_TOKENS: Final = 96
+_ANSWER_TOKENS: Final = 40
+
+# So small a model calls a tool only when it must, and `tool_choice` alone does not make it: the grammar lets it write
+# prose first. The beginning of a call, written for it as its own last words, leaves it nothing else; a stop sequence
+# ends its answer after one call.
+_OPENING: Final = "<tool_call>\n"
+_STOP: Final[dict[ProtocolName, dict[str, Any]]] = {
+    "openai-chat": {"stop": ["</tool_call>"]},
+    "anthropic-messages": {"stop_sequences": ["</tool_call>"]},
+    "openai-responses": {"stop": ["</tool_call>"]},
+}
+_BASE_PATH: Final[dict[ProtocolName, str]] = {
+    "openai-chat": "/v1",
+    "anthropic-messages": "",
+    "openai-responses": "/v1",
+}
+
+
+def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return f"{a} + {b} = {a + b}"
+
+
+def get_weather(city: Annotated[str, msgspec.Meta(max_length=40)]) -> str:
+    """Get the current weather of a city."""
+    return f"{city}: 21 °C, clear sky"
+
+
+def set_timer(minutes: Annotated[int, msgspec.Meta(ge=1, le=180)]) -> str:
+    """Set a timer."""
+    return f"timer set, {minutes} minutes"
+
+
+TOOLS: Final = {tool.tool.name: tool for tool in (tool_of(add), tool_of(get_weather), tool_of(set_timer))}
+
+
+@final
+class Leg(msgspec.Struct, frozen=True):
+    """What is asked in which protocol."""
+
+    protocol: ProtocolName
+    prompt: str
+
+
+LEGS: Final = (
+    Leg("openai-chat", "Add 2 and 3"),
+    Leg("anthropic-messages", "What is the weather in Paris?"),
+    Leg("openai-responses", "Set a timer for 10 minutes"),
+)
+
+
+def target_of(server: EmbeddedServer, protocol: ProtocolName) -> Target:
+    """The embedded server as a target in one of its protocols."""
+    provider = Provider(
+        name="embedded",
+        protocol=protocol,
+        base_url=server.url + _BASE_PATH[protocol],
+        local=True,
+        body=_STOP[protocol],
+    )
+    return Target(provider, PROTOCOLS[protocol], server.model, PLAIN, ModelLimits(context=2048), Secret(server.api_key))
+
+
+async def play(leg: Leg, server: EmbeddedServer, transport: Transport, paint: Paint, *, width: int) -> bool:
+    """Ask, show every byte and event, run the tool, show its result and the model's answer.
+
+    Returns:
+        Whether the model called a tool, and the call came whole.
+    """
+    target = target_of(server, leg.protocol)
+    question = Message("user", (Text(leg.prompt),))
+    say(f"{paint('bold', leg.protocol)}  {leg.prompt!r}\n")
+    asked = Request(
+        server.model,
+        (question, Message("assistant", (Text(_OPENING),))),
+        tuple(tool.tool for tool in TOOLS.values()),
+        "any",
+        Params(max_tokens=_CALL_TOKENS, temperature=0.0),
+    )
+    reply = await _stream(target, asked, transport, paint, width=width)
+    calls = reply.tool_calls
+    if isinstance(reply.error, Failure) or not calls:
+        reason = reply.error.message if reply.error is not None else f"the model said {reply.text[:60]!r}"
+        say(paint("red", f"  no tool call: {clip(reason, width - 16)}") + "\n\n")
+        return False
+    results = tuple(_run(TOOLS.get(call.name), call) for call in calls)
+    for call, result in zip(calls, results, strict=True):
+        say(f"  {paint('green', f'{call.name}({clip(call.arguments, 60)})')} → {paint('bold', result.text)}\n")
+    told = Request(
+        server.model,
+        (question, Message("assistant", tuple(calls)), Message("tool", results)),
+        params=Params(max_tokens=_ANSWER_TOKENS, temperature=0.0),
+    )
+    answer = await _stream(target, told, transport, None, width=width)
+    said = answer.error.message if answer.error is not None else answer.text
+    say(f"  {paint('dim', 'the model answers')} {clip(said, width - 20)}\n\n")
+    return True
+
+
+def _run(tool: FunctionTool | None, call: ToolCall) -> ToolResult:
+    """A tool's result; what goes wrong is told to the model."""
+    try:
+        if tool is None:
+            raise ValueError(f"there is no tool {call.name[:80]!r}")
+        return ToolResult(call.id, call.name, (Text(str(tool.call(call))),))
+    except Exception as problem:
+        return ToolResult(call.id, call.name, (Text(f"failed: {problem}"),), is_error=True)
+
+
+async def _stream(target: Target, request: Request, transport: Transport, paint: Paint | None, *, width: int) -> Reply:
+    """One response; with `paint`, its bytes and events as they come."""
+    exchange = Exchange(target, request, new_id=new_id)
+    folded, start = Fold(), time.monotonic()
+    data = b""
+    try:
+        response = await transport.open(exchange.outgoing)
+        exchange.head(response.status, response.headers)
+        data = await response.read()
+        while data:
+            events = exchange.feed(data)
+            _take(folded, events)
+            if paint is not None:
+                say(render_step(time.monotonic() - start, data, events, paint, width=width))
+            data = await response.read()
+        events = exchange.close()
+    except TransportFailed as problem:
+        events = exchange.fail(problem.failure)
+    _take(folded, events)
+    if paint is not None:
+        say(render_step(time.monotonic() - start, data, events, paint, width=width))
+    return folded.reply()
+
+
+def _take(folded: Fold, events: Sequence[Event]) -> None:
+    for event in events:
+        folded.add(event)
+
+
+def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Paint, *, width: int) -> str:
+    """Bytes that arrived together, and beside them the events that came of them."""
+    left = max(width * 11 // 20 - 10, 20)
+    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+    rows = itertools.zip_longest((excerpt(line, left) for line in lines), _say_events(events, width - left - 13))
+    out, at = [], f"{seconds:7.3f} s"
+    for raw, event in rows:
+        out.append(
+            f"{paint('dim', at)} {paint('blue', (raw or '').ljust(left))}  {paint('cyan', event or '')}".rstrip()
+        )
+        at = " " * len(at)
+    return "".join(f"{line}\n" for line in out)
+
+
+def _say_events(events: Sequence[Event], width: int) -> Iterator[str]:
+    for event in events:
+        words = _say_event(event)
+        if words:
+            yield clip(words, width)
+
+
+def _say_event(event: Event) -> str:
+    match event:
+        case Start():
+            return "Start"
+        case ToolCallStart(_, id, name):
+            return f"ToolCallStart {name} {id}"
+        case ToolCallDelta(_, text) | TextDelta(_, text) | ThinkingDelta(_, text):
+            return f"{type(event).__name__} {text!r}"
+        case ToolCallEnd(_, call):
+            return f"ToolCallEnd {call.name}({call.arguments})"
+        case ToolCallFailed(_, _, name, _, message):
+            return f"ToolCallFailed {name}: {message}"
+        case UsageUpdate(usage):
+            return f"UsageUpdate {usage.input} in, {usage.output} out"
+        case Finish(reason):
+            return f"Finish {reason}"
+        case Failure(kind, message):
+            return f"Failure {kind}: {message}"
+        case Deviation(code, where):
+            return f"Deviation {code} {where}"
+        case _:
+            return type(event).__name__

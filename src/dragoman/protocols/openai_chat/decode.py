@@ -1,0 +1,399 @@
+"""Response bytes → events: streams, whole responses and error bodies, told apart by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.assembly import Assembly
+from dragoman.calls import CallSlots
+from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.events import Event, Failure
+from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.openai_chat.loosen import (
+    join_surrogates,
+    keep_number_forms,
+    loosen_chunk,
+    say_why_lenient,
+    unwrap,
+)
+from dragoman.protocols.openai_chat.rare import RareFields
+from dragoman.protocols.openai_chat.usage import read_cost, read_usage
+from dragoman.protocols.openai_chat.wire import (
+    FAILED_REASONS,
+    FOREIGN_REASONS,
+    NOTHING,
+    REASONS,
+    CallPiece,
+    Choice,
+    Chunk,
+    Delta,
+    HotChoice,
+    HotChunk,
+    HotDelta,
+    decode_chunk,
+    decode_hot,
+    google_fields,
+    parts_of,
+    read_head,
+    signature_of,
+    value_of,
+)
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+#: Fields that an object without choices has when it is an error.
+_ERROR_FIELDS: Final = ("message", "msg", "detail", "errors", "error_message", "error_description")
+_NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status."""
+    return read_problem(body, status=status, headers=headers)
+
+
+class Decoder:
+    """Reads one response, streamed or whole."""
+
+    __slots__ = (
+        "_assembly", "_choice", "_first_text", "_limit", "_rare", "_reader", "_said", "_slots", "_thought", "_whole",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        dialect: Dialect = PLAIN,
+        limit: int = FRAME_LIMIT,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names)
+        self._slots = CallSlots(self._assembly)
+        self._rare = RareFields(self._assembly, self._slots)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._limit = limit
+        self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
+        self._said = 0  # characters of text that came in deltas
+        self._first_text = ""
+        self._thought = 0  # characters of thinking that came in deltas
+        self._whole = False  # a whole message came, not in an event stream: its JSON's end is the end
+
+    @property
+    def ended(self) -> bool:
+        """Whether the protocol's own end was seen."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        if self._assembly.phase != "closed":
+            try:
+                for frame, name in self._reader.feed(data):
+                    self._frame(frame, name)
+            except TooLarge:
+                self._refuse_size()
+        return self._assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        if self._assembly.phase != "closed":
+            try:
+                for frame, name in self._reader.close():
+                    self._frame(frame, name)
+            except TooLarge:
+                self._refuse_size()
+        if self._whole:
+            self._end()
+        self._rare.end_audio()
+        stray = self._reader.stray
+        empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
+        self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    def _refuse_size(self) -> None:
+        self._assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
+
+    def _end(self) -> None:
+        """The end marker, or the end of a whole response."""
+        assembly = self._assembly
+        self._rare.end_audio()
+        if assembly.phase == "open" and assembly.reason is None and not assembly.is_empty:
+            assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
+            if self._rare.refused:
+                assembly.finish(None, "content_filter")
+        assembly.end()
+
+    # ------------------------------------------------------------ frames
+
+    def _frame(self, data: bytes, name: bytes) -> None:
+        hot = decode_hot(data)
+        if type(hot) is HotChunk and hot.usage is None and hot.error is None and self._hot_chunk(hot):
+            return
+        chunk = decode_chunk(data)
+        if isinstance(chunk, Malformed):
+            self._odd_frame(data, name)
+        elif chunk.choices:
+            self._chunk(chunk, data)
+        else:
+            self._bare_chunk(chunk, data, name)
+
+    def _hot_chunk(self, chunk: HotChunk) -> bool:
+        """Take a chunk that only lets text, thinking or calls grow; False when it says more, or other things."""
+        choices = chunk.choices
+        if not choices or len(choices) > 1:
+            return False
+        choice = choices[0]
+        delta = choice.delta
+        if choice.index != self._choice or delta is None or choice.finish_reason or not _is_plain(choice, delta):
+            return False
+        content = delta.content
+        calls = delta.tool_calls
+        thinking = delta.reasoning_content or delta.reasoning
+        if content and not calls and not thinking:
+            self._assembly.text(content)
+            if not self._said:
+                self._first_text = content
+            self._said += len(content)
+            return True
+        if thinking and not calls and not content:
+            self._assembly.thinking(thinking)
+            self._thought += len(thinking)
+            return True
+        if not calls or content or thinking:
+            return False
+        for call in calls:
+            if call.id is not None or call.function is None or call.function.name is not None:
+                return False
+        for call in calls:
+            self._slots.fragment(call.index, "", "", call.function.arguments or "")  # type: ignore[union-attr]  # above
+        return True
+
+    def _odd_frame(self, data: bytes, name: bytes) -> None:
+        """What the typed reader refuses: the end marker, another shape, broken JSON."""
+        text = data.strip()
+        if text == b"[DONE]":
+            self._end()
+            return
+        value = _json.decode(text)
+        if not isinstance(value, Malformed):
+            self._odd_value(value, data, name)
+            return
+        value = _json.decode_lenient(text)
+        if not isinstance(value, Malformed):
+            say_why_lenient(text, self._assembly)
+            self._odd_value(value, _json.encode(value), name)
+            return
+        values = _json.split_values(text.decode("utf-8", "replace"))
+        if not isinstance(values, Malformed):
+            self._assembly.deviate("bare-json-line", "chunk", "several in one frame")
+            for inner in values:
+                self._frame(inner.encode("utf-8", "replace"), name)
+        elif name == b"error":
+            self._fail(text.decode("utf-8", "replace"))
+        else:
+            self._assembly.unreadable("chunk", value.problem)
+
+    def _odd_value(self, value: Json, data: bytes, name: bytes) -> None:
+        """JSON that does not fit the Structs: an object is read field by field, a list item by item."""
+        if isinstance(value, list):
+            for item in value:
+                self._odd_value(item, _json.encode(item), name)
+            return
+        if not isinstance(value, dict):
+            self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+            return
+        chunk = loosen_chunk(value, self._assembly.deviate)
+        keep_number_forms(chunk, data)
+        join_surrogates(chunk, self._assembly)
+        if chunk.choices:
+            self._chunk(chunk, data)
+        else:
+            self._bare_chunk(chunk, data, name)
+
+    def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
+        """A chunk without choices: usage, an error, a wrapped response, something else."""
+        self._usage(chunk)
+        value = _json.decode(data)
+        if self._error_in(chunk.error) is not None:
+            self._fail(value)
+            return
+        if chunk.choices is not None or not isinstance(value, dict):
+            return
+        inner = unwrap(value, self._assembly.deviate)
+        if inner is not value:
+            self._odd_value(inner, _json.encode(inner), name)
+            return
+        odd_key = any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())
+        is_named = name == b"error" or "error" in (value.get("object"), value.get("type"))
+        if odd_key or is_named or any(holds_error(value.get(key)) for key in _ERROR_FIELDS):
+            self._fail(value)
+        elif chunk.usage is NOTHING and "choices" not in value:
+            self._assembly.deviate("missing-field", "choices")
+
+    # ------------------------------------------------------------ chunks
+
+    def _chunk(self, chunk: Chunk, data: bytes) -> None:
+        if not self._assembly.started:
+            id, model, created, native = read_head(data)
+            self._assembly.start(id, model, created, native=native)
+        self._usage(chunk)
+        error = self._error_in(chunk.error)
+        for choice in chunk.choices or ():
+            if choice.index != self._choice and not self._is_ours(choice.index):
+                continue
+            error = self._error_in(choice.error) or error
+            self._choice_fields(choice)
+            if choice.finish_reason and error is None:
+                self._finish(choice.finish_reason)
+        if error is not None:
+            self._fail({"error": error})
+
+    def _is_ours(self, index: int | None) -> bool:
+        """Choices of the first one's index are one answer; others were not asked for."""
+        if self._choice == _NO_CHOICE or (self._choice is None and index is not None):
+            self._choice = index
+            return True
+        if index is None:
+            return True
+        self._assembly.deviate("extra-choice", "choices", f"index {index}")
+        return False
+
+    def _choice_fields(self, choice: Choice) -> None:
+        if choice.delta is not None:
+            self._delta(choice.delta)
+        if choice.message is not None:
+            self._message(choice.message)
+        if choice.text and choice.delta is None and choice.message is None:
+            self._assembly.deviate("sibling-key", "choices[0].text")
+            self._assembly.text(choice.text)
+        usage = value_of(choice.usage)
+        if isinstance(usage, dict):
+            self._assembly.deviate("usage-place", "choices[0].usage")
+            self._assembly.usage(read_usage(usage), read_cost(usage))
+
+    def _delta(self, delta: Delta) -> None:
+        thinking = delta.reasoning_content or delta.reasoning or self._rare.thinking_in(delta)
+        if thinking:
+            self._assembly.thinking(thinking)
+            self._thought += len(thinking)
+        self._rare.sealed_thinking(delta)
+        content = delta.content
+        if content and google_fields(delta.extra_content).get("thought") is True:
+            self._assembly.thinking(content)
+        elif content:
+            self._assembly.text(content)
+            self._said += len(content)
+            self._first_text = self._first_text or content
+        self._rare.read(delta)
+        if delta.function_call is not None:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            name, arguments = delta.function_call.name or "", delta.function_call.arguments or ""
+            self._slots.fragment(0, "", name, arguments, where="function_call")
+        for piece in delta.tool_calls or ():
+            self._call(piece)
+
+    def _message(self, message: Delta) -> None:
+        """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
+        if self._reader.kind != "events":
+            self._whole = True
+        thinking = message.reasoning_content or message.reasoning or self._rare.thinking_in(message)
+        thinking = self._unsaid(thinking, self._thought, "reasoning")
+        if thinking:
+            self._assembly.thinking(thinking)
+        if not self._thought:
+            self._rare.sealed_thinking(message)
+        content = self._unsaid(message.content or "", self._said, "content")
+        if content:
+            self._assembly.text(content)
+        if not self._said:
+            self._rare.read(message)
+        if message.function_call is not None:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.whole("", message.function_call.name or "", message.function_call.arguments or "")
+        for piece in message.tool_calls or ():
+            self._whole_call(piece)
+
+    def _unsaid(self, text: str, said: int, where: str) -> str:
+        """What of a final text the deltas did not say."""
+        if not text or not said:
+            return text
+        self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")
+        if len(text) < said or (where == "content" and not text.startswith(self._first_text)):
+            self._assembly.deviate("final-differs", f"choices[0].message.{where}")
+            return ""
+        return text[said:]
+
+    def _finish(self, word: str) -> None:
+        reason = REASONS.get(word)
+        if reason is None:
+            lower = word.strip().lower()
+            if lower in ("", "null", "none"):
+                return  # quirk: finish-reason-empty-string-every-chunk
+            if lower in FAILED_REASONS:
+                self._assembly.fail("internal", f"the provider ended the answer with finish_reason {word[:80]!r}")
+                return
+            reason = REASONS.get(lower) or FOREIGN_REASONS.get(lower, "other")
+            self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)
+        self._rare.end_audio()
+        if self._rare.refused and reason == "stop":
+            reason = "content_filter"
+        self._assembly.finish(word, reason)
+        self._assembly.settle_whole_calls()
+
+    def _call(self, piece: CallPiece) -> None:
+        name, arguments, kind = parts_of(piece)
+        call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        if name and not piece.type:
+            self._assembly.deviate("missing-type", f"call {call.index}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
+        call.signature = signature_of(piece) or call.signature
+
+    def _whole_call(self, piece: CallPiece) -> None:
+        name, arguments, kind = parts_of(piece)
+        if not piece.type:
+            self._assembly.deviate("missing-type", f"call {name}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {name}", "no function object")
+        self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature_of(piece))
+
+    def _usage(self, chunk: Chunk) -> None:
+        usage, groq = value_of(chunk.usage), value_of(chunk.x_groq)
+        if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
+            self._assembly.deviate("usage-place", "x_groq.usage")
+            usage = groq["usage"]
+        if isinstance(usage, dict):
+            self._assembly.usage(read_usage(usage), read_cost(usage))
+        if isinstance(groq, dict) and holds_error(groq.get("error")):
+            self._fail(groq)
+
+    def _error_in(self, raw: Raw) -> Json:
+        """The error that a field holds; None when it holds none."""
+        value = value_of(raw)
+        if holds_error(value):
+            return value
+        if value is not None:
+            self._assembly.deviate("empty-error", "error")
+        return None
+
+    def _fail(self, value: Json) -> None:
+        failure = read_problem(value, status=None)
+        status, retry_after = failure.status, failure.retry_after
+        self._assembly.fail(failure.kind, failure.message, status=status, retry_after=retry_after, code=failure.code)
+
+
+def _is_plain(choice: HotChoice, delta: HotDelta) -> bool:
+    return (
+        delta.refusal is None
+        and delta.extra_content is None
+        and delta.reasoning_details is None
+        and delta.annotations is None
+        and choice.message is None
+        and choice.error is None
+    )

@@ -1,0 +1,141 @@
+"""What a delta or a message seldom holds: sealed thinking, content in parts, refusals, images, sound, notes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.assembly import Assembly
+from dragoman.calls import CallSlots
+from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.openai_chat.wire import Delta, google_fields, media_at, texts_in, value_of
+from dragoman.types import Media, Native, Opaque
+
+_PROTOCOL: Final = "openai-chat"
+
+
+class RareFields:
+    """Reads them into one response. `refused`: the model declined to answer."""
+
+    __slots__ = ("_assembly", "_audio", "_slots", "refused")
+
+    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
+        self._assembly = assembly
+        self._slots = slots
+        self._audio: dict[str, list[str]] = {}
+        self.refused = False
+
+    # ------------------------------------------------------------ thinking
+
+    def thinking_in(self, delta: Delta) -> str:
+        """Thinking under its rarer names."""
+        words = "".join(texts_in(value_of(delta.thinking))) or delta.reasoning_text
+        if words:
+            self._assembly.deviate("sibling-key", "choices[0].delta", "thinking")
+            return words
+        details = value_of(delta.reasoning_details)
+        return "".join(texts_in(details)) if isinstance(details, list) else ""
+
+    def sealed_thinking(self, delta: Delta) -> None:
+        """Signatures and sealed data, and what else must be sent back with the thinking."""
+        if delta.reasoning_opaque:
+            self._sign(delta.reasoning_opaque)
+        details = value_of(delta.reasoning_details)
+        for detail in details if isinstance(details, list) else ():
+            if not isinstance(detail, dict):
+                continue
+            rest = {key: value for key, value in detail.items() if key not in ("text", "summary", "signature", "data")}
+            data, signature = detail.get("data"), detail.get("signature")
+            if isinstance(data, str) and data:
+                self._assembly.end_run()
+                part = self._assembly.open_part(ThinkingStart)
+                part.redacted = data
+                part.native = _native("reasoning_detail", rest)
+                self._assembly.end_part(part)
+            elif isinstance(signature, str) and signature:
+                self._sign(signature, native=_native("reasoning_detail", rest))
+
+    def _sign(self, signature: str, *, native: Native | None = None) -> None:
+        """Seal the thinking that is running; a seal that comes alone is a part of its own."""
+        running = self._assembly.running(ThinkingStart)
+        part = running or self._assembly.open_part(ThinkingStart)
+        part.signature = signature
+        part.native = native
+        if running is None:
+            self._assembly.end_part(part)
+
+    # ------------------------------------------------------------ the rest
+
+    def read(self, delta: Delta) -> None:
+        """All that is neither thinking, nor a plain text, nor a call."""
+        parts = value_of(delta.content_parts)
+        for part in parts if isinstance(parts, list) else ():
+            self._part(part)
+        if delta.refusal:
+            self.refused = True
+            self._assembly.text(delta.refusal)
+        running = self._assembly.running(TextStart)
+        if running is not None:
+            signature = google_fields(delta.extra_content).get("thought_signature")
+            if isinstance(signature, str):
+                running.signature = signature
+            annotations = value_of(delta.annotations)
+            if annotations:
+                running.native = _native("annotations", annotations)
+        images = value_of(delta.images)
+        for image in images if isinstance(images, list) else ():
+            self._part(image)
+        audio = value_of(delta.audio)
+        for key in ("data", "transcript", "id", "format") if isinstance(audio, dict) else ():
+            if isinstance(audio.get(key), str):
+                self._audio.setdefault(key, []).append(audio[key])
+
+    def end_audio(self) -> None:
+        """Sound comes in pieces; as a part it is whole."""
+        if not self._audio:
+            return
+        pieces = {key: "".join(texts) for key, texts in self._audio.items()}
+        self._audio = {}
+        said = {key: _json.raw(pieces[key]) for key in ("id", "transcript") if pieces.get(key)}
+        mime = f"audio/{pieces['format']}" if pieces.get("format") else None
+        native = Native(_PROTOCOL, said) if said else None
+        self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data", ""), native=native))
+
+    def _part(self, part: Json) -> None:
+        """An entry of a `content` that is a list, or of `images`."""
+        if isinstance(part, str):
+            part = {"type": "text", "text": part}
+        if not isinstance(part, dict):
+            return
+        kind = part.get("type")
+        url = part.get("image_url")
+        url = url.get("url") if isinstance(url, dict) else url
+        if kind in ("text", "output_text", "thinking", "reasoning", None):
+            self._words(part, is_thinking=kind in ("thinking", "reasoning"))
+        elif kind == "refusal" and isinstance(part.get("refusal"), str):
+            self.refused = True
+            self._assembly.text(part["refusal"])
+        elif isinstance(url, str):
+            self._assembly.whole_part(media_at("image", url))
+        elif kind in ("tool_use", "tool_call", "function_call") and isinstance(part.get("name"), str):
+            self._assembly.deviate("sibling-key", "choices[0].content", kind)
+            arguments = part.get("input", part.get("arguments"))
+            text = arguments if isinstance(arguments, str) else _json.to_text(arguments)
+            self._slots.whole(str(part.get("id") or ""), part["name"], text)
+        else:
+            self._assembly.deviate("unknown-part", "choices[0].content", kind)
+            self._assembly.whole_part(Opaque(_PROTOCOL, _json.raw(part)))
+
+    def _words(self, part: dict[str, Json], *, is_thinking: bool) -> None:
+        words = "".join(texts_in(part))
+        if words and is_thinking:
+            self._assembly.thinking(words)
+        elif words:
+            self._assembly.text(words)
+        if is_thinking and isinstance(part.get("signature"), str):
+            self._sign(part["signature"])
+
+
+def _native(key: str, value: Json) -> Native:
+    return Native(_PROTOCOL, {key: _json.raw(value)})

@@ -1,0 +1,50 @@
+"""Token counts and costs as servers of the protocol report them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from dragoman._json import Json
+from dragoman.types import Cost, Usage
+
+
+def read_usage(usage: dict[str, Json]) -> Usage:
+    """Token counts. Some servers count reasoning beside `completion_tokens`: the total tells."""
+    details = _object(usage, "prompt_tokens_details", "input_tokens_details")
+    input = _count(usage, "prompt_tokens", "input_tokens")
+    output = _count(usage, "completion_tokens", "output_tokens")
+    cached = _count(details, "cached_tokens")
+    reasoning = _count(_object(usage, "completion_tokens_details", "output_tokens_details"), "reasoning_tokens")
+    if reasoning is None:
+        reasoning = _count(usage, "reasoning_tokens")
+    if cached is None:
+        cached = _count(usage, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
+    written = _count(details, "cache_write_tokens", "cache_creation_tokens")
+    if written is None:
+        written = _count(usage, "cache_creation_input_tokens")
+    if input and output is not None and reasoning and _count(usage, "total_tokens") == input + output + reasoning:
+        output += reasoning
+    return Usage(input, output, cached, written, reasoning)
+
+
+def read_cost(usage: dict[str, Json]) -> Cost | None:
+    """`usage.cost` in US dollars (OpenRouter, https://openrouter.ai/docs, usage accounting, read 2026-11-21)."""
+    cost = usage.get("cost")
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
+        return Cost(Decimal(str(cost)), "provider")
+    return None
+
+
+def _object(fields: dict[str, Json], *names: str) -> dict[str, Json]:
+    return next((found for name in names if isinstance(found := fields.get(name), dict)), {})
+
+
+def _count(fields: dict[str, Json], *names: str) -> int | None:
+    """A count of tokens; digits in a string and whole floats count too."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 16:
+            return int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
+            return int(value)
+    return None

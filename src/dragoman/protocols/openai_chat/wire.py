@@ -1,0 +1,241 @@
+"""The JSON of OpenAI Chat Completions that we read: minimal Structs for well-formed chunks, and how odd ones fit in.
+
+Spec: https://platform.openai.com/docs/api-reference/chat (read 2026-11-21, with openai-python 3.54.0). A chunk's
+`delta` and a whole answer's `message` have one shape here. Hot fields have their usual type; rare ones are `Raw`.
+A chunk that does not fit is read field by field (`loosen.py`) into the same Structs, each oddity a deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.types import Media, Native, StopReason
+
+#: Takes a deviation's code, its place and what was seen.
+Deviate: TypeAlias = Callable[[str, str, object], None]
+
+NOTHING: Final = Raw(b"")
+
+#: The stop reasons of the protocol, then words that its servers use besides. What is in neither is "other".
+REASONS: Final[dict[str, StopReason]] = {
+    "stop": "stop", "length": "length", "tool_calls": "tool_use", "content_filter": "content_filter",
+    "function_call": "tool_use",
+}  # fmt: skip
+FOREIGN_REASONS: Final[dict[str, StopReason]] = {
+    "eos": "stop", "eos_token": "stop", "end_turn": "stop", "stop_sequence": "stop", "complete": "stop",
+    "completed": "stop", "max_tokens": "length", "model_context_window_exceeded": "length", "model_length": "length",
+    "max_output_tokens": "length", "tool_call": "tool_use", "tool_use": "tool_use", "refusal": "content_filter",
+    "safety": "content_filter", "recitation": "content_filter", "sensitive": "content_filter",
+    "blocklist": "content_filter", "prohibited_content": "content_filter", "spii": "content_filter",
+}  # fmt: skip
+#: Stop reasons that say that the answer failed.
+FAILED_REASONS: Final[frozenset[str]] = frozenset({
+    "error", "network_error", "insufficient_system_resource", "malformed_function_call", "unexpected_tool_call",
+    "too_many_tool_calls", "missing_thought_signature",
+})  # fmt: skip
+#: Names that hold thinking, in the order in which they are asked.
+THINKING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
+#: Names of objects that a response is wrapped in.
+ENVELOPES: Final = ("data", "response", "result", "body", "output", "completion")
+
+
+#: Fields of a response that are modelled; the others are kept as native ones.
+_KNOWN: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error", "x_groq"})
+
+
+class HotFunction(msgspec.Struct, gc=False):
+    """`function` of a call that goes on."""
+
+    arguments: str | None = None
+    name: str | None = None
+
+
+class HotCall(msgspec.Struct, gc=False):
+    """An entry of `tool_calls` of a call that goes on."""
+
+    index: int | None = None
+    function: HotFunction | None = None
+    id: str | None = None
+
+
+class HotDelta(msgspec.Struct, gc=False):
+    """What a `delta` usually holds, and what else may stand beside it."""
+
+    content: str | None = None
+    tool_calls: list[HotCall] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: Any = None
+    refusal: Any = None
+    annotations: Any = None
+    extra_content: Any = None
+
+
+class HotChoice(msgspec.Struct, gc=False):
+    """An entry of `choices` in the middle of a stream."""
+
+    index: int | None = None
+    delta: HotDelta | None = None
+    finish_reason: str | None = None
+    message: Any = None
+    error: Any = None
+
+
+class HotChunk(msgspec.Struct, gc=False):
+    """One event in the middle of a stream. What says nothing here is read again as a `Chunk`."""
+
+    choices: list[HotChoice] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+class FunctionPiece(msgspec.Struct, gc=False):
+    """`function` of a call. `parameters` is another spelling of arguments, as they are."""
+
+    name: str | None = None
+    arguments: str | None = None
+    parameters: Raw = NOTHING
+
+
+class CallPiece(msgspec.Struct, gc=False):
+    """An entry of `tool_calls`. `name` and `arguments` beside `function` are flat forms of it."""
+
+    index: int | None = None
+    function: FunctionPiece | None = None
+    id: str | None = None
+    type: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    custom: Raw = NOTHING
+    extra_content: Raw = NOTHING
+
+
+class Delta(msgspec.Struct, gc=False):
+    """A `delta`, or a whole `message`. `content_parts`: a `content` that is a list, from the lenient reader."""
+
+    content: str | None = None
+    tool_calls: list[CallPiece] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    function_call: FunctionPiece | None = None
+    thinking: Raw = NOTHING
+    reasoning_text: str | None = None
+    reasoning_opaque: str | None = None
+    reasoning_details: Raw = NOTHING
+    audio: Raw = NOTHING
+    images: Raw = NOTHING
+    extra_content: Raw = NOTHING
+    annotations: Raw = NOTHING
+    content_parts: Raw = NOTHING
+
+
+class Choice(msgspec.Struct, gc=False):
+    """An entry of `choices`. `text` is the older completions form."""
+
+    index: int | None = None
+    delta: Delta | None = None
+    finish_reason: str | None = None
+    message: Delta | None = None
+    text: str | None = None
+    usage: Raw = NOTHING
+    error: Raw = NOTHING
+
+
+class Chunk(msgspec.Struct, gc=False):
+    """One event of a stream, or a whole response."""
+
+    choices: list[Choice] | None = None
+    usage: Raw = NOTHING
+    error: Raw = NOTHING
+    x_groq: Raw = NOTHING
+
+
+decode_hot: Final = _json.typed_decoder(HotChunk)
+decode_chunk: Final = _json.typed_decoder(Chunk)
+decode_fields: Final = _json.typed_decoder(dict[str, Raw])
+
+
+def value_of(raw: Raw) -> Json:
+    """The value of a rare field; None when it is absent or null."""
+    if raw is NOTHING:
+        return None
+    value = _json.decode(bytes(raw))
+    return None if isinstance(value, Malformed) else value
+
+
+def texts_in(value: Json) -> list[str]:
+    """The texts of `"…"`, `{"text": …}`, `{"content": …}` or a list of such."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for item in value for text in texts_in(item)]
+    if isinstance(value, dict):
+        for key in ("text", "content", "thinking", "summary"):
+            if value.get(key):
+                return texts_in(value[key])
+    return []
+
+
+# ---------------------------------------------------------------- readers of single values
+
+
+def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Native | None]:
+    """Id, model, time (Unix seconds) and fields that are not modelled, from a response or its first chunk."""
+    fields = decode_fields(data)
+    if isinstance(fields, Malformed):
+        return None, None, None, None
+    id, model, created = (value_of(fields.get(key, NOTHING)) for key in ("id", "model", "created"))
+    rest = {key: Raw(bytes(raw)) for key, raw in fields.items() if key not in _KNOWN and bytes(raw) != b"null"}
+    return (
+        id if isinstance(id, str) else None,
+        model if isinstance(model, str) else None,
+        int(created) if isinstance(created, int | float) and 0 < created < 1e11 else None,
+        Native("openai-chat", rest) if rest else None,
+    )
+
+
+def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]:
+    """Name, argument text and kind of a call's piece, whichever form it has."""
+    function = piece.function
+    if function is not None:
+        arguments = function.arguments
+        if arguments is None and function.parameters is not NOTHING:
+            value = value_of(function.parameters)
+            arguments = value if isinstance(value, str) else _json.raw_text(function.parameters)
+        return function.name or piece.name or "", arguments or "", "function"
+    custom = value_of(piece.custom)
+    if isinstance(custom, dict):
+        name, text = custom.get("name"), custom.get("input")
+        return name if isinstance(name, str) else "", text if isinstance(text, str) else "", "custom"
+    return piece.name or "", piece.arguments or "", "function"
+
+
+def signature_of(piece: CallPiece) -> str | None:
+    """The seal of the thinking behind a call."""
+    signature = google_fields(piece.extra_content).get("thought_signature")
+    return signature if isinstance(signature, str) else None
+
+
+def google_fields(raw: Raw) -> dict[str, Json]:
+    """`extra_content.google` of Gemini's OpenAI endpoint (https://ai.google.dev/gemini-api/docs/thought-signatures,
+    read 2026-11-21); {} when there is none."""
+    value = value_of(raw)
+    inner = value.get("google") if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+# ---------------------------------------------------------------- media
+
+
+def media_at(kind: Literal["image", "audio", "video", "document"], url: str, native: Native | None = None) -> Media:
+    """Media at a URL; a `data:` URL is taken apart."""
+    head, comma, data = url.partition(",")
+    if comma and head[:5] == "data:" and head.endswith(";base64"):
+        return Media(kind, mime=head[5:-7].split(";")[0] or None, data=data, native=native)
+    return Media(kind, url=url, native=native)

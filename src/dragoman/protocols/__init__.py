@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.contract import Protocol
+from dragoman.protocols import anthropic
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     protocol.name: protocol
     for protocol in (
+        anthropic.PROTOCOL,
     )
 }

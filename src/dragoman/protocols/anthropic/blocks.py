@@ -124,7 +124,7 @@ class Blocks:
         text = _json.raw_text(value).strip()
         if text[:1] == '"':
             # quirk: ant-input-string-nonstream
-            text = read_text(value).strip()
+            text = self._assembly.lenient_text(read_text(value)).strip()
             if text:
                 self._assembly.deviate("arguments-type", "tool_use.input", "a string")
         block.prefilled = "" if text == "null" else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
@@ -69,12 +69,19 @@ class Decoder:
         self._assembly.close(marker="message_stop")
         return self._assembly.take()
 
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        if self._assembly.phase == "open":
+            self._blocks.finish(is_good=False)
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
     @property
     def ended(self) -> bool:
         """Whether the protocol's own end was seen."""
         return self._assembly.phase != "open"
 
-    def _read(self, frames: Iterator[Frame]) -> None:
+    def _read(self, frames: Iterable[Frame]) -> None:
         try:
             for frame, name in frames:
                 event = decode_event(frame)
@@ -171,7 +178,7 @@ class Decoder:
             inner = read_fields(fields.get(key))
             if inner is not None and (read_text(inner.get("type")) in EVENTS or _is_message(inner)):
                 self._assembly.deviate("envelope", key)
-                self._read(iter([(bytes(fields[key]), b"")]))
+                self._read([(bytes(fields[key]), b"")])
                 return
         if not kind and any(key in fields for key in ("detail", "msg", "errors", "code", "error_msg")):
             self._fail(frame)

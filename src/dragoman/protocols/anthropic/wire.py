@@ -14,12 +14,14 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.types import Native, ProtocolName, StopReason
+from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 
 NAME: Final[ProtocolName] = "anthropic-messages"
 #: The oldest version that every server knows; what came later is told by the fields themselves.
 API_VERSION: Final = "2023-06-01"
 UNSET: Final = Raw(b"")
+#: What a tool without declared arguments is sent with: the API requires a schema.
+EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -153,3 +155,14 @@ def shape_id(id: str) -> str:
     if _ID.fullmatch(id):
         return id
     return f"{_NOT_ID.sub('_', id)[:48]}_{zlib.crc32(id.encode('utf-8', 'replace')):08x}"
+
+
+def thinking_of(reasoning: Reasoning | None) -> dict[str, Json] | None:
+    """The plain `thinking` that a reasoning asks for; None when it asks for none."""
+    if reasoning is None:
+        return None
+    if reasoning.effort == "none" or reasoning.budget == 0:
+        return {"type": "disabled"}
+    if reasoning.budget is not None and reasoning.budget > 0:
+        return {"type": "enabled", "budget_tokens": reasoning.budget}
+    return {"type": "adaptive"}

@@ -1,0 +1,335 @@
+"""Events → bytes of the Messages API: the stream, the whole message, error bodies.
+
+Blocks stand strictly one after the other, counted from 0. Every event has its `event:` line: the official SDK passes
+over those without. A block opens with its first content, so that an empty text and a call that fails before its
+first argument leave no trace of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.contract import NewId, ReplyStyle
+from dragoman.errors import STATUS, failure_kind
+from dragoman.events import (
+    Deviation,
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    Reply,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    UsageUpdate,
+)
+from dragoman.protocols.anthropic.wire import (
+    ERROR_TYPES,
+    NAME,
+    STOP_REASONS,
+    own_fields,
+    read_fields,
+    read_items,
+    shape_id,
+)
+from dragoman.types import Media, Native, Opaque, Part, StopReason, Text, Thinking, ToolCall, ToolResult, Usage
+
+_Object: TypeAlias = dict[str, Json]
+
+_PLAIN_STYLE: Final = ReplyStyle()
+_PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
+_STOP: Final = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+_DELTA: Final = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":%s:'
+_WORD_OF_REASON: Final[dict[StopReason, str]] = {
+    "stop": "end_turn", "length": "max_tokens", "tool_use": "tool_use", "content_filter": "refusal",
+    "other": "end_turn",
+}  # fmt: skip
+_KEYS_OF_START: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage"})
+
+
+class Encoder:
+    """Writes one response."""
+
+    __slots__ = ("_aborted", "_head", "_index", "_kind", "_model", "_new_id", "_opening", "_state")
+
+    def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
+        """`created` and `style` say nothing that this protocol could write."""
+        self._new_id = new_id
+        self._model = model
+        self._index = -1  # of the block that was opened last
+        self._state: Literal["closed", "pending", "open"] = "closed"  # of the block that the events speak of
+        self._kind: Literal["text", "thinking", "call"] = "text"
+        self._opening: _Object = {}  # the `content_block` to come
+        self._head = b""  # what stands before the text of a delta
+        self._aborted = False
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say."""
+        out: list[bytes] = []
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
+                if self._state != "open":
+                    if self._state == "closed":  # free text, which leaves whole, or what follows an abort
+                        continue
+                    self._open(out)
+                out.append(self._head + _json.encode_text(event.text) + b"}}\n\n")  # type: ignore[union-attr]
+            elif not self._aborted:
+                self._encode_rare(event, out)
+        return b"".join(out)
+
+    def keepalive(self) -> bytes:
+        """A ping, which may stand anywhere."""
+        return _PING
+
+    @property
+    def aborted(self) -> bool:
+        """Whether a call that had begun to leave has failed: cut the connection, do not end it."""
+        return self._aborted
+
+    # ------------------------------------------------------------ the message
+
+    def _encode_rare(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case TextStart(_, native):
+                self._expect("text", {"type": "text", "text": "", **own_fields(native)})
+            case ThinkingStart(_, native):
+                self._expect("thinking", {"type": "thinking", "thinking": "", "signature": "", **own_fields(native)})
+            case ToolCallStart():
+                self._expect("call", _call_block(event.id, event.name, Raw(b"{}"), event.native))
+                if event.kind == "custom":
+                    self._state = "closed"
+            case TextEnd():
+                self._end_text(event, out)
+            case ThinkingEnd():
+                self._end_thinking(event, out)
+            case ToolCallEnd(_, call):
+                self._end_call(call, out)
+            case ToolCallFailed(message=message):
+                self._fail_call(message, out)
+            case PartEvent(_, part):
+                self._write_part(part, out)
+            case Start():
+                self._start(event, out)
+            case Finish():
+                self._finish(event, out)
+            case Failure():
+                self._fail(event, out)
+            case UsageUpdate() | Deviation():  # the last usage stands on Finish
+                pass
+            case _:
+                raise AssertionError(f"not a rare event: {type(event).__name__}")
+
+    def _start(self, event: Start, out: list[bytes]) -> None:
+        extras = {key: value for key, value in own_fields(event.native).items() if not key.startswith("stop_")}
+        message: _Object = {
+            "id": _message_id(event.id, self._new_id),
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+            **{key: value for key, value in extras.items() if key not in _KEYS_OF_START},
+        }
+        out.append(_event("message_start", {"message": message}))
+
+    def _finish(self, event: Finish, out: list[bytes]) -> None:
+        delta: _Object = {"stop_reason": _stop_word(event.reason, event.native_reason), "stop_sequence": None}
+        delta |= {key: value for key, value in own_fields(event.native).items() if key not in _KEYS_OF_START}
+        out.append(_event("message_delta", {"delta": delta, "usage": _usage_fields(event.usage)}))
+        out.append(_STOP)
+
+    def _fail(self, failure: Failure, out: list[bytes]) -> None:
+        """An open block is never closed: the SDKs would run a call of which half came."""
+        self._aborted = self._state == "open" and self._kind == "call"
+        self._state = "closed"
+        out.append(b"event: error\ndata: " + _error_body(failure) + b"\n\n")
+
+    # ------------------------------------------------------------ blocks
+
+    def _expect(self, kind: Literal["text", "thinking", "call"], block: _Object) -> None:
+        """A block opens with its first content."""
+        self._kind, self._opening, self._state = kind, block, "pending"
+
+    def _open(self, out: list[bytes]) -> None:
+        self._index += 1
+        self._state = "open"
+        out.append(_event("content_block_start", {"index": self._index, "content_block": self._opening}))
+        head = {
+            "text": b'"text_delta","text"', "thinking": b'"thinking_delta","thinking"',
+            "call": b'"input_json_delta","partial_json"',
+        }[self._kind]  # fmt: skip
+        self._head = _DELTA % (self._index, head)
+
+    def _delta(self, delta: _Object, out: list[bytes]) -> None:
+        out.append(_event("content_block_delta", {"index": self._index, "delta": delta}))
+
+    def _stop(self, out: list[bytes]) -> None:
+        if self._state == "open":
+            out.append(_event("content_block_stop", {"index": self._index}))
+        self._state = "closed"
+
+    def _end_text(self, event: TextEnd, out: list[bytes]) -> None:
+        citations = read_items(own_fields(event.native).get("citations")) or []
+        if citations and self._state == "pending":
+            self._open(out)
+        for citation in citations:
+            self._delta({"type": "citations_delta", "citation": citation}, out)
+        self._stop(out)
+
+    def _end_thinking(self, event: ThinkingEnd, out: list[bytes]) -> None:
+        if event.redacted is not None:
+            self._stop(out)
+            self._write_whole({"type": "redacted_thinking", "data": event.redacted}, out)
+            return
+        if event.signature:
+            if self._state == "pending":
+                self._open(out)
+            self._delta({"type": "signature_delta", "signature": event.signature}, out)
+        self._stop(out)
+
+    def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
+        if self._state != "open":
+            self._open(out)
+            arguments = _arguments(call)
+            if arguments not in ("", "{}"):
+                self._delta({"type": "input_json_delta", "partial_json": arguments}, out)
+        self._stop(out)
+
+    def _fail_call(self, message: str, out: list[bytes]) -> None:
+        if self._state == "open" and self._kind == "call":
+            self._fail(Failure("wire", message), out)
+            return
+        self._state = "closed"
+        self._write_text(message, out)
+
+    def _write_part(self, part: Media | Opaque, out: list[bytes]) -> None:
+        block = _block(part)
+        if block is not None and block["type"] == "text":
+            self._write_text(block["text"], out)
+        elif block is not None:
+            self._write_whole(block, out)
+
+    def _write_text(self, text: str, out: list[bytes]) -> None:
+        self._expect("text", {"type": "text", "text": ""})
+        self._open(out)
+        self._delta({"type": "text_delta", "text": text}, out)
+        self._stop(out)
+
+    def _write_whole(self, block: _Object, out: list[bytes]) -> None:
+        """A block that its start says whole."""
+        self._opening = block
+        self._open(out)
+        self._stop(out)
+
+
+def render_response(
+    reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE
+) -> bytes:
+    """Write a whole message. `created` and `style` say nothing that this protocol could write."""
+    blocks = [_block(part) for part in reply.parts]
+    blocks += [{"type": "text", "text": failed.message} for failed in reply.failed_calls]
+    reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
+    message = {
+        "id": _message_id(reply.id, new_id),
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [block for block in blocks if block is not None],
+        "stop_reason": _stop_word(reason, reply.native_reason),
+        "stop_sequence": None,
+        "usage": {"input_tokens": 0, **_usage_fields(reply.usage)},
+    }
+    extras = {key: value for key, value in own_fields(reply.native).items() if key not in _KEYS_OF_START}
+    return _json.encode(message | extras)
+
+
+def render_error(failure: Failure) -> tuple[int, bytes]:
+    """Write a failure before the first byte: HTTP status and body."""
+    return _status(failure), _error_body(failure)
+
+
+def _event(name: str, fields: _Object) -> bytes:
+    return f"event: {name}\ndata: ".encode() + _json.encode({"type": name, **fields}) + b"\n\n"
+
+
+def _message_id(id: str | None, new_id: NewId) -> str:
+    return id if id and id.startswith("msg_") else f"msg_{new_id()}"
+
+
+def _stop_word(reason: StopReason, native: str | None) -> str:
+    """The wire's own word when it is one of this protocol's for this reason, else the usual one."""
+    if native is not None and STOP_REASONS.get(native) == reason:
+        return native
+    return _WORD_OF_REASON[reason]
+
+
+def _usage_fields(usage: Usage) -> _Object:
+    """Counts as this protocol has them: its `input_tokens` leaves out what was read from or written to the cache."""
+    fields: _Object = {"output_tokens": usage.output or 0}
+    if usage.input is not None:
+        fields["input_tokens"] = max(0, usage.input - (usage.cache_read or 0) - (usage.cache_write or 0))
+    if usage.cache_read is not None:
+        fields["cache_read_input_tokens"] = usage.cache_read
+    if usage.cache_write is not None:
+        fields["cache_creation_input_tokens"] = usage.cache_write
+    if usage.reasoning is not None:
+        fields["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return fields
+
+
+def _status(failure: Failure) -> int:
+    """The provider's own status where it says what the failure is, else the kind's; overload is 529 here."""
+    if failure.kind == "overloaded":
+        return 529
+    if failure.status is not None and failure.status >= 400 and failure_kind(failure.status) == failure.kind:
+        return failure.status
+    return STATUS[failure.kind]
+
+
+def _error_body(failure: Failure) -> bytes:
+    status = _status(failure)
+    kind = ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return _json.encode({"type": "error", "error": {"type": kind, "message": failure.message}})
+
+
+def _call_block(id: str, name: str, input: Raw, native: Native | None) -> _Object:
+    return {"type": "tool_use", "id": shape_id(id), "name": name, "input": input, **own_fields(native)}
+
+
+def _arguments(call: ToolCall) -> str:
+    """The text of an object; free text stands under `input`."""
+    return call.arguments if call.kind == "function" else _json.to_text({"input": call.arguments})
+
+
+def _block(part: Part) -> _Object | None:
+    """A part of an answer as a whole block; None for what this protocol has no block for."""
+    match part:
+        case Text(text, _, native):
+            return {"type": "text", "text": text, **own_fields(native)}
+        case Thinking(text, signature, redacted, native):
+            if redacted is not None:
+                return {"type": "redacted_thinking", "data": redacted, **own_fields(native)}
+            return {"type": "thinking", "thinking": text, "signature": signature or "", **own_fields(native)}
+        case ToolCall():
+            arguments = Raw((_arguments(part) or "{}").encode("utf-8", "replace"))
+            return _call_block(part.id, part.name, arguments, part.native)
+        case Media(kind, _, _, url):
+            return {"type": "text", "text": f"[{kind}: {url}]" if url else f"[{kind}]"}
+        case Opaque(protocol, raw):
+            return dict(read_fields(raw) or {}) or None if protocol == NAME else None
+        case ToolResult():  # stands in requests only
+            return None

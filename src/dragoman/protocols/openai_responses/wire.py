@@ -163,7 +163,7 @@ def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) ->
 
 
 def read_cost(usage: dict[str, Json]) -> Cost | None:
-    """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`, Perplexity's `.total_cost`)."""
+    """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`, Perplexity's object)."""
     value = usage.get("cost")
     value = value.get("total_cost") if isinstance(value, dict) else value
     if isinstance(value, bool) or not isinstance(value, int | float | str):

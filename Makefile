@@ -34,7 +34,7 @@ test: $(STAMP)  ## lint, types, import contracts, tests, the corpus beside the c
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
-	.venv/bin/lint-imports
+	.venv/bin/lint-imports --no-cache
 	.venv/bin/pytest
 	.venv/bin/python tests/play_shared_corpus.py
 

@@ -131,7 +131,7 @@ def test_the_decode_command_runs_with_msgspec_alone() -> None:
 def test_a_missing_extra_is_answered_with_its_install_line() -> None:
     code = ONLY_MSGSPEC + "from dragoman.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     run = run_python(code, "call", "ollama/granite4", "hello")
-    assert run.returncode == 1
+    assert run.returncode != 0
     assert 'pip install "dragoman[client]"' in run.stderr
     assert "Traceback" not in run.stderr
 
@@ -149,7 +149,7 @@ def test_every_public_name_exists_and_is_listed() -> None:
     public = {name for name in vars(dragoman) if not name.startswith("_")}
     modules = {name for name in public if getattr(vars(dragoman)[name], "__package__", None) is not None}
     assert all(hasattr(dragoman, name) for name in dragoman.__all__)
-    assert public - modules - {"annotations"} <= set(dragoman.__all__)
+    assert public - modules - {"annotations", "TYPE_CHECKING"} <= set(dragoman.__all__)
 
 
 def test_the_wheel_holds_code_types_and_data(tmp_path: Path) -> None:

@@ -5,43 +5,29 @@ What the API cannot say is left out with a `dropped` deviation; what it allows o
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.events import Deviation
-from dragoman.pairing import Pairing
 from dragoman.protocols.anthropic.request import read_reasoning
+from dragoman.protocols.anthropic.turns import Block, Turns, kept, simplest
 from dragoman.protocols.anthropic.wire import (
     API_VERSION,
     EMPTY_SCHEMA,
     own_fields,
     read,
     read_fields,
-    shape_id,
     thinking_of,
 )
 from dragoman.types import (
     Effort,
-    Media,
-    Message,
     Named,
-    Native,
-    Opaque,
-    Part,
     Reasoning,
     Request,
-    Text,
-    Thinking,
     Tool,
-    ToolCall,
-    ToolResult,
 )
-
-_Object = dict[str, Json]
 
 _DEFAULT_MAX_TOKENS: Final = 8192
 _MOST_DEFAULT_TOKENS: Final = 32_000
@@ -53,8 +39,6 @@ _BUDGETS: Final[dict[Effort, int]] = {
 }  # fmt: skip
 _OPENING: Final = "<tool_call>\n"
 _CLOSING: Final = "</tool_call>"
-#: The first characters of base64 data tell an image's type.
-_MIME_OF_START: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lG", "image/gif"), ("UklG", "image/webp"))
 
 
 def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
@@ -70,9 +54,9 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
 
 
 class _Renderer:
-    """Writes one request. `ids`: our call ids → those sent, `sent` the latter; `native` is ours of the request."""
+    """Writes one request. `native`: the fields of the request that only this protocol knows."""
 
-    __slots__ = ("deviations", "dialect", "ids", "limits", "native", "pairing", "request", "sent")
+    __slots__ = ("deviations", "dialect", "limits", "native", "request")
 
     def __init__(self, request: Request, dialect: Dialect, limits: ModelLimits) -> None:
         self.request = request
@@ -80,26 +64,26 @@ class _Renderer:
         self.limits = limits
         self.deviations: list[Deviation] = []
         self.native = own_fields(request.native)
-        self.ids: dict[str, str] = {}
-        self.sent: set[str] = set()
-        self.pairing = Pairing()
 
-    def body(self) -> _Object:
+    def body(self) -> Block:
         request = self.request
-        system, first = self._system()
-        messages = self._messages(first)
+        turns = Turns(request, self.dialect, self.deviations)
+        system, first = turns.system()
+        messages = turns.messages(first)
+        if self._forces_call() and self.dialect.force_call_by_prefill:
+            messages.append({"role": "assistant", "content": [{"type": "text", "text": _OPENING}]})
         tools, tool_choice = self._tools(), None
         if tools:
             tool_choice = self._tool_choice(tools)
         elif request.tool_choice != "auto":
             self._say("dropped", "tool_choice", "no tools")
         thinking, effort = self._reasoning(tool_choice)
-        body: _Object = {"model": request.model, "max_tokens": self._max_tokens(thinking)}
+        body: Block = {"model": request.model, "max_tokens": self._max_tokens(thinking)}
         self._mark_cache(system, tools, messages)
         if system:
-            body["system"] = _simplest(system)
+            body["system"] = simplest(system)
         for message in messages:
-            message["content"] = _simplest(message["content"])
+            message["content"] = simplest(message["content"])
         body["messages"] = messages
         if tools:
             body["tools"] = tools
@@ -112,7 +96,7 @@ class _Renderer:
         if config := self._output_config(effort):
             body["output_config"] = config
         self._drop_unsayable(body)
-        for key, value in self._kept(request.native).items():
+        for key, value in kept(request.native, request).items():
             if key not in ("tools", "thinking", "output_config"):
                 body.setdefault(key, value)
         return body
@@ -120,147 +104,9 @@ class _Renderer:
     def _say(self, code: str, where: str, seen: str = "") -> None:
         self.deviations.append(Deviation(code, where, seen))
 
-    def _kept(self, native: Native | None) -> dict[str, Raw]:
-        """The native fields that may be sent; no cache marker where none is wanted."""
-        fields = own_fields(native)
-        if self.request.params.cache == "none" and "cache_control" in fields:
-            return {key: value for key, value in fields.items() if key != "cache_control"}
-        return fields
-
-    # ------------------------------------------------------------ messages
-
-    def _system(self) -> tuple[list[_Object], int]:
-        """The blocks of the leading system messages, and where the others begin."""
-        blocks: list[_Object] = []
-        for index, message in enumerate(self.request.messages):
-            if message.role != "system":
-                return blocks, index
-            blocks += self._blocks(message, index)
-        return blocks, len(self.request.messages)
-
-    def _messages(self, first: int) -> list[_Object]:
-        messages: list[_Object] = []
-        turn: list[tuple[int, Message]] = []  # what stands between two assistant messages
-        for index, message in enumerate(self.request.messages[first:], first):
-            if message.role != "assistant":
-                turn.append((index, message))
-                continue
-            messages += self._turn(turn)
-            turn = []
-            self._add(messages, "assistant", self._blocks(message, index), message.native)
-        messages += self._turn(turn)
-        if self._forces_call() and self.dialect.force_call_by_prefill:
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": _OPENING}]})
-        return messages
-
-    def _turn(self, turn: list[tuple[int, Message]]) -> list[_Object]:
-        """The messages between two assistant messages. Results stand first in the first one (the API wants that)."""
-        results: list[_Object] = []
-        messages: list[_Object] = []
-        for index, message in turn:
-            blocks = self._blocks(message, index)
-            answers = [block for block in blocks if block.get("type") == "tool_result"]
-            others = [block for block in blocks if block.get("type") != "tool_result"]
-            if answers and messages:
-                self._say("moved", f"messages[{index}]", "results stand first")
-            results += answers
-            if others or not answers:
-                self._add(messages, "system" if message.role == "system" else "user", others, message.native)
-        if results and messages and messages[0]["role"] == "user":
-            messages[0]["content"] = results + messages[0]["content"]
-        elif results:
-            messages.insert(0, {"role": "user", "content": results})
-        return messages
-
-    def _add(self, messages: list[_Object], role: str, blocks: list[_Object], native: Native | None) -> None:
-        if blocks:
-            messages.append({"role": role, "content": blocks, **self._kept(native)})
-
-    def _blocks(self, message: Message, index: int) -> list[_Object]:
-        where = f"messages[{index}]"
-        found = [self._block(part, f"{where}.parts[{number}]") for number, part in enumerate(message.parts)]
-        blocks = [block for block in found if block is not None]
-        if not blocks and not any(deviation.where.startswith(where + ".") for deviation in self.deviations):
-            self._say("dropped", where, "an empty message")
-        return blocks
-
-    def _block(self, part: Part, where: str) -> _Object | None:
-        """One block; None for what cannot be said or need not be."""
-        match part:
-            case Text(text):
-                if text.strip():
-                    return {"type": "text", "text": text, **self._kept(part.native)}
-                if text:
-                    self._say("dropped", where, "white space")  # the API refuses blank blocks
-                return None
-            case Thinking():
-                return self._thinking(part, where)
-            case Media():
-                return self._media(part, where)
-            case ToolCall():
-                return self._call(part, where)
-            case ToolResult():
-                return self._result(part, where)
-            case Opaque(protocol, raw):
-                fields = read_fields(raw) if protocol == "anthropic-messages" else None
-                if fields is None:
-                    self._say("dropped", where, f"a part of {protocol}")
-                return None if fields is None else dict(fields)
-
-    def _thinking(self, part: Thinking, where: str) -> _Object | None:
-        if part.redacted is not None:
-            return {"type": "redacted_thinking", "data": part.redacted, **self._kept(part.native)}
-        if part.signature:
-            fields = {"type": "thinking", "thinking": part.text, "signature": part.signature}
-            return {**fields, **self._kept(part.native)}
-        self._say("dropped", where, "thinking without a signature")
-        return None
-
-    def _media(self, part: Media, where: str) -> _Object | None:
-        source = _source(part)
-        if source is not None and source["type"] == "url" and not self.dialect.supports_image_url:
-            source = None
-        if source is None or part.kind not in ("image", "document"):
-            self._say("dropped", where, f"{part.kind} in this form")
-            return None
-        return {"type": part.kind, "source": source, **self._kept(part.native)}
-
-    def _call(self, part: ToolCall, where: str) -> _Object:
-        id = self.pairing.add_call(part.id, part.name, turn=len(self.sent), number=0)
-        sent = first = shape_id(id)
-        number = 1
-        while sent in self.sent:  # ids are unique in a conversation; weak servers count anew in every turn
-            number += 1
-            sent = f"{first}_{number}"
-        if part.id != sent:
-            self._say("changed", f"{where}.id")
-        self.sent.add(sent)
-        self.ids[id] = sent
-        arguments: Json = Raw(part.arguments.encode("utf-8", "replace"))
-        if part.kind == "custom" or isinstance(_json.decode_object(part.arguments), _json.Malformed):
-            self._say("changed", f"{where}.arguments", "text in place of an object")
-            arguments = {"input": part.arguments}
-        elif isinstance(_json.decode(part.arguments), _json.Malformed):
-            arguments = _json.decode_object(part.arguments)
-        fields = {"type": "tool_use", "id": sent, "name": part.name, "input": arguments}
-        return {**fields, **self._kept(part.native)}
-
-    def _result(self, part: ToolResult, where: str) -> _Object:
-        id, _ = self.pairing.add_result(part.call_id, part.name)
-        sent = self.ids.get(id) or shape_id(id or "call_unknown")
-        if sent != part.call_id:
-            self._say("changed", f"{where}.call_id")
-        found = [self._block(inner, f"{where}.parts[{number}]") for number, inner in enumerate(part.parts)]
-        block: _Object = {"type": "tool_result", "tool_use_id": sent}
-        if content := [inner for inner in found if inner is not None]:
-            block["content"] = _simplest(content)
-        if part.is_error:
-            block["is_error"] = True
-        return {**block, **self._kept(part.native)}
-
     # ------------------------------------------------------------ tools
 
-    def _tools(self) -> list[_Object]:
+    def _tools(self) -> list[Block]:
         if self.request.tool_choice == "none" and not self.dialect.supports_tool_choice:
             if self.request.tools:
                 self._say("changed", "tools", "left out for tool_choice none")
@@ -271,7 +117,7 @@ class _Renderer:
                 tools.append(item)
         return tools
 
-    def _tool(self, tool: Tool, where: str) -> _Object:
+    def _tool(self, tool: Tool, where: str) -> Block:
         schema: Json = tool.schema
         if tool.kind == "custom":
             self._say("changed", where, "free text becomes the argument `input`")
@@ -284,16 +130,16 @@ class _Renderer:
         fields = {"name": tool.name}
         if tool.description:
             fields["description"] = tool.description
-        return {**fields, "input_schema": schema, **self._kept(tool.native)}
+        return {**fields, "input_schema": schema, **kept(tool.native, self.request)}
 
     def _forces_call(self) -> bool:
         return bool(self.request.tools) and (
             self.request.tool_choice == "any" or isinstance(self.request.tool_choice, Named)
         )
 
-    def _tool_choice(self, tools: list[_Object]) -> _Object | None:
+    def _tool_choice(self, tools: list[Block]) -> Block | None:
         asked, parallel = self.request.tool_choice, self.request.params.parallel_tools
-        choice: _Object = {"type": "auto"}
+        choice: Block = {"type": "auto"}
         if asked == "none":
             return {"type": "none"}
         if asked != "auto" and not self.dialect.supports_tool_choice:
@@ -312,7 +158,7 @@ class _Renderer:
 
     # ------------------------------------------------------------ params
 
-    def _reasoning(self, tool_choice: _Object | None) -> tuple[_Object | None, Effort | None]:
+    def _reasoning(self, tool_choice: Block | None) -> tuple[Block | None, Effort | None]:
         """`thinking` and the effort."""
         reasoning = self.request.params.reasoning
         if reasoning is None:
@@ -339,7 +185,7 @@ class _Renderer:
             self._say("changed", "params.reasoning.effort", "low")
         return thinking, _effort_of(reasoning)
 
-    def _max_tokens(self, thinking: _Object | None) -> int:
+    def _max_tokens(self, thinking: Block | None) -> int:
         """Required by the API, and always above the thinking budget."""
         asked, most = self.request.params.max_tokens, self.limits.max_output
         default = _DEFAULT_MAX_TOKENS if most is None else max(1, min(most // 3, _MOST_DEFAULT_TOKENS))
@@ -356,7 +202,7 @@ class _Renderer:
             self._say("changed", "params.max_tokens", "above the thinking budget")
         return tokens
 
-    def _sampling(self, body: _Object, *, is_thinking: bool) -> None:
+    def _sampling(self, body: Block, *, is_thinking: bool) -> None:
         params = self.request.params
         stop = [word for word in params.stop if word.strip()]
         if len(stop) < len(params.stop):
@@ -385,8 +231,8 @@ class _Renderer:
             if value is not None
         }
 
-    def _output_config(self, effort: Effort | None) -> _Object:
-        config: _Object = dict(read_fields(self.native.get("output_config")) or {})
+    def _output_config(self, effort: Effort | None) -> Block:
+        config: Block = dict(read_fields(self.native.get("output_config")) or {})
         if effort is not None:
             config["effort"] = effort
         schema = self.request.params.response_schema
@@ -405,7 +251,7 @@ class _Renderer:
             self._say("dropped", f"{where}.strict", "always strict")
         return config
 
-    def _drop_unsayable(self, body: _Object) -> None:
+    def _drop_unsayable(self, body: Block) -> None:
         params = self.request.params
         for name in ("seed", "presence_penalty", "frequency_penalty", "num_ctx"):
             if getattr(params, name) is not None:
@@ -417,7 +263,7 @@ class _Renderer:
 
     # ------------------------------------------------------------ cache
 
-    def _mark_cache(self, system: list[_Object], tools: list[_Object], messages: list[_Object]) -> None:
+    def _mark_cache(self, system: list[Block], tools: list[Block], messages: list[Block]) -> None:
         """Breakpoints after the tools, the system blocks and the last two user messages; none beside the client's."""
         cache = self.request.params.cache
         if cache != "short" and cache != "long":
@@ -433,34 +279,3 @@ class _Renderer:
 
 def _effort_of(reasoning: Reasoning) -> Effort | None:
     return None if reasoning.effort == "none" else "low" if reasoning.effort == "minimal" else reasoning.effort
-
-
-def _source(part: Media) -> _Object | None:
-    """The source of an image or document; None when there is none in the API's forms."""
-    if part.data is not None:
-        return _source_of_data(part.data, part.mime, part.kind)
-    url = part.url or ""
-    if url.startswith(("https://", "http://")):
-        return {"type": "url", "url": url}
-    if url.startswith("data:") and ";base64," in url:
-        mime, _, data = url[5:].partition(";base64,")
-        return _source_of_data(data, part.mime or mime.partition(";")[0], part.kind)
-    return {"type": "file", "file_id": url} if url and ":" not in url else None
-
-
-def _source_of_data(data: str, mime: str | None, kind: str) -> _Object | None:
-    if mime == "text/plain":
-        try:
-            return {"type": "text", "media_type": mime, "data": base64.b64decode(data, validate=True).decode()}
-        except (binascii.Error, UnicodeDecodeError, ValueError):
-            return None
-    if not mime:
-        told = [known for start, known in _MIME_OF_START if data.startswith(start)]
-        mime = told[0] if told else "application/pdf" if kind == "document" else "image/png"
-    return {"type": "base64", "media_type": mime, "data": data}
-
-
-def _simplest(blocks: list[_Object]) -> Json:
-    """Content as a string when it is one plain text, which every server takes; else the blocks."""
-    only = blocks[0] if len(blocks) == 1 else {}
-    return only["text"] if only.get("type") == "text" and len(only) == 2 else blocks

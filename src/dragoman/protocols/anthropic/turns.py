@@ -1,0 +1,218 @@
+"""The conversation of a `Request` in the blocks of the Messages API.
+
+Results of calls stand first in the user message after the calls; ids have the API's form and are unique; blank text
+and thinking without its seal are not sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.contract import Dialect
+from dragoman.events import Deviation
+from dragoman.pairing import Pairing
+from dragoman.protocols.anthropic.wire import NAME, own_fields, read_fields, shape_id
+from dragoman.types import (
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Part,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+Block: TypeAlias = dict[str, Json]
+
+#: The first characters of base64 data tell an image's type.
+_MIME_OF_START: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lG", "image/gif"), ("UklG", "image/webp"))
+
+
+class Turns:
+    """Writes the messages of one request. `ids`: our call ids → those sent; `sent`: the latter."""
+
+    __slots__ = ("deviations", "dialect", "ids", "pairing", "request", "sent")
+
+    def __init__(self, request: Request, dialect: Dialect, deviations: list[Deviation]) -> None:
+        self.request = request
+        self.dialect = dialect
+        self.deviations = deviations
+        self.ids: dict[str, str] = {}
+        self.sent: set[str] = set()
+        self.pairing = Pairing()
+
+    def _say(self, code: str, where: str, seen: str = "") -> None:
+        self.deviations.append(Deviation(code, where, seen))
+
+    def system(self) -> tuple[list[Block], int]:
+        """The blocks of the leading system messages, and where the others begin."""
+        blocks: list[Block] = []
+        for index, message in enumerate(self.request.messages):
+            if message.role != "system":
+                return blocks, index
+            blocks += self._blocks(message, index)
+        return blocks, len(self.request.messages)
+
+    def messages(self, first: int) -> list[Block]:
+        messages: list[Block] = []
+        turn: list[tuple[int, Message]] = []  # what stands between two assistant messages
+        for index, message in enumerate(self.request.messages[first:], first):
+            if message.role != "assistant":
+                turn.append((index, message))
+                continue
+            messages += self._turn(turn)
+            turn = []
+            self._add(messages, "assistant", self._blocks(message, index), message.native)
+        messages += self._turn(turn)
+        return messages
+
+    def _turn(self, turn: list[tuple[int, Message]]) -> list[Block]:
+        """The messages between two assistant messages. Results stand first in the first one (the API wants that)."""
+        results: list[Block] = []
+        messages: list[Block] = []
+        for index, message in turn:
+            blocks = self._blocks(message, index)
+            answers = [block for block in blocks if block.get("type") == "tool_result"]
+            others = [block for block in blocks if block.get("type") != "tool_result"]
+            if answers and messages:
+                self._say("moved", f"messages[{index}]", "results stand first")
+            results += answers
+            if others or not answers:
+                self._add(messages, "system" if message.role == "system" else "user", others, message.native)
+        if results and messages and messages[0]["role"] == "user":
+            messages[0]["content"] = results + messages[0]["content"]
+        elif results:
+            messages.insert(0, {"role": "user", "content": results})
+        return messages
+
+    def _add(self, messages: list[Block], role: str, blocks: list[Block], native: Native | None) -> None:
+        if blocks:
+            messages.append({"role": role, "content": blocks, **kept(native, self.request)})
+
+    def _blocks(self, message: Message, index: int) -> list[Block]:
+        where, said = f"messages[{index}]", len(self.deviations)
+        found = [self._block(part, f"{where}.parts[{number}]") for number, part in enumerate(message.parts)]
+        blocks = [block for block in found if block is not None]
+        if not blocks and len(self.deviations) == said:
+            self._say("dropped", where, "an empty message")
+        return blocks
+
+    def _block(self, part: Part, where: str) -> Block | None:
+        """One block; None for what cannot be said or need not be."""
+        match part:
+            case Text(text):
+                if text.strip():
+                    return {"type": "text", "text": text, **kept(part.native, self.request)}
+                if text:
+                    self._say("dropped", where, "white space")  # the API refuses blank blocks
+                return None
+            case Thinking():
+                return self._thinking(part, where)
+            case Media():
+                return self._media(part, where)
+            case ToolCall():
+                return self._call(part, where)
+            case ToolResult():
+                return self._result(part, where)
+            case Opaque(protocol, raw):
+                fields = read_fields(raw) if protocol == NAME else None
+                if fields is None:
+                    self._say("dropped", where, f"a part of {protocol}")
+                return None if fields is None else dict(fields)
+
+    def _thinking(self, part: Thinking, where: str) -> Block | None:
+        if part.redacted is not None:
+            return {"type": "redacted_thinking", "data": part.redacted, **kept(part.native, self.request)}
+        if part.signature:
+            fields = {"type": "thinking", "thinking": part.text, "signature": part.signature}
+            return {**fields, **kept(part.native, self.request)}
+        self._say("dropped", where, "thinking without a signature")
+        return None
+
+    def _media(self, part: Media, where: str) -> Block | None:
+        source = _source(part)
+        if source is not None and source["type"] == "url" and not self.dialect.supports_image_url:
+            source = None
+        if source is None or part.kind not in ("image", "document"):
+            self._say("dropped", where, f"{part.kind} in this form")
+            return None
+        return {"type": part.kind, "source": source, **kept(part.native, self.request)}
+
+    def _call(self, part: ToolCall, where: str) -> Block:
+        id = self.pairing.add_call(part.id, part.name, turn=len(self.sent), number=0)
+        sent = first = shape_id(id)
+        number = 1
+        while sent in self.sent:  # ids are unique in a conversation; weak servers count anew in every turn
+            number += 1
+            sent = f"{first}_{number}"
+        if part.id != sent:
+            self._say("changed", f"{where}.id")
+        self.sent.add(sent)
+        self.ids[id] = sent
+        arguments: Json = Raw(part.arguments.encode("utf-8", "replace"))
+        if part.kind == "custom" or isinstance(_json.decode_object(part.arguments), _json.Malformed):
+            self._say("changed", f"{where}.arguments", "text in place of an object")
+            arguments = {"input": part.arguments}
+        elif isinstance(_json.decode(part.arguments), _json.Malformed):
+            arguments = _json.decode_object(part.arguments)
+        fields = {"type": "tool_use", "id": sent, "name": part.name, "input": arguments}
+        return {**fields, **kept(part.native, self.request)}
+
+    def _result(self, part: ToolResult, where: str) -> Block:
+        id, _ = self.pairing.add_result(part.call_id, part.name)
+        sent = self.ids.get(id) or shape_id(id or "call_unknown")
+        if sent != part.call_id:
+            self._say("changed", f"{where}.call_id")
+        found = [self._block(inner, f"{where}.parts[{number}]") for number, inner in enumerate(part.parts)]
+        block: Block = {"type": "tool_result", "tool_use_id": sent}
+        if content := [inner for inner in found if inner is not None]:
+            block["content"] = simplest(content)
+        if part.is_error:
+            block["is_error"] = True
+        return {**block, **kept(part.native, self.request)}
+
+
+def _source(part: Media) -> Block | None:
+    """The source of an image or document; None when there is none in the API's forms."""
+    if part.data is not None:
+        return _source_of_data(part.data, part.mime, part.kind)
+    url = part.url or ""
+    if url.startswith(("https://", "http://")):
+        return {"type": "url", "url": url}
+    if url.startswith("data:") and ";base64," in url:
+        mime, _, data = url[5:].partition(";base64,")
+        return _source_of_data(data, part.mime or mime.partition(";")[0], part.kind)
+    return {"type": "file", "file_id": url} if url and ":" not in url else None
+
+
+def _source_of_data(data: str, mime: str | None, kind: str) -> Block | None:
+    if mime == "text/plain":
+        try:
+            return {"type": "text", "media_type": mime, "data": base64.b64decode(data, validate=True).decode()}
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            return None
+    if not mime:
+        told = [known for start, known in _MIME_OF_START if data.startswith(start)]
+        mime = told[0] if told else "application/pdf" if kind == "document" else "image/png"
+    return {"type": "base64", "media_type": mime, "data": data}
+
+
+def kept(native: Native | None, request: Request) -> dict[str, Raw]:
+    """The native fields that may be sent; no cache marker where none is wanted."""
+    fields = own_fields(native)
+    if request.params.cache == "none" and "cache_control" in fields:
+        return {key: value for key, value in fields.items() if key != "cache_control"}
+    return fields
+
+
+def simplest(blocks: list[Block]) -> Json:
+    """Content as a string when it is one plain text, which every server takes; else the blocks."""
+    only = blocks[0] if len(blocks) == 1 else {}
+    return only["text"] if only.get("type") == "text" and len(only) == 2 else blocks

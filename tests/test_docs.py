@@ -11,6 +11,7 @@ import pytest
 
 import dragoman
 from dragoman.cli.main import COMMANDS
+from dragoman.config import HttpConfig, load_config
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")])
@@ -63,6 +64,22 @@ def test_code_blocks_can_be_read() -> None:
                 compile(block["body"], page_name(page), "exec")
             if block["language"] == "toml":
                 tomllib.loads(block["body"])
+
+
+def test_the_documented_configuration_is_read(tmp_path: Path) -> None:
+    text = (PROJECT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    [example] = [block["body"] for block in FENCE.finditer(text) if block["language"] == "toml"]
+    (tmp_path / "lab.pem").touch()
+    file = tmp_path / "dragoman.toml"
+    file.write_text(example, encoding="utf-8")
+    environment = {"ZHIPU_API_KEY": "a key", "HTTPS_PROXY": "http://127.0.0.1:3128"}
+    config = load_config(file, environ=environment, home=tmp_path)
+    assert config.key("zhipu") is not None
+    assert config.http.ca_file == tmp_path / "lab.pem"
+    assert set(config.prices) == {"lab/qwen3-coder"}
+    named = tomllib.loads(example)["http"]
+    defaults = {name: value for name, value in named.items() if name.endswith("_seconds")}
+    assert {name: getattr(HttpConfig(), name) for name in defaults} == defaults
 
 
 RUNNABLE = [

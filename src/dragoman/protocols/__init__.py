@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.contract import Protocol
-from dragoman.protocols import anthropic
+from dragoman.protocols import anthropic, ollama, openai_responses
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     protocol.name: protocol
     for protocol in (
+        ollama.PROTOCOL,
         anthropic.PROTOCOL,
+        openai_responses.PROTOCOL,
     )
 }

@@ -80,7 +80,7 @@ class Items:
     not to be trusted.
     """
 
-    __slots__ = ("_assembly", "_by_id", "_by_index", "_last", "_shared", "all", "live")
+    __slots__ = ("_assembly", "_by_id", "_by_index", "_last", "_shared", "_talking", "all", "live")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
@@ -89,6 +89,7 @@ class Items:
         self._by_id: dict[str, Item] = {}
         self._last: Item | None = None
         self._shared = False
+        self._talking: Item | None = None  # the item whose text or thinking is open
         self.live: dict[int, Item] = {}
 
     # ------------------------------------------------------------ which item
@@ -120,6 +121,7 @@ class Items:
             self._shared = True
             self.live.clear()
         item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields, kind))
+        self._hush()
         if kind in ("function_call", "custom_tool_call"):
             self._open_call(item, fields, place)
         return self._add(item)
@@ -128,6 +130,7 @@ class Items:
         """An event came for an item that was never announced."""
         self._assembly.deviate("part-not-opened", f"output[{index}]" if index >= 0 else "output")
         item = Item(kind, index, id=id, type=kind, native={"id": _json.raw(id)} if id else {})
+        self._hush()
         if kind in ("function_call", "custom_tool_call"):
             item.call = self._assembly.open_call(
                 None, None, kind="custom" if kind == "custom_tool_call" else "function", wait=True
@@ -161,7 +164,8 @@ class Items:
             self._assembly.add(item.part, text)
 
     def _open_part(self, item: Item, key: Key) -> OpenPart:
-        self._end_part(item)
+        self._hush()
+        self._talking = item
         fields = dict(item.native)
         if key[0] in _MARKS:
             fields["type"] = _MARKS[key[0]]
@@ -170,10 +174,16 @@ class Items:
         item.key = key
         return item.part
 
+    def _hush(self) -> None:
+        """Another part opens: servers leave out the end of reasoning and messages, and only calls interleave."""
+        if self._talking is not None:
+            self._end_part(self._talking)
+
     def _end_part(self, item: Item) -> None:
         if item.part is not None:
             item.part.native = make_native(item.extras)
             self._assembly.end_part(item.part)
+            self._talking = None
         item.part, item.key, item.extras = None, _NOWHERE, {}
 
     def final_text(self, item: Item, key: Key, text: str) -> None:
@@ -331,7 +341,7 @@ class Items:
         seal = fields.get("encrypted_content")
         if item.done or not isinstance(seal, str):
             seal = None
-        if item.part is None and not item.said and not item.done and (seal or item.id.startswith("rs_")):
+        if item.part is None and not item.done and (seal or (not item.said and item.id.startswith("rs_"))):
             self._open_part(item, ("summary", 0))  # nothing to show, but to be sent back
         if item.part is not None and seal:
             item.part.signature = seal

@@ -1,0 +1,138 @@
+"""The content parts of input messages and tool outputs: wire ↔ ours.
+
+Specification: https://platform.openai.com/docs/api-reference/responses/create (read 2026-11-21).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.events import Deviation
+from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
+from dragoman.types import Media, Native, Opaque, Text
+
+_DATA_URL: Final = re.compile(r"data:([^;,]*)((?:;[^;,]*)*?)(;base64)?,", re.IGNORECASE)
+_REFUSAL: Final = Raw(b'"refusal"')
+_PART_PREFIXES: Final = ("input_", "output_", "computer_screenshot")
+_UNNAMED: Final = "document"  # data needs a file name here
+_MIME_OF_SUFFIX: Final = {
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "json": "application/json",
+}
+
+
+def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:
+    """Parts of a message's or an output's content: text, a list of parts, or nothing."""
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    if not isinstance(value, list):
+        deviations.append(Deviation("wrong-type", where, type(value).__name__))
+        return (Text(_json.to_text(value)),)
+    return tuple(_parse_part(part, deviations, f"{where}[{index}]") for index, part in enumerate(value))
+
+
+def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | Media | Opaque:
+    if isinstance(part, str):
+        deviations.append(Deviation("wrong-type", where, "str"))
+        return Text(part)
+    if not isinstance(part, dict):
+        deviations.append(Deviation("unknown-part", where, type(part).__name__))
+        return Opaque(NAME, _json.raw(part))
+    kind = part.get("type")
+    if kind in ("input_text", "output_text", "text", "summary_text") or (kind is None and "text" in part):
+        return Text(text_of(part.get("text")), native=_rest(part, ("type", "text")))
+    if kind == "refusal":
+        return Text(text_of(part.get("refusal")), native=Native(NAME, {"type": _REFUSAL}))
+    if kind in ("input_image", "image_url"):
+        return _parse_image(part)
+    if kind == "input_file":
+        return _parse_file(part)
+    if kind == "input_audio" and isinstance(part.get("input_audio"), dict):
+        audio = part["input_audio"]
+        return Media("audio", f"audio/{audio.get('format') or 'wav'}", data=text_of(audio.get("data")))
+    deviations.append(Deviation("unknown-part", where, str(kind)[:60]))
+    return Opaque(NAME, _json.raw(part))
+
+
+def _rest(part: dict[str, Json], known: tuple[str, ...]) -> Native | None:
+    """The other fields of a part; empty lists (annotations, logprobs) say nothing."""
+    return make_native({name: _json.raw(inner) for name, inner in part.items() if name not in known and inner})
+
+
+def _parse_image(part: dict[str, Json]) -> Media:
+    url = part.get("image_url")
+    if isinstance(url, dict):  # Chat's form
+        url = url.get("url")
+    native = _rest(part, ("type", "image_url", "file_id"))
+    return _media("image", url if isinstance(url, str) else text_of(part.get("file_id")), native=native)
+
+
+def _parse_file(part: dict[str, Json]) -> Media:
+    data, name = part.get("file_data"), part.get("filename")
+    known = ("type", "file_data", "file_url", "file_id")
+    native = _rest(part, (*known, "filename") if name == _UNNAMED else known)
+    if not isinstance(data, str):
+        return _media("document", text_of(part.get("file_url") or part.get("file_id")), native=native)
+    if not data.startswith("data:"):
+        suffix = name.rpartition(".")[2].lower() if isinstance(name, str) else ""
+        return Media("document", _MIME_OF_SUFFIX.get(suffix, "application/pdf"), data=data, native=native)
+    return _media("document", data, native=native)
+
+
+def _media(kind: str, url: str, *, native: Native | None) -> Media:
+    found = _DATA_URL.match(url)
+    if found is None or not found[3]:
+        return Media("image" if kind == "image" else "document", url=url, native=native)
+    return Media("image" if kind == "image" else "document", found[1] or None, data=url[found.end() :], native=native)
+
+
+# ---------------------------------------------------------------- rendering
+
+
+def is_content_part(part: Opaque) -> bool:
+    """Whether an opaque value belongs inside a message, not beside it."""
+    value = _json.decode(bytes(part.raw))
+    kind = value.get("type") if isinstance(value, dict) else None
+    return isinstance(kind, str) and kind.startswith(_PART_PREFIXES) and not kind.endswith(("_call", "_call_output"))
+
+
+def is_refusal(native: Native | None) -> bool:
+    """Whether a text is the model's refusal."""
+    return native is not None and native.protocol == NAME and native.fields.get("type") == _REFUSAL
+
+
+def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) -> dict[str, Json]:
+    """A text part of the model's (`output`) or of the client's. `item_fields` of its native belong to its item."""
+    if is_refusal(part.native):
+        return {"type": "refusal", "refusal": part.text}
+    value: dict[str, Json] = {"type": "output_text" if output else "input_text", "text": part.text}
+    if part.native is not None and part.native.protocol == NAME:
+        value |= {name: inner for name, inner in part.native.fields.items() if name not in item_fields}
+    if output:
+        value.setdefault("annotations", [])
+    return value
+
+
+def render_media(part: Media, deviations: list[Deviation], where: str) -> dict[str, Json] | None:
+    """An image, document or sound; None (with a deviation) when the protocol has no word for it."""
+    url = part.url if part.data is None else f"data:{part.mime or 'application/octet-stream'};base64,{part.data}"
+    rest = part.native.fields if part.native is not None and part.native.protocol == NAME else {}
+    if part.kind == "image" and url is not None:
+        is_link = url.startswith(("http://", "https://", "data:"))
+        return {"type": "input_image", ("image_url" if is_link else "file_id"): url, **rest}
+    if part.kind == "document" and url is not None:
+        if part.data is not None:
+            return {"type": "input_file", "filename": _UNNAMED, "file_data": url, **rest}
+        return {"type": "input_file", ("file_url" if url.startswith("http") else "file_id"): url, **rest}
+    if part.kind == "audio" and part.data is not None:
+        form = (part.mime or "audio/wav").rpartition("/")[2]
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": form}}
+    deviations.append(Deviation("dropped", where, f"no {part.kind} in this protocol"))
+    return None

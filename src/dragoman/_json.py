@@ -7,6 +7,7 @@ fast one for the hot path (`typed_decoder`) and a lenient one for what the stric
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, final
 
@@ -87,6 +88,59 @@ def decode_object(text: str) -> dict[str, Json] | Malformed:
     return Malformed(f"expected a JSON object, got {_json_type(value)}")
 
 
+class Number(str):
+    """A JSON number as its own text."""
+
+    __slots__ = ()
+
+    def is_integer(self) -> bool:
+        """Whether it has no fraction (5.0 has none)."""
+        try:
+            return "e" not in self.lower() and ("." not in self or not self.partition(".")[2].strip("0"))
+        except ValueError:
+            return False
+
+    def equals(self, other: float) -> bool:
+        """Whether it is this number."""
+        return bool(_decode_any(str(self)) == other)
+
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+
+
+def read_number(text: str) -> Number | None:
+    """The text as a number, if it is one in JSON."""
+    return Number(text) if _NUMBER.fullmatch(text) else None
+
+
+_numbers_as_text = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+
+
+def decode_exact(text: str) -> Json | Malformed:
+    """Decode with every number as its own text (`Number`), so that `encode_exact` writes the same number."""
+    try:
+        return _numbers_as_text.decode(text)
+    except (ValueError, RecursionError) as problem:
+        return Malformed(_say(problem))
+
+
+def encode_exact(value: Json) -> str:
+    """Encode what `decode_exact` gave."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quoted(key)}:{encode_exact(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(encode_exact, value)) + "]"
+    if isinstance(value, str):
+        return _quoted(value)
+    return "null" if value is None else "true" if value else "false"
+
+
+def _quoted(text: str) -> str:
+    return encode_text(text).decode()
+
+
 def split_values(text: str) -> list[str] | Malformed:
     """Split concatenated JSON values (`{..}{..}`, white space between) into their texts, none lost."""
     values: list[str] = []
@@ -136,6 +190,15 @@ def to_lenient_text(value: Json) -> str:
 def raw(value: object) -> Raw:
     """The encoded value as `Raw`, to be embedded as it is."""
     return Raw(encode(value))
+
+
+def embed(text: str) -> Raw:
+    """JSON text as `Raw`, on one line, to be embedded as it is. Lone surrogates become U+FFFD."""
+    line = text.replace("\n", " ").replace("\r", " ") if "\n" in text or "\r" in text else text
+    try:
+        return Raw(line.encode())
+    except UnicodeEncodeError:
+        return Raw(line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode())
 
 
 def raw_text(value: Raw) -> str:

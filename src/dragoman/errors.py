@@ -91,3 +91,11 @@ def failure_kind(status: int) -> FailureKind:
     if 200 <= status < 400:
         return "wire"
     return "bad_request" if status < 500 else "internal"
+
+
+def status_of(failure: Failure) -> int:
+    """The HTTP status to answer a failure with: the provider's own, where it says what the kind says."""
+    status = failure.status
+    if status is not None and status >= 400 and failure_kind(status) == failure.kind:
+        return status
+    return STATUS[failure.kind]

@@ -26,14 +26,13 @@ from dragoman.protocols.ollama.wire import (
     Line,
     decode_fields,
     decode_line,
+    image_type,
     loosen_line,
 )
 from dragoman.times import parse_time
 from dragoman.types import Media, Usage
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
-#: How images of a message begin, in base64.
-_IMAGE_TYPES: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"))
 
 
 class Decoder:
@@ -193,8 +192,7 @@ class Decoder:
         elif answer.content is None:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():
-            mime = next((mime for start, mime in _IMAGE_TYPES if image.startswith(start)), None)
-            assembly.whole_part(Media("image", mime, image))
+            assembly.whole_part(Media("image", image_type(image), image))
         for number, call in enumerate(answer.tool_calls or ()):
             self._read_call(call, f"message.tool_calls[{number}]")
 

@@ -18,7 +18,12 @@ from dragoman.types import StopReason
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
 
+NAME: Final = "ollama-chat"
 NOTHING: Final = Raw(b"")
+#: What a tool without declared arguments has.
+EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}
+#: How images begin in base64.
+_IMAGE_TYPES: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"))
 
 #: `done_reason` of the protocol ("load" and "unload": no generation was asked for).
 REASONS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
@@ -71,6 +76,11 @@ class Line(msgspec.Struct, gc=False):
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
+
+
+def image_type(data: str) -> str | None:
+    """The MIME type of an image in base64, from its first bytes; None when they tell nothing."""
+    return next((mime for start, mime in _IMAGE_TYPES if data.startswith(start)), None)
 
 
 decode_line: Final = _json.typed_decoder(Line)

@@ -1,0 +1,92 @@
+"""A JSON object taken apart into the texts of its fields, so that what is not modelled can be said again exactly."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.errors import WireError
+from dragoman.types import Native, ProtocolName
+
+#: An object's fields by name, each as its JSON text.
+Fields: TypeAlias = dict[str, Raw]
+
+_decode_fields = _json.typed_decoder(dict[str, Raw])
+_decode_items = _json.typed_decoder(list[Raw])
+
+
+def read_body(body: bytes) -> Fields:
+    """The fields of a client's request; those that are null are left out.
+
+    Raises:
+        WireError: the body is not one JSON object.
+    """
+    fields = _decode_fields(body)
+    if not isinstance(fields, Malformed):
+        return without_nulls(fields)
+    value = _json.decode_lenient(body)
+    if not isinstance(value, dict):
+        raise WireError(f"expected a JSON object: {value.problem if isinstance(value, Malformed) else fields.problem}")
+    return {key: Raw(_json.to_lenient_text(inner).encode()) for key, inner in value.items() if inner is not None}
+
+
+def read_fields(value: Raw | None) -> Fields | None:
+    """The fields of an object, without those that are null; None when it is none."""
+    fields = _decode_fields(bytes(value)) if value is not None else None
+    return None if fields is None or isinstance(fields, Malformed) else without_nulls(fields)
+
+
+def read_items(value: Raw | None) -> list[Raw] | None:
+    """The items of a list; None when it is none."""
+    items = _decode_items(bytes(value)) if value is not None else None
+    return None if isinstance(items, Malformed) else items
+
+
+def read(value: Raw | None) -> Json:
+    """The value; None when there is none or it cannot be read."""
+    decoded = _json.decode(bytes(value)) if value is not None else None
+    return None if isinstance(decoded, Malformed) else decoded
+
+
+def read_text(value: Raw | None) -> str:
+    """A string; "" when it is none."""
+    decoded = read(value)
+    return decoded if isinstance(decoded, str) else ""
+
+
+def read_number(value: Raw | None) -> float | None:
+    """A number, also one in a string; None when it is none."""
+    decoded = read(value)
+    if isinstance(decoded, str):
+        decoded = _json.decode(decoded.strip())
+    return float(decoded) if isinstance(decoded, int | float) and not isinstance(decoded, bool) else None
+
+
+def read_count(value: Raw | None) -> int | None:
+    """A whole number; None when it is none."""
+    number = read_number(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def read_texts(value: Raw | None) -> tuple[str, ...]:
+    """A list of strings, or one."""
+    decoded = read(value)
+    items = decoded if isinstance(decoded, list) else [decoded]
+    return tuple(item for item in items if isinstance(item, str))
+
+
+def without_nulls(fields: Fields) -> Fields:
+    """The fields that say something."""
+    return {key: value for key, value in fields.items() if bytes(value) != b"null"}
+
+
+def make_native(protocol: ProtocolName, fields: Fields, *modelled: str) -> Native | None:
+    """The fields that are not modelled, copied out of the body; None when there are none."""
+    rest = {key: Raw(bytes(value)) for key, value in fields.items() if key not in modelled}
+    return Native(protocol, rest) if rest else None
+
+
+def native_fields(native: Native | None, protocol: ProtocolName) -> Fields:
+    """What the same protocol may say again."""
+    return native.fields if native is not None and native.protocol == protocol else {}

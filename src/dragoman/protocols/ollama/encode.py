@@ -1,0 +1,160 @@
+"""Events → response bytes of Ollama: lines of a stream, whole responses, error bodies.
+
+Calls are whole in this protocol, so a call leaves at its end, and one that fails never leaves. Each call has a line of
+its own (Zed reads only the first of a line) with `id` and `function`, never `type` (old Zed takes no other key).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.contract import NewId, ReplyStyle
+from dragoman.errors import status_of
+from dragoman.events import (
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    Reply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+)
+from dragoman.protocols.ollama.wire import REASONS
+from dragoman.times import render_time
+from dragoman.types import Media, StopReason, Text, Thinking, ToolCall, Usage
+
+_PLAIN: Final = ReplyStyle()
+#: Nanoseconds. Nothing here knows the time, and clients divide by these figures: the least that is not zero.
+_UNMEASURED: Final = 1
+
+
+class Encoder:
+    """Encodes one streamed response."""
+
+    __slots__ = ("_after", "_before", "_calls", "_held", "_is_over", "_style", "_thinking")
+
+    def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
+        head = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
+        self._before = head + b',"message":{"role":"assistant","content":'
+        self._thinking = self._before + b'"","thinking":'
+        self._after = b'},"done":false}\n'
+        self._style = style
+        self._calls = 0
+        self._held: list[Json] = []  # calls that leave together, where the client wants that
+        self._is_over = False
+
+    @property
+    def aborted(self) -> bool:
+        """Never: no part of a call leaves before the whole of it."""
+        return False
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say."""
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is TextDelta:
+                out.append(b"%b%b%b" % (self._before, _json.encode_text(event.text), self._after))
+            elif type(event) is ThinkingDelta:
+                out.append(b"%b%b%b" % (self._thinking, _json.encode_text(event.text), self._after))
+            else:
+                self._encode_rare(event, out)
+        return b"".join(out)
+
+    def keepalive(self) -> bytes:
+        """A line without content: the protocol has no other way to say nothing."""
+        return b"" if self._is_over else self._line({})
+
+    def _encode_rare(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case ToolCallEnd(_, call):
+                rendered = render_call(call, self._calls, is_bare=self._style.bare_calls)
+                self._calls += 1
+                if self._style.batch_calls:
+                    self._held.append(rendered)
+                else:
+                    out.append(self._line({"tool_calls": [rendered]}))
+            case ToolCallFailed(_, _, _, _, message):
+                out.append(self._line({"content": message}))
+            case PartEvent(_, Media("image", _, str(data))):
+                out.append(self._line({"images": [data]}))
+            case Finish():
+                self._flush(out)
+                out.append(self._last_line(event))
+                self._is_over = True
+            case Failure(_, message):
+                self._flush(out)
+                out.append(_json.encode({"error": message}) + b"\n")
+                self._is_over = True
+            case _:
+                pass  # starts and ends of parts have no form here
+
+    def _flush(self, out: list[bytes]) -> None:
+        if self._held:
+            out.append(self._line({"tool_calls": self._held}))
+            self._held = []
+
+    def _line(self, message: dict[str, Json]) -> bytes:
+        """A line whose message has these fields; `content` is always text."""
+        rest = {key: value for key, value in message.items() if key != "content"}
+        fields = b"," + _json.encode(rest)[1:-1] if rest else b""
+        content = _json.encode_text(message.get("content", ""))
+        return b"%b%b%b%b" % (self._before, content, fields, self._after)
+
+    def _last_line(self, finish: Finish) -> bytes:
+        fields = _json.encode(_render_end(finish.reason, finish.native_reason, finish.usage))
+        return b'%b""},%b\n' % (self._before, fields[1:])
+
+
+def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+    """Write a whole response: one object with all text, all thinking and all calls."""
+    message: dict[str, Json] = {"role": "assistant"}
+    texts = [part.text for part in reply.parts if isinstance(part, Text)]
+    message["content"] = "".join([*texts, *(failed.message for failed in reply.failed_calls)])
+    thinking = "".join(part.text for part in reply.parts if isinstance(part, Thinking))
+    if thinking:
+        message["thinking"] = thinking
+    images = [part.data for part in reply.parts if isinstance(part, Media) and part.kind == "image" and part.data]
+    if images:
+        message["images"] = images
+    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
+    if calls:
+        message["tool_calls"] = [
+            render_call(call, number, is_bare=style.bare_calls) for number, call in enumerate(calls)
+        ]
+    reason = "other" if reply.stop_reason == "error" else reply.stop_reason
+    end = _render_end(reason, reply.native_reason, reply.usage)
+    return _json.encode({"model": model, "created_at": render_time(created), "message": message, **end})
+
+
+def render_call(call: ToolCall, number: int, *, is_bare: bool) -> Json:
+    """An entry of `tool_calls`; free text of a custom tool is its one argument, `input`."""
+    arguments: Json = {"input": call.arguments} if call.kind == "custom" else _json.embed(call.arguments)
+    if is_bare:
+        return {"function": {"name": call.name, "arguments": arguments}}
+    return {"id": call.id, "function": {"index": number, "name": call.name, "arguments": arguments}}
+
+
+def _render_end(reason: StopReason, native_reason: str | None, usage: Usage) -> dict[str, Json]:
+    """The fields of the last line. A count that nobody reported is left out."""
+    word = "length" if reason == "length" else "stop"
+    if native_reason in ("load", "unload") and REASONS[native_reason] == reason:
+        word = native_reason
+    counts = {
+        "total_duration": _UNMEASURED,
+        "load_duration": _UNMEASURED,
+        "prompt_eval_count": usage.input,
+        "prompt_eval_duration": _UNMEASURED,
+        "eval_count": usage.output,
+        "eval_duration": _UNMEASURED,
+    }
+    return {"done": True, "done_reason": word} | {key: value for key, value in counts.items() if value is not None}
+
+
+def render_error(failure: Failure) -> tuple[int, bytes]:
+    """Write a failure before the first byte: `{"error": "words"}`."""
+    return status_of(failure), _json.encode({"error": failure.message})

@@ -5,6 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, get_args, get_origin
@@ -89,11 +90,38 @@ def render_providers() -> str:
     return provider_page(load_catalog())
 
 
+def render_losses() -> str:
+    """What no protocol's form can keep, from the table that the matrix test uses up."""
+    declared = tomllib.loads((PROJECT / "tests" / "losses.toml").read_text(encoding="utf-8"))
+    rows = [
+        f"| `{protocol}` | {shape} | {', '.join(kinds)} |"
+        for protocol, shapes in declared.items()
+        for shape, kinds in shapes.items()
+    ]
+    return "\n".join(
+        [
+            "# Losses",
+            "",
+            NOTE,
+            "",
+            "What of a reply a protocol's form cannot say. Every shape of reply is written in every protocol and read",
+            "back as it was, but for these; a loss that is not listed fails the tests, and so does a listed one that does",
+            "not occur. `-whole` is a response that is not streamed.",
+            "",
+            "| protocol | reply | lost |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "deviations.md": render_deviations,
     "events.md": render_events,
     "cli.md": render_cli,
     "providers.md": render_providers,
+    "losses.md": render_losses,
 }
 
 

@@ -79,9 +79,7 @@ def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:
     if not messages:
         return ()
     protocol = protocol_of(messages)
-    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: messages}
-    if protocol == "anthropic-messages":
-        body["max_tokens"] = 1
+    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: messages, "max_tokens": 1}
     return _parsed(protocol, body).messages
 
 

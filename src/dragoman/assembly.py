@@ -459,8 +459,9 @@ class Assembly:
         self.events.append(ToolCallEnd(call.index, whole))
 
     def _fail_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
-        if call.name and call.repeats is None:
-            self.announce(call)
+        if call.repeats is not None:
+            call.repeats, call.id = None, ""
+        self.announce(call)
         del self._calls[call.index]
         call.state = "failed"
         self._failed_calls += 1

@@ -79,6 +79,8 @@ class CallSlots:
             return None
         if known is call:
             # a whole call again under one id: the assembly tells a repetition from another call
+            if name and (call.text.is_closed() or (name != call.name and call.text.is_whole())):
+                return None if not self._extends(call, name) else call
             return call if call.is_open() or not (name or arguments.strip()) else None
         if not id:
             return call if self._continues(call, name) else None

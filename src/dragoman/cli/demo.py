@@ -58,14 +58,14 @@ def _live(paint: Paint, width: int) -> dict[str, bool]:
 
 
 async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> dict[str, bool]:
-    from dragoman.cli.demo_live import LEGS, play
+    from dragoman.cli.demo_live import LEGS, play, target_of
     from dragoman.cli.probing import make_transport
 
     transport = make_transport(seconds=10)
     try:
         called: dict[str, bool] = {}
         for leg in LEGS:
-            called[leg.protocol] = await play(leg, server, transport, paint, width=width)
+            called[leg.protocol] = await play(leg, target_of(server, leg.protocol), transport, paint, width=width)
         say(await _say_ollama(paint))
         return called
     finally:

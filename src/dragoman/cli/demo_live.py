@@ -103,17 +103,16 @@ def target_of(server: EmbeddedServer, protocol: ProtocolName) -> Target:
     return Target(provider, PROTOCOLS[protocol], server.model, PLAIN, ModelLimits(context=2048), Secret(server.api_key))
 
 
-async def play(leg: Leg, server: EmbeddedServer, transport: Transport, paint: Paint, *, width: int) -> bool:
+async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, width: int) -> bool:
     """Ask, show every byte and event, run the tool, show its result and the model's answer.
 
     Returns:
         Whether the model called a tool, and the call came whole.
     """
-    target = target_of(server, leg.protocol)
     question = Message("user", (Text(leg.prompt),))
     say(f"{paint('bold', leg.protocol)}  {leg.prompt!r}\n")
     asked = Request(
-        server.model,
+        target.model,
         (question, Message("assistant", (Text(_OPENING),))),
         tuple(tool.tool for tool in TOOLS.values()),
         "any",
@@ -129,7 +128,7 @@ async def play(leg: Leg, server: EmbeddedServer, transport: Transport, paint: Pa
     for call, result in zip(calls, results, strict=True):
         say(f"  {paint('green', f'{call.name}({clip(call.arguments, 60)})')} → {paint('bold', result.text)}\n")
     told = Request(
-        server.model,
+        target.model,
         (question, Message("assistant", tuple(calls)), Message("tool", results)),
         params=Params(max_tokens=_ANSWER_TOKENS, temperature=0.0),
     )

@@ -1,0 +1,160 @@
+"""The command line as a whole: help, exit statuses, extras, interruptions, colours."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.main import COMMANDS, load_command, main
+from dragoman.cli.terminal import Paint, clip, harmless, is_colourful
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+
+
+def dragoman(*words: str, stdin: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *words],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "NO_COLOR": "1", **environ},
+    )
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert all(f"  {name} " in out and summary in out for name, summary in COMMANDS.items())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert f"example:\n  dragoman {name}" in out
+    assert load_command(name).__doc__ and load_command(name).__doc__.splitlines()[0] in out  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["modles"], ["decode"], ["decode", "--protocol", "soap"], ["--loud"], ["config", "destroy"], ["call", "x"]],
+)
+def test_wrong_usage_is_2(words: list[str]) -> None:
+    run = dragoman(*words)
+    assert run.returncode == 2
+    assert run.stdout == b""
+    assert run.stderr
+
+
+def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["modles"])
+    assert "unknown command 'modles'; nearest: models" in capsys.readouterr().err
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("dragoman ")
+
+
+def test_what_fails_is_said_in_one_line(tmp_path: Path) -> None:
+    for words in (
+        ["decode", "--protocol", "openai-chat", str(tmp_path / "nothing")],
+        ["config", "check", "--config", str(tmp_path / "nothing.toml")],
+    ):
+        run = dragoman(*words)
+        assert run.returncode == 1
+        assert run.stderr.count(b"\n") == 1 and run.stderr.startswith(b"dragoman: ")
+        assert b"nothing" in run.stderr
+
+
+def test_decoding_loads_no_network_and_no_event_loop() -> None:
+    script = (
+        "import sys\nfrom dragoman.cli.main import main\n"
+        f"status = main(['decode', '--protocol', 'openai-chat', {str(EXAMPLES / 'glued.sse')!r}])\n"
+        "print(*sorted({'aiohttp', 'asyncio', 'ssl', 'socket'} & set(sys.modules)), file=sys.stderr)\n"
+        "sys.exit(status)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+    assert (run.returncode, run.stderr.strip()) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "extra"),
+    [
+        (["call", "ollama/granite4", "hi"], "aiohttp", "client"),
+        (["models", "list"], "aiohttp", "client"),
+        (["doctor"], "aiohttp", "client"),
+        (["demo"], "xllamacpp", "embedded"),
+    ],
+)
+def test_a_missing_extra_is_answered_with_its_install_line(words: list[str], module: str, extra: str) -> None:
+    script = (
+        f"import sys\nsys.modules[{module!r}] = None\nfrom dragoman.cli.main import main\nsys.exit(main({words!r}))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+    assert run.returncode != 0
+    assert f'pip install "dragoman[{extra}]"'.encode() in run.stderr
+    assert b"Traceback" not in run.stderr
+
+
+def test_a_reader_that_leaves_is_no_complaint(tmp_path: Path) -> None:
+    body = tmp_path / "long.sse"
+    frame = b'data: {"choices":[{"index":0,"delta":{"content":"words"}}]}\n\n'
+    body.write_bytes(frame * 50_000)
+    with subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "decode", "--protocol", "openai-chat", str(body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as run:
+        assert run.stdout is not None and run.stderr is not None
+        assert run.stdout.readline()
+        run.stdout.close()
+        assert run.stderr.read() == b""
+    assert run.returncode == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_an_interruption_is_quiet() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "decode", "--protocol", "openai-chat", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as run:
+        assert run.stdin is not None and run.stdout is not None and run.stderr is not None
+        run.stdin.write(b'data: {"choices":[{"index":0,"delta":{"content":"words"}}]}\n\n')
+        run.stdin.flush()
+        assert run.stdout.readline()
+        run.send_signal(signal.SIGINT)
+        assert run.stderr.read() == b""
+    assert run.returncode == 130
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals_unless_the_environment_says_otherwise() -> None:
+    assert is_colourful(Terminal(), {"TERM": "xterm"})
+    assert not is_colourful(Terminal(), {"NO_COLOR": "1"})
+    assert not is_colourful(Terminal(), {"TERM": "dumb"})
+    assert not is_colourful(io.StringIO(), {})
+    assert is_colourful(io.StringIO(), {"FORCE_COLOR": "1"})
+    assert Paint(colourful=False)("red", "word") == "word"
+    assert Paint(colourful=True)("red", "word") == "\033[31mword\033[0m"
+
+
+def test_a_models_words_cannot_steer_the_terminal() -> None:
+    assert harmless("a\033[2Jb\x07c\x9bd\te\n") == "a�[2Jb�c�d\te\n"
+    assert clip("a\nb" + "c" * 20, 10) == "a bcccccc…"

@@ -1,0 +1,131 @@
+"""`dragoman models`: the catalogue's models, and those that a server on this machine tells of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answering import answering
+from dragoman.cli.main import main
+
+OLLAMA: dict[str, Any] = {
+    "/api/tags": {"models": [{"name": "granite4:latest"}, {"name": "tiny:1b", "model": "tiny:1b"}]},
+    "/api/show": lambda body: {
+        "granite4:latest": {
+            "capabilities": ["completion", "tools", "vision"],
+            "model_info": {"general.architecture": "granite", "granite.context_length": 131072},
+        },
+        "tiny:1b": {"capabilities": ["completion", "thinking"], "model_info": {"llama.context_length": 2048}},
+    }[body["model"]],
+}
+LLAMACPP: dict[str, Any] = {
+    "/v1/models": {"object": "list", "data": [{"id": "mine.gguf", "meta": {"n_ctx_train": 32768}}]},
+    "/props": {"default_generation_settings": {"n_ctx": 4096}, "chat_template_caps": {"supports_tool_calls": False}},
+}
+LMSTUDIO: dict[str, Any] = {
+    "/v1/models": {"data": [{"id": "qwen3"}, {"id": "old"}]},
+    "/api/v0/models": {"data": [{"id": "qwen3", "max_context_length": 40960, "capabilities": ["tool_use"]}]},
+}
+
+
+@pytest.fixture
+def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a configuration in which only the named servers of this machine can be reached."""
+    file = tmp_path / "dragoman.toml"
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(file))
+
+    def write(**urls: str) -> None:
+        with answering({}) as unused:  # a port where nothing listens once the block has ended
+            pass
+        names = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
+        tables = [f'[providers.{name}]\nbase_url = "{urls.get(name, unused)}"\n' for name in names]
+        file.write_text("\n".join(tables))
+
+    return write
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_ollamas_models_come_with_context_and_claims(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(OLLAMA) as url:
+        configure(ollama=url)
+        assert main(["models", "list", "--provider", "ollama", "--json"]) == 0
+    granite, tiny = rows(capsys)
+    assert (granite["target"], granite["context"], granite["tools"]) == ("ollama/granite4:latest", 131072, True)
+    assert granite["input_modalities"] == ["text", "image"]
+    assert (tiny["target"], tiny["tools"], tiny["thinking"], tiny["proven"]) == ("ollama/tiny:1b", False, True, None)
+
+
+def test_a_llama_server_says_its_true_context_and_whether_its_template_has_tools(
+    configure: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(LLAMACPP) as url:
+        configure(llamacpp=f"{url}/v1")
+        assert main(["models", "--provider", "llamacpp", "--json"]) == 0
+    (row,) = rows(capsys)
+    assert (row["target"], row["context"], row["tools"]) == ("llamacpp/mine.gguf", 4096, False)
+
+
+def test_a_server_that_tells_of_some_models_only(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(LMSTUDIO) as url:
+        configure(lmstudio=f"{url}/v1")
+        assert main(["models", "--provider", "lmstudio", "--json"]) == 0
+    known, unknown = rows(capsys)
+    assert (known["id"], known["context"], known["tools"]) == ("qwen3", 40960, True)
+    assert (unknown["id"], unknown["context"], unknown["tools"]) == ("old", None, None)
+
+
+def test_the_whole_list_joins_catalogue_and_servers(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(OLLAMA) as url:
+        configure(ollama=url)
+        assert main(["models"]) == 0
+    out = capsys.readouterr()
+    lines = out.out.splitlines()
+    assert lines[0].split() == ["target", "context", "most", "output", "claims", "proven"]
+    assert any(line.split()[:2] == ["ollama/granite4:latest", "131,072"] for line in lines)
+    assert any(line.startswith("anthropic/") for line in lines)
+    assert f"{len(lines) - 1} models" in out.err
+
+
+def test_a_server_that_is_not_there_is_said(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    assert main(["models", "--provider", "ollama"]) == 1
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert out.err.startswith("dragoman: ollama: no connection to ")
+
+
+def test_info_tells_of_a_catalogue_model_and_of_a_local_one(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(OLLAMA) as url:
+        configure(ollama=url)
+        assert main(["models", "info", "ollama/granite4"]) == 0
+        local = capsys.readouterr().out
+        assert main(["models", "info", "ollama/nothing"]) == 1
+        assert "it has: granite4:latest, tiny:1b" in capsys.readouterr().err
+    assert "context      131,072" in local and "tools        yes" in local and "proven       –" in local
+    configure()
+    assert main(["models", "info", "anthropic/claude-sonnet-4-5", "--json"]) == 0
+    (row,) = rows(capsys)
+    assert row["target"] == "anthropic/claude-sonnet-4-5" and row["context"] >= 200_000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["models", "info"], "expected a target"),
+        (["models", "info", "claude"], "expected a target provider/model, got 'claude'"),
+        (["models", "info", "antropic/x"], "unknown provider 'antropic'; nearest: anthropic"),
+        (["models", "info", "anthropic/claude-sonet-4-5"], "nearest: claude-sonnet-4-5"),
+        (["models", "list", "ollama/x"], "expected no target with list"),
+        (["models", "--provider", "olama"], "unknown provider 'olama'"),
+    ],
+)
+def test_wrong_names_are_wrong_usage(
+    configure: Any, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    configure()
+    assert main(words) == 2
+    assert said in capsys.readouterr().err

@@ -61,6 +61,9 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "repeated-arguments": ("The same arguments were sent twice.", "They count once."),
     "concatenated-calls": ("Several argument objects stand in one call.", "Each is a call."),
     "duplicate-call": ("A whole call was sent twice under one id.", "It counts once."),
+    "repaired-arguments": ("Arguments are almost JSON.", "They are repaired where there is only one reading."),
+    "coerced-arguments": ("A value is not of the type that the tool's schema asks for.", "It is turned into it where its meaning is sure."),
+    "arguments-misfit": ("Arguments do not fit the tool's schema.", "They are delivered as they are."),
     "legacy-function-call": ("A call came in the old `function_call` field.", "It is read as a tool call."),
     "unknown-tool": ("A call names a tool that was not offered.", "It is delivered under that name."),
     # ------------------------------------------------------------ ends and counts

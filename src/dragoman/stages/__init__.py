@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Literal, final
 
 import msgspec
 
 from dragoman.contract import Stage
+from dragoman.stages.arguments import Arguments
 from dragoman.stages.sequence import Sequencer
 from dragoman.stages.strict import Strict
 from dragoman.types import Tool
@@ -16,9 +17,11 @@ from dragoman.types import Tool
 class Policy(msgspec.Struct, frozen=True):
     """What a route asks of the stages.
 
-    `strict`: the first deviation ends the response. `sequential`: one part open at a time, for encoders.
+    `arguments`: "live" repairs and coerces while they stream, "raw" leaves them as they came. `strict`: the first
+    deviation ends the response. `sequential`: one part open at a time, for encoders.
     """
 
+    arguments: Literal["live", "raw"] = "live"
     strict: bool = False
     sequential: bool = False
 
@@ -26,6 +29,8 @@ class Policy(msgspec.Struct, frozen=True):
 def stages_for(tools: tuple[Tool, ...], policy: Policy) -> list[Stage]:
     """The stages of one response, in order: mend, judge, put in sequence."""
     stages: list[Stage] = []
+    if tools and policy.arguments != "raw":
+        stages.append(Arguments(tools))
     if policy.strict:
         stages.append(Strict())
     if policy.sequential:
@@ -33,4 +38,4 @@ def stages_for(tools: tuple[Tool, ...], policy: Policy) -> list[Stage]:
     return stages
 
 
-__all__ = ["Policy", "Sequencer", "Strict", "stages_for"]
+__all__ = ["Arguments", "Policy", "Sequencer", "Strict", "stages_for"]

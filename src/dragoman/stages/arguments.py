@@ -1,0 +1,211 @@
+"""Tool-call arguments repaired and coerced to the tool's schema, live.
+
+The decoder tells calls apart and where each ends; this stage reads each call's text through a `Repairer`. A call that
+the decoder found unreadable is read here once more: when there is a sure reading it is delivered, else its failure
+stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.deviations import clip
+from dragoman.events import (
+    Deviation,
+    Event,
+    Finish,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    settle_reason,
+)
+from dragoman.stages.repair import Repairer
+from dragoman.stages.schema import ToolSchema
+from dragoman.types import Tool, ToolCall
+
+_FENCE: Final = re.compile(r"\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_SPECIAL: Final = re.compile(r"<\|[^|<>]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|\[/?INST\]|</?tool_call>")
+_GOES_ON: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
+_DEEPEST_ENCODING: Final = 3
+
+
+class Arguments:
+    """The stage for the calls of one response. A `dragoman.contract.Stage`."""
+
+    __slots__ = ("_calls", "_failed", "_mended", "_schemas", "_tools")
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools if tool.kind == "function"}
+        self._schemas: dict[str, ToolSchema] = {}
+        self._calls: dict[int, _OpenCall] = {}
+        self._mended = 0
+        self._failed = 0
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events."""
+        if not self._calls:
+            for event in events:
+                if type(event) is ToolCallStart or type(event) is ToolCallFailed or type(event) is Finish:
+                    break
+            else:
+                return list(events)
+        out: list[Event] = []
+        for event in events:
+            kind = type(event)
+            if kind is ToolCallDelta:
+                self._delta(event, out)  # type: ignore[arg-type]
+            elif kind is ToolCallStart:
+                self._start(event, out)  # type: ignore[arg-type]
+            elif kind is ToolCallEnd:
+                self._end(event, out)  # type: ignore[arg-type]
+            elif kind is ToolCallFailed:
+                self._retry(event, out)  # type: ignore[arg-type]
+            elif kind is Finish and (self._mended or self._failed):
+                out.append(self._finish(event))  # type: ignore[arg-type]
+            else:
+                out.append(event)
+        return out
+
+    def _start(self, event: ToolCallStart, out: list[Event]) -> None:
+        out.append(event)
+        tool = self._tools.get(event.name)
+        if tool is None or event.kind == "custom":
+            return
+        schema = self._schemas.get(tool.name)
+        if schema is None:
+            schema = self._schemas[tool.name] = ToolSchema(tool.schema_object())
+        self._calls[event.index] = _OpenCall(event, Repairer(schema), schema)
+
+    def _delta(self, event: ToolCallDelta, out: list[Event]) -> None:
+        call = self._calls.get(event.index)
+        if call is None:
+            out.append(event)
+            return
+        call.size += len(event.text)
+        text = call.repairer.feed(event.text)
+        if text is event.text:
+            call.left.append(text)
+            out.append(event)
+        elif text:
+            call.left.append(text)
+            out.append(ToolCallDelta(event.index, text))
+
+    def _end(self, event: ToolCallEnd, out: list[Event]) -> None:
+        call = self._calls.pop(event.index, None)
+        if call is None:
+            out.append(event)
+        elif call.repairer.close():
+            self._deliver(call, event.call, out)
+        else:
+            # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
+            text = event.call.arguments
+            left = "".join(call.left)
+            if text.startswith(left):
+                if text[len(left) :]:
+                    out.append(ToolCallDelta(event.index, text[len(left) :]))
+                out.append(event)
+            else:
+                self._fail(call, call.repairer.problem, text, out)
+
+    def _retry(self, event: ToolCallFailed, out: list[Event]) -> None:
+        """The decoder could not read a call's text; perhaps there is a sure reading."""
+        call = self._calls.pop(event.index, None)
+        if call is None or event.kind not in ("unreadable", "cut") or event.arguments.strip() in ("", "{}", "null"):
+            out.append(event)
+            return
+        text = event.arguments
+        if call.size and not call.repairer.problem and not call.repairer.is_done():
+            self._put(call, call.repairer.feed(text[call.size :]), out)
+        elif not call.size:
+            found = _object_in(text)
+            if found is None:
+                out.append(event)
+                return
+            text, how = found
+            if how:
+                call.repairer.codes.append(("repaired-arguments", "arguments", how))
+            self._put(call, call.repairer.feed(text), out)
+        if not call.repairer.close() or _goes_on(call.repairer.rest):
+            problem = call.repairer.problem or "the arguments go on after their closing brace"
+            problem = problem if event.kind == "unreadable" else ""
+            message = f"tool call {event.name}: {problem}" if problem else event.message
+            out.append(msgspec.structs.replace(event, message=message))
+            return
+        self._mended += 1
+        start = call.start
+        self._deliver(call, ToolCall(start.id, start.name, "", start.kind, None, start.native), out)
+
+    def _put(self, call: _OpenCall, text: str, out: list[Event]) -> None:
+        if text:
+            call.left.append(text)
+            out.append(ToolCallDelta(call.start.index, text))
+
+    def _deliver(self, call: _OpenCall, whole: ToolCall, out: list[Event]) -> None:
+        text = "".join(call.left)
+        if isinstance(_json.decode_object(text), _json.Malformed):
+            self._fail(call, "the repaired arguments are not a JSON object", whole.arguments, out)
+            return
+        for code, where, done in call.repairer.codes:
+            out.append(Deviation(code, f"call {call.start.index}: {where}", clip(done)))
+        if text != whole.arguments:
+            whole = msgspec.structs.replace(whole, arguments=text)
+        out.append(ToolCallEnd(call.start.index, whole))
+
+    def _fail(self, call: _OpenCall, problem: str, text: str, out: list[Event]) -> None:
+        start = call.start
+        self._failed += 1
+        message = f"tool call {start.name}: {problem}"
+        out.append(ToolCallFailed(start.index, start.id, start.name, "unreadable", message, text))
+
+    def _finish(self, event: Finish) -> Finish:
+        reason = settle_reason(
+            "tool_use" if event.reason == "other" and self._mended else event.reason,
+            usable_calls=self._mended,
+            failed_calls=self._failed,
+        )
+        return msgspec.structs.replace(event, reason=reason)
+
+
+class _OpenCall:
+    """A call whose text is being read."""
+
+    __slots__ = ("left", "repairer", "schema", "size", "start")
+
+    def __init__(self, start: ToolCallStart, repairer: Repairer, schema: ToolSchema) -> None:
+        self.start = start
+        self.repairer = repairer
+        self.schema = schema
+        self.left: list[str] = []  # what has left
+        self.size = 0  # characters that the decoder gave
+
+
+def _object_in(text: str) -> tuple[str, str] | None:
+    """Odd argument text from the brace of its object on, and how that was wrapped; None when there is none."""
+    how = ""
+    for _ in range(_DEEPEST_ENCODING):
+        fenced = _FENCE.fullmatch(text)
+        if fenced is not None:
+            text, how = fenced[1], "code fence"
+        bare = _SPECIAL.sub("", text).strip() if _SPECIAL.search(text) and text.lstrip()[:1] != "{" else text.strip()
+        if bare[:1] == "{":
+            return bare, how
+        decoded = _json.decode(bare)
+        if isinstance(decoded, str):
+            text, how = decoded, "double encoding"
+            continue
+        start = bare.find("{")
+        if bare[:1] in ("[", '"', "'") or start < 0 or not isinstance(decoded, _json.Malformed):
+            return None
+        return bare[start:], how or "words around"
+    return None
+
+
+def _goes_on(rest: str) -> bool:
+    """Whether what follows a closed object is more JSON, not words, a fence or special tokens."""
+    return _GOES_ON.match(rest) is not None or rest.lstrip()[:1] in ("{", "[")

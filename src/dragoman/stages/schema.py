@@ -1,0 +1,233 @@
+"""A tool's JSON schema as far as arguments need it: what fits, and what a value must become to fit.
+
+Coercion follows one rule: a value that fits is never touched; one that does not is changed only where its meaning is
+sure (`"5"` where a number is wanted). Numbers are carried as their own text, so that none changes its form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed, Number
+
+Schema: TypeAlias = Mapping[str, Any]
+
+#: Keywords that decide a value beside its type.
+_DECIDING: Final = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if"})
+_ANY: Final[Schema] = {}
+_DEEPEST: Final = 64
+_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
+
+
+@final
+class Shape(msgspec.Struct, frozen=True):
+    """What a schema says of one value at first sight. `types` None: any."""
+
+    schema: Schema
+    types: frozenset[str] | None
+    is_decided: bool  # a keyword beside the type decides the value, so it is judged whole
+
+    def takes_live(self, kind: str) -> bool:
+        """Whether a value of this JSON type may leave before it is whole."""
+        return not self.is_decided and (self.types is None or kind in self.types)
+
+
+class ToolSchema:
+    """The schema of a tool's arguments."""
+
+    __slots__ = ("_root", "_shapes")
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._shapes: dict[int, tuple[Schema, Shape]] = {}
+
+    def root(self) -> Shape:
+        """The shape of the arguments object."""
+        return self.shape(self._root)
+
+    def shape(self, schema: Any) -> Shape:
+        """What a subschema says at first sight, its reference followed."""
+        known = self._shapes.get(id(schema))
+        if known is None:
+            resolved = self._resolve(schema)
+            shape = Shape(resolved, _types(resolved), not _DECIDING.isdisjoint(resolved) or "$ref" in resolved)
+            known = self._shapes[id(schema)] = (schema, shape)
+        return known[1]
+
+    def member(self, shape: Shape, key: str) -> Shape:
+        """The shape of an object's member."""
+        properties = shape.schema.get("properties")
+        if isinstance(properties, Mapping) and key in properties:
+            return self.shape(properties[key])
+        more = shape.schema.get("additionalProperties")
+        return self.shape(more if isinstance(more, Mapping) else _ANY)
+
+    def item(self, shape: Shape) -> Shape:
+        """The shape of an array's items."""
+        items = shape.schema.get("items")
+        return self.shape(items if isinstance(items, Mapping) else _ANY)
+
+    def is_unknown_member(self, shape: Shape, key: str) -> bool:
+        """Whether an object may not have this member."""
+        properties = shape.schema.get("properties")
+        return shape.schema.get("additionalProperties") is False and key not in (properties or ())
+
+    def _resolve(self, schema: Any) -> Schema:
+        for _ in range(_DEEPEST):
+            if not isinstance(schema, Mapping):
+                return _ANY
+            reference = schema.get("$ref")
+            if not isinstance(reference, str) or not reference.startswith("#"):
+                return schema
+            found: Any = self._root
+            for step in reference[1:].strip("/").split("/"):
+                step = step.replace("~1", "/").replace("~0", "~")
+                found = found.get(step) if isinstance(found, Mapping) and step else found
+            if found is None or found is schema:
+                return {key: value for key, value in schema.items() if key != "$ref"}
+            schema = found
+        return _ANY
+
+    # ------------------------------------------------------------ fitting
+
+    def fits(self, value: Any, schema: Any, depth: int = 0) -> bool:
+        """Whether a value (numbers as `Number`) is what a schema asks for. Ranges and patterns are not looked at."""
+        if depth > _DEEPEST:
+            return True
+        schema = self._resolve(schema)
+        types = _types(schema)
+        if types is not None and not any(_is_of(value, kind) for kind in types):
+            return False
+        if "enum" in schema and not any(_equal(value, option) for option in schema["enum"]):
+            return False
+        if "const" in schema and not _equal(value, schema["const"]):
+            return False
+        for keyword in ("anyOf", "oneOf"):
+            options = schema.get(keyword)
+            if isinstance(options, list) and not any(self.fits(value, option, depth + 1) for option in options):
+                return False
+        parts = schema.get("allOf")
+        if isinstance(parts, list) and not all(self.fits(value, part, depth + 1) for part in parts):
+            return False
+        if isinstance(value, dict):
+            return self._members_fit(value, schema, depth)
+        items = schema.get("items")
+        if isinstance(value, list) and isinstance(items, Mapping):
+            return all(self.fits(item, items, depth + 1) for item in value)
+        return True
+
+    def _members_fit(self, value: dict[str, Any], schema: Schema, depth: int) -> bool:
+        required = schema.get("required")
+        if isinstance(required, list) and any(key not in value for key in required):
+            return False
+        shape = self.shape(schema)
+        if any(self.is_unknown_member(shape, key) for key in value):
+            return False
+        return all(self.fits(item, self.member(shape, key).schema, depth + 1) for key, item in value.items())
+
+    # ------------------------------------------------------------ coercing
+
+    def coerced(self, value: Any, schema: Any, depth: int = 0) -> Any:
+        """The value as the schema wants it, or the value itself when it fits, or when nothing is sure."""
+        if depth > _DEEPEST or self.fits(value, schema):
+            return value
+        schema = self._resolve(schema)
+        for keyword in ("anyOf", "oneOf"):
+            for option in schema.get(keyword, ()):
+                changed = self.coerced(value, option, depth + 1)
+                if self.fits(changed, option):
+                    return changed
+        if isinstance(value, dict) and _may_be(schema, "object"):
+            shape = self.shape(schema)
+            return {key: self.coerced(item, self.member(shape, key).schema, depth + 1) for key, item in value.items()}
+        if isinstance(value, list) and _may_be(schema, "array"):
+            return [self.coerced(item, schema.get("items", _ANY), depth + 1) for item in value]
+        for changed in _readings(value, schema):
+            changed = self.coerced(changed, schema, depth + 1) if isinstance(changed, list | dict) else changed
+            if self.fits(changed, schema):
+                return changed
+        if "array" in (_types(schema) or ()) and not isinstance(value, list):
+            changed = [self.coerced(value, schema.get("items", _ANY), depth + 1)]
+            if value is not None and self.fits(changed, schema):
+                return changed
+        if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
+            changed = self.coerced(value[0], schema, depth + 1)
+            if self.fits(changed, schema):
+                return changed
+        return value
+
+
+def _readings(value: Any, schema: Schema) -> list[Any]:
+    """What else a value may mean, the surest first."""
+    if isinstance(value, str) and not isinstance(value, Number):
+        return _readings_of_text(value, schema)
+    found: list[Any] = []
+    if isinstance(value, bool):
+        found.append("true" if value else "false")
+    elif isinstance(value, Number):
+        found.append(str(value))
+    return found
+
+
+def _readings_of_text(text: str, schema: Schema) -> list[Any]:
+    found: list[Any] = []
+    options = schema.get("enum")
+    if isinstance(options, list):
+        same = [
+            option for option in options if isinstance(option, str) and option.casefold() == text.strip().casefold()
+        ]
+        if len(same) == 1:
+            found.append(same[0])
+    bare = text.strip()
+    number = _json.read_number(bare)
+    if number is not None:
+        whole = bare.partition(".")[0] if "e" not in bare.lower() and bare.partition(".")[2].strip("0") == "" else None
+        if whole and "integer" in (_types(schema) or ()):
+            found.append(Number(whole))
+        found.append(number)
+    if bare.lower() in ("true", "false"):
+        found.append(bare.lower() == "true")
+    if bare.lower() in ("null", "none"):
+        found.append(None)
+    if bare[:1] in ("{", "["):
+        inner = _json.decode_exact(bare)
+        if not isinstance(inner, Malformed):
+            found.append(inner)
+    return found
+
+
+def _types(schema: Schema) -> frozenset[str] | None:
+    named = schema.get("type")
+    if isinstance(named, str):
+        named = [named]
+    if not isinstance(named, list):
+        return None
+    types = {kind.lower() for kind in named if isinstance(kind, str)} & _TYPES
+    if schema.get("nullable") is True:
+        types.add("null")
+    return frozenset(types) or None
+
+
+def _may_be(schema: Schema, kind: str) -> bool:
+    types = _types(schema)
+    return types is None or kind in types
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, Number):
+        return kind == "number" or (kind == "integer" and value.is_integer())
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if value is None:
+        return kind == "null"
+    return kind == ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object")
+
+
+def _equal(value: Any, option: Any) -> bool:
+    if isinstance(value, Number):
+        return not isinstance(option, bool) and isinstance(option, int | float) and value.equals(option)
+    return type(value) is type(option) and bool(value == option)

@@ -154,7 +154,7 @@ class Blocks:
         if not _is_empty_object(block.prefilled):
             self._add_prefilled(block, call)
         self._assembly.end_call(call)
-        if is_blank and _is_empty_object(block.prefilled) and call.is_open():
+        if is_blank and block.prefilled and call.is_open():
             # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
             self._assembly.add_arguments(call, "{}")
         block.prefilled = ""
@@ -182,7 +182,7 @@ class Blocks:
             if block.call is not None:
                 if not _is_empty_object(block.prefilled):
                     self._add_prefilled(block, block.call)
-                elif is_good and block.call.text.is_blank():
+                elif is_good and block.prefilled and block.call.text.is_blank():
                     self._assembly.add_arguments(block.call, "{}")
                 block.is_ended = True
             elif is_good or block.part is not None:
@@ -205,9 +205,9 @@ class Blocks:
         if block is not None and block.kind == "opaque":
             self._grow_opaque(block, delta, frame)
         elif kind == "text_delta":
-            self._grow_text(index, block, delta.text)
+            self._grow_part(index, block, "text", delta.text)
         elif kind == "thinking_delta":
-            self._grow_thinking(index, block, delta.thinking)
+            self._grow_part(index, block, "thinking", delta.thinking)
         elif kind == "input_json_delta":
             self._grow_call(index, block, delta.partial_json)
         elif kind == "signature_delta" and block is not None and block.part is not None:
@@ -225,30 +225,20 @@ class Blocks:
             return "input_json_delta"
         return "thinking_delta" if delta.thinking else "signature_delta" if delta.signature else "text_delta"
 
-    def _grow_text(self, index: int, block: Block | None, text: str) -> None:
+    def _grow_part(self, index: int, block: Block | None, kind: Literal["text", "thinking"], text: str) -> None:
         if not text:
             return
         if block is None or block.is_ended:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
-            block = self.by_index[index] = Block("text")
-            block.part = self._assembly.open_part(TextStart)
-        if block.kind == "text" and block.part is not None:
+            block = self.by_index[index] = Block(kind)
+            block.part = self._assembly.open_part(TextStart if kind == "text" else ThinkingStart)
+        if block.kind == kind and block.part is not None:
             self._assembly.add(block.part, text)
-        else:
-            self._assembly.deviate("wrong-type", f"content_block {index}", "text_delta")
+            return
+        self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")
+        if kind == "text":
             self._assembly.text(text)
-
-    def _grow_thinking(self, index: int, block: Block | None, text: str) -> None:
-        if not text:
-            return
-        if block is None or block.is_ended:
-            self._assembly.deviate("part-not-opened", f"content_block {index}")
-            block = self.by_index[index] = Block("thinking")
-            block.part = self._assembly.open_part(ThinkingStart)
-        if block.kind == "thinking" and block.part is not None:
-            self._assembly.add(block.part, text)
         else:
-            self._assembly.deviate("wrong-type", f"content_block {index}", "thinking_delta")
             self._assembly.thinking(text)
 
     def _grow_call(self, index: int, block: Block | None, text: str) -> None:

@@ -32,6 +32,7 @@ from dragoman.types import Usage
 
 _NO_HEADERS: Mapping[str, str] = {}
 _ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
+_AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
 
 
 class Decoder:
@@ -118,7 +119,13 @@ class Decoder:
             self._fail(frame)
         elif self._assembly.phase != "open":
             self._process_late(kind, event)
-        elif kind == "content_block_delta":
+        else:
+            if not self._assembly.started and kind in _AFTER_START:
+                self._assembly.deviate("missing-start", "message_start")
+            self._dispatch(kind, event, frame)
+
+    def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
+        if kind == "content_block_delta":
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":
             self._blocks.start(event)
@@ -254,8 +261,6 @@ class Decoder:
         assembly = self._assembly
         if assembly.is_empty and self._held_content:
             self._content(self._held_content)
-        if not assembly.started:
-            assembly.deviate("missing-start", "message_start")
         if assembly.reason is None:
             assembly.deviate("missing-stop-reason", "stop_reason")
         self._blocks.finish(is_good=True)

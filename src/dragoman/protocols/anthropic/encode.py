@@ -263,7 +263,10 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
 
 
 def _event(name: str, fields: _Object) -> bytes:
-    return f"event: {name}\ndata: ".encode() + _json.encode({"type": name, **fields}) + b"\n\n"
+    data = _json.encode({"type": name, **fields})
+    if b"\n" in data or b"\r" in data:  # white space of fields that are written as they came
+        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+    return f"event: {name}\ndata: ".encode() + data + b"\n\n"
 
 
 def _message_id(id: str | None, new_id: NewId) -> str:
@@ -325,7 +328,7 @@ def _block(part: Part) -> _Object | None:
                 return {"type": "redacted_thinking", "data": redacted, **own_fields(native)}
             return {"type": "thinking", "thinking": text, "signature": signature or "", **own_fields(native)}
         case ToolCall():
-            arguments = Raw((_arguments(part) or "{}").encode("utf-8", "replace"))
+            arguments = _json.embed(_arguments(part) or "{}")
             return _call_block(part.id, part.name, arguments, part.native)
         case Media(kind, _, _, url):
             return {"type": "text", "text": f"[{kind}: {url}]" if url else f"[{kind}]"}

@@ -156,7 +156,7 @@ class Turns:
             self._say("changed", f"{where}.id")
         self.sent.add(sent)
         self.ids[id] = sent
-        arguments: Json = Raw(part.arguments.encode("utf-8", "replace"))
+        arguments: Json = _json.embed(part.arguments)
         if part.kind == "custom" or isinstance(_json.decode_object(part.arguments), _json.Malformed):
             self._say("changed", f"{where}.arguments", "text in place of an object")
             arguments = {"input": part.arguments}

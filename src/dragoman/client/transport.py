@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from dragoman.client.clocks import Clocks
 from dragoman.errors import ConfigError, UsageError
@@ -58,6 +58,19 @@ class Response:
         self._response.close()
 
 
+class _Connection:
+    """Whether a request went over a connection that had served another one."""
+
+    __slots__ = ("is_reused",)
+
+    def __init__(self) -> None:
+        self.is_reused = False
+
+
+async def _note_reuse(session: object, context: Any, parameters: object) -> None:
+    context.trace_request_ctx.is_reused = True
+
+
 class Transport:
     """A pool of connections. Made and used in one event loop."""
 
@@ -77,18 +90,32 @@ class Transport:
             TransportFailed: no connection, or it broke before the head.
         """
         session = self._session or self._open_session()
+        connection = _Connection()
         try:
-            response = await session.request(
-                outgoing.method,
-                outgoing.url,
-                data=outgoing.body or None,
-                headers={"accept-encoding": "identity", **outgoing.headers},
-                allow_redirects=False,
-                proxy=self._proxy,
-            )
+            try:
+                response = await self._send(session, outgoing, connection)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                # llama.cpp promises to keep a connection and closes it after a stream; a request that such a
+                # connection swallowed without a byte of answer was not read.
+                if not connection.is_reused:
+                    raise
+                response = await self._send(session, outgoing, _Connection())
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             raise TransportFailed(_failure(problem, outgoing.url, proxy=self._proxy)) from None
         return Response(response)
+
+    async def _send(
+        self, session: aiohttp.ClientSession, outgoing: Outgoing, connection: _Connection
+    ) -> aiohttp.ClientResponse:
+        return await session.request(
+            outgoing.method,
+            outgoing.url,
+            data=outgoing.body or None,
+            headers={"accept-encoding": "identity", **outgoing.headers},
+            allow_redirects=False,
+            proxy=self._proxy,
+            trace_request_ctx=connection,
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -104,7 +131,10 @@ class Transport:
                 context.load_verify_locations(self._ca_file)
             except OSError as problem:
                 raise ConfigError(f"http.ca_file {self._ca_file}: {problem}") from None
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
+            trace_configs=[trace],
             connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect, sock_read=None),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -365,20 +365,18 @@ class Encoder:
 
 
 def _render_usage(usage: Usage) -> dict[str, Json] | None:
-    """The wire has no word for one unknown figure: it is 0 beside a known one."""
+    """Details that nobody reported are left out; an unknown total is 0 beside a known one, as the field is required."""
     if usage.input is None and usage.output is None:
         return None
     given, made = usage.input or 0, usage.output or 0
-    details: dict[str, Json] = {"cached_tokens": usage.cache_read or 0}
-    if usage.cache_write is not None:
-        details["cache_write_tokens"] = usage.cache_write
-    return {
-        "input_tokens": given,
-        "input_tokens_details": details,
-        "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
-        "total_tokens": given + made,
-    }
+    cached = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
+    details = {name: count for name, count in cached.items() if count is not None}
+    value: dict[str, Json] = {"input_tokens": given, "output_tokens": made, "total_tokens": given + made}
+    if details:
+        value["input_tokens_details"] = {"cached_tokens": 0, **details}
+    if usage.reasoning is not None:
+        value["output_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    return value
 
 
 def render_response(

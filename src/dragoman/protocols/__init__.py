@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.contract import Protocol
-from dragoman.protocols import anthropic, ollama, openai_responses
+from dragoman.protocols import anthropic, gemini, ollama, openai_responses
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     protocol.name: protocol
@@ -13,5 +13,6 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
         ollama.PROTOCOL,
         anthropic.PROTOCOL,
         openai_responses.PROTOCOL,
+        gemini.PROTOCOL,
     )
 }

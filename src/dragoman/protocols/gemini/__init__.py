@@ -1,1 +1,27 @@
-"""Gemini's generateContent: event streams or JSON arrays of chunks, whole calls, signatures on parts."""
+"""Gemini's generateContent (`gemini-generate`): chunks of parts as events or as an array, whole calls, signatures."""
+
+from __future__ import annotations
+
+from dragoman.contract import Protocol
+from dragoman.protocols.gemini.decode import Decoder, parse_error
+from dragoman.protocols.gemini.encode import Encoder, render_error, render_response
+from dragoman.protocols.gemini.render import render_request
+from dragoman.protocols.gemini.request import parse_request
+from dragoman.protocols.gemini.wire import NAME
+
+PROTOCOL = Protocol(
+    name=NAME,
+    routes=tuple(
+        ("POST", f"/{version}/models/{{model}}:{verb}")
+        for version in ("v1beta", "v1")
+        for verb in ("generateContent", "streamGenerateContent")
+    ),
+    stream_type="text/event-stream",
+    parse_request=parse_request,
+    render_request=render_request,
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+)

@@ -20,6 +20,7 @@ from dragoman.protocols.gemini.partial import PartialArguments
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
+    NAME,
     NOTHING,
     REASONS,
     UNSPECIFIED,
@@ -37,9 +38,10 @@ from dragoman.protocols.gemini.wire import (
     loosen_chunk,
     loosen_feedback,
     loosen_usage,
+    read_media,
 )
 from dragoman.times import parse_time
-from dragoman.types import Media, Native, Opaque, Usage
+from dragoman.types import Opaque, Usage
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 #: Why a call with streamed arguments ends: its own end came, another call begins, or the body is over.
@@ -356,10 +358,12 @@ class Decoder:
         elif not kinds:
             if signature:
                 self._read_text("", signature, is_thought=is_thought)
-        elif is_thought or not self._read_media(fields):
+        elif not is_thought and (media := read_media(fields)) is not None:
+            self._assembly.whole_part(media)
+        else:
             if kinds[0] not in KNOWN_PARTS and "inlineData" not in fields and "fileData" not in fields:
                 self._assembly.deviate("unknown-part", "part", kinds[0])
-            self._assembly.whole_part(Opaque("gemini-generate", Raw(_json.encode(fields))))
+            self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
 
     def _read_sibling_call(self, raw: Raw, signature: str) -> None:
         call = decode_call(bytes(raw))
@@ -369,29 +373,6 @@ class Decoder:
             call = decode_call(_json.encode(loose))
         if not isinstance(call, Malformed):
             self._read_call(call, signature)
-
-    def _read_media(self, fields: dict[str, Raw]) -> bool:
-        """Whether the part was inlineData or fileData with the fields that it needs."""
-        for key, field in (("inlineData", "data"), ("fileData", "fileUri")):
-            value = _json.decode(bytes(fields[key])) if key in fields else None
-            if not isinstance(value, dict):
-                continue
-            named = {camel_key(name): inner for name, inner in value.items()}
-            mime, content = named.get("mimeType"), named.get(field)
-            if not isinstance(content, str):
-                continue
-            rest = {name: Raw(bytes(inner)) for name, inner in fields.items() if name != key}
-            self._assembly.whole_part(
-                Media(
-                    media_kind(mime),
-                    mime if isinstance(mime, str) else None,
-                    content if key == "inlineData" else None,
-                    content if key == "fileData" else None,
-                    Native("gemini-generate", rest) if rest else None,
-                )
-            )
-            return True
-        return False
 
     # ------------------------------------------------------------ calls
 
@@ -454,19 +435,6 @@ class Decoder:
                 assembly.deviate("part-not-closed", f"call {call.index}")
             assembly.add_arguments(call, arguments.text())
             assembly.end_call(call)
-
-
-def media_kind(mime: Json) -> Literal["image", "audio", "video", "document"]:
-    """What a MIME type holds; what is unknown is a document."""
-    match mime.partition("/")[0] if isinstance(mime, str) else "":
-        case "image":
-            return "image"
-        case "audio":
-            return "audio"
-        case "video":
-            return "video"
-        case _:
-            return "document"
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

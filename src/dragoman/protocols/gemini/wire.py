@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.types import StopReason
+from dragoman.fields import Fields, make_native, read_fields, read_text
+from dragoman.types import Media, StopReason
 
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
 
+NAME: Final = "gemini-generate"
 NOTHING: Final = Raw(b"")
 
 #: finishReason → ours; what is not here is "other".
@@ -148,6 +150,34 @@ def camel(fields: dict[str, Json]) -> dict[str, Json]:
     return {camel_key(key): value for key, value in fields.items() if "_" in key} | {
         key: value for key, value in fields.items() if "_" not in key
     }
+
+
+def media_kind(mime: str | None) -> Literal["image", "audio", "video", "document"]:
+    """What a MIME type holds; what is unknown is a document."""
+    match (mime or "").partition("/")[0]:
+        case "image":
+            return "image"
+        case "audio":
+            return "audio"
+        case "video":
+            return "video"
+        case _:
+            return "document"
+
+
+def read_media(fields: Fields) -> Media | None:
+    """The media of a part with `inlineData` or `fileData`; None when it has neither, or without what they need."""
+    for key, field in (("inlineData", "data"), ("fileData", "fileUri")):
+        value = read_fields(fields.get(key))
+        if value is None:
+            continue
+        named = {camel_key(name): inner for name, inner in value.items()}
+        content, mime = read_text(named.get(field)), read_text(named.get("mimeType")) or None
+        if not content:
+            continue
+        data, url = (content, None) if key == "inlineData" else (None, content)
+        return Media(media_kind(mime), mime, data, url, make_native(NAME, fields, key))
+    return None
 
 
 # ---------------------------------------------------------------- what does not fit

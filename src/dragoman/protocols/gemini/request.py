@@ -1,0 +1,383 @@
+"""A client's request to Gemini → `Request`.
+
+Spec: https://ai.google.dev/api/generate-content (read 2026-11-21). The model and the verb stand in the path. Keys come
+in camelCase and in snake_case. Results of tools are parts of a user's content; they become a message of their own.
+What is not modelled (safety settings, hosted tools, cached content) stays in `native`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.contract import Parsed, ReplyStyle
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.fields import (
+    Fields,
+    make_native,
+    read,
+    read_body,
+    read_count,
+    read_fields,
+    read_items,
+    read_number,
+    read_text,
+    read_texts,
+)
+from dragoman.pairing import Pairing
+from dragoman.protocols.gemini.schema import to_json_schema
+from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, camel_key, read_media
+from dragoman.types import (
+    Effort,
+    Media,
+    Message,
+    Named,
+    Opaque,
+    Params,
+    Part,
+    Reasoning,
+    Request,
+    ResponseSchema,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+
+_MODELLED: Final = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model")
+_CONFIG: Final = (
+    "temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty", "frequencyPenalty",
+    "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig",
+)  # fmt: skip
+_ROLES: Final[dict[str, Role]] = {"user": "user", "function": "user", "model": "assistant", "assistant": "assistant"}
+_LEVELS: Final[dict[str, Effort]] = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
+_ESCAPED: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_STREAM: Final = "streamGenerateContent"
+_WHOLE: Final = "generateContent"
+#: A part of a content: its fields in camelCase.
+_Place: TypeAlias = tuple[int, int]
+
+
+def parse_request(body: bytes, *, path: str = "") -> Parsed:
+    """Read a client's request.
+
+    Args:
+        path: `/v1beta/models/{model}:{verb}?alt=sse`; without it the model is the body's, and a stream is asked for.
+
+    Raises:
+        WireError: the body is no JSON object or has no contents, or the path names no model or another verb.
+    """
+    fields = camel_fields(read_body(body))
+    if "contents" not in fields and read_fields(fields.get("request")) is not None:  # Code Assist's envelope
+        inner = camel_fields(read_fields(fields.get("request")) or {})
+        fields = inner | {key: value for key, value in fields.items() if key == "model"}
+    model, is_stream, is_array = _parse_path(path, read_text(fields.get("model")))
+    parser = _Parser()
+    messages = parser.system(fields.get("systemInstruction")) + parser.contents(fields.get("contents"))
+    unsaid: Fields = {}
+    request = Request(
+        model,
+        tuple(messages),
+        parser.tools(fields.get("tools"), unsaid),
+        parser.tool_choice(fields.get("toolConfig"), unsaid),
+        parser.params(fields.get("generationConfig"), unsaid),
+        stream=is_stream,
+        native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
+    )
+    return Parsed(request, ReplyStyle(array=is_array), tuple(parser.deviations))
+
+
+def camel_fields(fields: Fields) -> Fields:
+    """Fields with their keys in camelCase; a camelCase key stands over its snake_case twin."""
+    snake = {camel_key(key): value for key, value in fields.items() if "_" in key}
+    return snake | {key: value for key, value in fields.items() if "_" not in key}
+
+
+def _parse_path(path: str, named: str) -> tuple[str, bool, bool]:
+    """The model, whether a stream is asked for, and whether that is a JSON array."""
+    if not path:
+        if not named:
+            raise WireError("expected the name of a model", path="model")
+        return _bare_model(named), True, False
+    location, _, query = path.partition("?")
+    if ":" not in location:
+        location = _unescape(location)
+    before, _, verb = location.rpartition(":")
+    found = re.search(r"/(?:models|tunedModels)(?:/|%2[Ff])(.+)$", before)
+    model = _bare_model(_unescape(found[1])) if found is not None else _bare_model(named)
+    if verb not in (_STREAM, _WHOLE):
+        raise WireError(f"expected the verb {_WHOLE} or {_STREAM}, got {verb[:60]!r}", status=404, path="path")
+    if not model:
+        raise WireError("expected the name of a model", path="path")
+    words = [_unescape(word) for word in query.split("&")]
+    is_stream = verb == _STREAM
+    return model, is_stream, is_stream and "alt=sse" not in words and "$alt=sse" not in words
+
+
+def _bare_model(name: str) -> str:
+    while name.startswith(("models/", "tunedModels/")):
+        name = name.partition("/")[2]
+    return name
+
+
+def _unescape(text: str) -> str:
+    data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
+    return data.decode("utf-8", "replace")
+
+
+class _Parser:
+    """Reads one request; knows the calls that results may answer."""
+
+    __slots__ = ("_pairing", "deviations")
+
+    def __init__(self) -> None:
+        self.deviations: list[Deviation] = []
+        self._pairing = Pairing()
+
+    def _deviate(self, code: str, where: str, seen: str = "") -> None:
+        self.deviations.append(Deviation(code, where, seen))
+
+    # ------------------------------------------------------------ contents
+
+    def system(self, value: Raw | None) -> list[Message]:
+        """`systemInstruction`: a content, or, from some clients, a string or a list of parts."""
+        parts = self._parts(value, "systemInstruction", turn=0)
+        return [Message("system", parts)] if parts else []
+
+    def contents(self, value: Raw | None) -> list[Message]:
+        """The conversation."""
+        if isinstance(text := read(value), str):
+            return [Message("user", (Text(text),))]
+        items = read_items(value)
+        if items is None and value is not None and read_fields(value) is not None:
+            items = [value]
+        if items is None:
+            raise WireError("expected a list of contents", path="contents")
+        messages: list[Message] = []
+        for turn, item in enumerate(items):
+            messages += self._content(item, turn)
+        return messages
+
+    def _content(self, item: Raw, turn: int) -> list[Message]:
+        where = f"contents[{turn}]"
+        fields = read_fields(item)
+        if fields is None:
+            raise WireError("expected a content object", path=where)
+        fields = camel_fields(fields)
+        parts = self._parts(item, where, turn=turn)
+        name = read_text(fields.get("role"))
+        role = _ROLES.get(name.lower()) if name else None
+        if role is None:
+            if name:
+                raise WireError(f"expected the role user or model, got {name[:40]!r}", path=f"{where}.role")
+            role = "assistant" if any(isinstance(part, ToolCall) for part in parts) else "user"
+        native = make_native(NAME, fields, "role", "parts")
+        results = tuple(part for part in parts if isinstance(part, ToolResult))
+        if not results:
+            return [Message(role, parts, native)]
+        rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+        return [Message("tool", results, native), *([Message(role, rest)] if rest else [])]
+
+    def _parts(self, value: Raw | None, where: str, *, turn: int) -> tuple[Part, ...]:
+        fields = read_fields(value)
+        inner = camel_fields(fields).get("parts") if fields is not None else value
+        if isinstance(text := read(inner), str):
+            return (Text(text),)
+        items = read_items(inner)
+        if items is None and inner is not None and read_fields(inner) is not None:
+            items = [inner]
+        return tuple(
+            self._part(item, f"{where}.parts[{number}]", (turn, number)) for number, item in enumerate(items or ())
+        )
+
+    def _part(self, item: Raw, where: str, place: _Place) -> Part:
+        fields = read_fields(item)
+        if fields is None:
+            if isinstance(text := read(item), str):
+                return Text(text)
+            raise WireError("expected a part", path=where)
+        fields = camel_fields(fields)
+        signature: str | None = read_text(fields.get("thoughtSignature")) or None
+        if signature in DUMMY_SIGNATURES:
+            signature = None
+        if "functionCall" in fields:
+            return self._call(fields, f"{where}.functionCall", place, signature)
+        if "functionResponse" in fields:
+            return self._result(fields["functionResponse"], f"{where}.functionResponse")
+        if isinstance(text := read(fields.get("text")), str):
+            native = make_native(NAME, fields, "text", "thought", "thoughtSignature")
+            if read(fields.get("thought")) is True:
+                return Thinking(text, signature, native=native)
+            return Text(text, signature, native)
+        if read(fields.get("thought")) is not True and (media := read_media(fields)) is not None:
+            return media
+        if signature is not None and not fields.keys() - {"thought", "thoughtSignature"}:
+            return Text("", signature)
+        return Opaque(NAME, _json.raw(fields))
+
+    def _call(self, part: Fields, where: str, place: _Place, signature: str | None) -> ToolCall:
+        fields = camel_fields(read_fields(part["functionCall"]) or {})
+        name = read_text(fields.get("name"))
+        if not name:
+            raise WireError("expected the name of a function", path=f"{where}.name")
+        turn, number = place
+        id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
+        value = fields.get("args")
+        arguments = "{}" if value is None else _json.raw_text(value)
+        if arguments[:1] == '"':
+            self._deviate("arguments-type", f"{where}.args", "a string")
+            arguments = read_text(value).strip() or "{}"
+        native = make_native(NAME, part, "functionCall", "thoughtSignature")
+        return ToolCall(id, name, arguments, signature=signature, native=native)
+
+    def _result(self, value: Raw, where: str) -> ToolResult:
+        fields = camel_fields(read_fields(value) or {})
+        id, name = self._pairing.add_result(read_text(fields.get("id")), read_text(fields.get("name")))
+        parts: list[Text | Media | Opaque] = []
+        text, is_error, is_plain = _read_response(fields.get("response"))
+        if text:
+            parts.append(Text(text))
+        for item in read_items(fields.get("parts")) or ():
+            inner = camel_fields(read_fields(item) or {})
+            parts.append(read_media(inner) or Opaque(NAME, Raw(bytes(item))))
+        modelled = ("id", "name", "parts", "response") if is_plain else ("id", "name", "parts")
+        if not name:
+            self._deviate("missing-name", where)
+        return ToolResult(id, name, tuple(parts), is_error, make_native(NAME, fields, *modelled))
+
+    # ------------------------------------------------------------ tools
+
+    def tools(self, value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
+        """The declared functions; tools that the provider runs go to `unsaid`."""
+        tools: list[Tool] = []
+        hosted: list[Raw] = []
+        items = read_items(value)
+        if items is None and value is not None:
+            items = [value]
+        for place, item in enumerate(items or ()):
+            fields = camel_fields(read_fields(item) or {})
+            for number, declared in enumerate(read_items(fields.get("functionDeclarations")) or ()):
+                tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]"))
+            rest = make_native(NAME, fields, "functionDeclarations")
+            if rest is not None:
+                hosted.append(_json.raw(rest.fields))
+        if hosted:
+            unsaid["tools"] = _json.raw(hosted)
+        return tuple(tools)
+
+    def tool_choice(self, value: Raw | None, unsaid: Fields) -> ToolChoice:
+        """The tool choice; what of `toolConfig` it does not say goes to `unsaid`."""
+        config = camel_fields(read_fields(value) or {})
+        calling = camel_fields(read_fields(config.pop("functionCallingConfig", None)) or {})
+        mode = read_text(calling.pop("mode", None)).upper()
+        names = read_texts(calling.get("allowedFunctionNames"))
+        choice: ToolChoice = "none" if mode == "NONE" else "any" if mode == "ANY" else "auto"
+        if mode == "ANY" and len(names) == 1:
+            choice = Named(names[0])
+            del calling["allowedFunctionNames"]
+        elif names:
+            self._deviate("dropped", "toolConfig.functionCallingConfig.allowedFunctionNames", "kept for Gemini only")
+        if mode not in ("", "AUTO", "ANY", "NONE", "MODE_UNSPECIFIED"):
+            calling["mode"] = _json.raw(mode)
+        if calling:
+            config["functionCallingConfig"] = _json.raw(calling)
+        if config:
+            unsaid["toolConfig"] = _json.raw(config)
+        return choice
+
+    # ------------------------------------------------------------ parameters
+
+    def params(self, value: Raw | None, unsaid: Fields) -> Params:
+        """The parameters; what they do not model goes to `unsaid`."""
+        config = camel_fields(read_fields(value) or {})
+        rest = {key: Raw(bytes(inner)) for key, inner in config.items() if key not in _CONFIG}
+        reasoning = _parse_thinking(config.get("thinkingConfig"), rest)
+        schema = _parse_schema(config, rest)
+        if rest:
+            unsaid["generationConfig"] = _json.raw(rest)
+        return Params(
+            max_tokens=read_count(config.get("maxOutputTokens")),
+            temperature=read_number(config.get("temperature")),
+            top_p=read_number(config.get("topP")),
+            top_k=read_count(config.get("topK")),
+            stop=read_texts(config.get("stopSequences")),
+            seed=read_count(config.get("seed")),
+            presence_penalty=read_number(config.get("presencePenalty")),
+            frequency_penalty=read_number(config.get("frequencyPenalty")),
+            reasoning=reasoning,
+            response_schema=schema,
+        )
+
+
+def _read_response(value: Raw | None) -> tuple[str, bool, bool]:
+    """What a tool answered: its text, whether it failed, and whether a text under `result` or `error` is all of it."""
+    response = read(value)
+    if value is None or response == {}:
+        return "", False, value is not None
+    if not isinstance(response, dict):
+        return response if isinstance(response, str) else _json.raw_text(value), False, False
+    fields = read_fields(value) or {}
+    is_error = bool(response.get("error"))
+    if len(response) == 1:
+        key, inner = next(iter(response.items()))
+        if key in ("result", "output", "content", "error"):
+            text = inner if isinstance(inner, str) else _json.raw_text(fields[key]) if key in fields else ""
+            return text, is_error, isinstance(inner, str) and key in ("result", "error") and inner != ""
+    return _json.raw_text(value), is_error, False
+
+
+def _parse_tool(item: Raw, where: str) -> Tool:
+    fields = camel_fields(read_fields(item) or {})
+    name = read_text(fields.get("name"))
+    if not name:
+        raise WireError("expected the name of a function", path=f"{where}.name")
+    schema = fields.get("parametersJsonSchema")
+    if schema is not None:
+        schema = Raw(bytes(schema))
+    elif isinstance(declared := read(fields.get("parameters")), dict) and declared:
+        schema = _json.raw(to_json_schema(declared))
+    native = make_native(NAME, fields, "name", "description", "parameters", "parametersJsonSchema")
+    return Tool(name, read_text(fields.get("description")), schema, native=native)
+
+
+def _parse_schema(config: Fields, rest: Fields) -> ResponseSchema | None:
+    mime = read_text(config.get("responseMimeType"))
+    schema = config.get("responseJsonSchema")
+    if schema is not None:
+        return ResponseSchema(Raw(bytes(schema)))
+    if isinstance(own := read(config.get("responseSchema")), dict) and mime in ("", "application/json"):
+        return ResponseSchema(_json.raw(to_json_schema(own)))
+    if mime == "application/json":
+        return ResponseSchema()
+    if mime not in ("", "text/plain"):
+        rest |= {key: Raw(bytes(config[key])) for key in ("responseMimeType", "responseSchema") if key in config}
+    return None
+
+
+def _parse_thinking(value: Raw | None, rest: Fields) -> Reasoning | None:
+    """`thinkingConfig`. Whether thoughts are shown is kept for Gemini only."""
+    config = camel_fields(read_fields(value) or {})
+    if not config:
+        return None
+    budget = read_count(config.get("thinkingBudget"))
+    level = _LEVELS.get(read_text(config.get("thinkingLevel")).lower())
+    shown = read(config.get("includeThoughts")) is True
+    reasoning: Reasoning | None = Reasoning(level, budget if budget is not None and budget > 0 else None)
+    if budget == 0:
+        reasoning = Reasoning("none")
+    elif budget is None and level is None and not shown:
+        reasoning = None
+    unsaid: dict[str, Json] = {
+        key: inner for key, inner in config.items() if key not in ("thinkingBudget", "thinkingLevel", "includeThoughts")
+    }
+    if not shown and budget != 0:
+        unsaid["includeThoughts"] = False
+    if unsaid:
+        rest["thinkingConfig"] = _json.raw(unsaid)
+    return reasoning

@@ -16,7 +16,7 @@ from typing import get_args
 
 import pytest
 
-from dragoman.contract import PLAIN, HttpRequest
+from dragoman.contract import PLAIN, UNKNOWN_MODEL, HttpRequest, ModelLimits
 from dragoman.errors import ConfigError, UsageError
 from dragoman.providers import Catalog, Modality, Provider, load_catalog, load_model_sources
 from dragoman.providers.endpoint import endpoint, filled
@@ -149,6 +149,7 @@ def test_what_no_source_says_is_null() -> None:
 def test_a_listed_model() -> None:
     model = CATALOG.known_model("zhipu/glm-4.6")
     assert (model.target, model.context, model.max_output, model.tools) == ("zhipu/glm-4.6", 200_000, 128_000, True)
+    assert model.limits(num_ctx_cap=1_024) == ModelLimits(200_000, 128_000, 1_024)
 
 
 def test_everything_after_the_first_slash_is_the_model() -> None:
@@ -158,6 +159,7 @@ def test_everything_after_the_first_slash_is_the_model() -> None:
 def test_an_unlisted_model_is_unknown_not_refused() -> None:
     model = CATALOG.model("ollama/granite4")
     assert (model.provider, model.id, model.context, model.tools) == ("ollama", "granite4", None, None)
+    assert model.limits() == UNKNOWN_MODEL
 
 
 # ---------------------------------------------------------------- wrong names

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman import _json
-from dragoman.contract import PLAIN, Dialect
+from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits
 from dragoman.errors import ConfigError, UsageError
 from dragoman.types import ProtocolName
 
@@ -83,6 +83,10 @@ class Model(msgspec.Struct, frozen=True):
     def target(self) -> str:
         """`provider/model`."""
         return f"{self.provider}/{self.id}"
+
+    def limits(self, *, num_ctx_cap: int = UNKNOWN_MODEL.num_ctx_cap) -> ModelLimits:
+        """What a protocol wants to know when it renders a request to this model."""
+        return ModelLimits(self.context, self.max_output, num_ctx_cap)
 
 
 @final

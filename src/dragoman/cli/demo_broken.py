@@ -15,7 +15,7 @@ from dragoman.types import ProtocolName
 
 _FOLDER: Final = Path(__file__).with_name("demo_streams")
 #: Where the interesting part of a line begins, the first that is there.
-_MARKS: Final = ('"tool_calls":', '"delta":', '"message":', '"type":')
+_MARKS: Final = ('"tool_calls":', '"content_block":', '"delta":', '"item":', '"message":', '"response":', '"type":')
 
 
 @final
@@ -82,7 +82,7 @@ def excerpt(line: str, width: int) -> str:
     if len(line) <= width:
         return clip(line, width)
     start = next((found for mark in _MARKS if (found := line.find(mark)) > 0), 0)
-    field = line[: line.index(":") + 1] + " " if line[:6] in ("data: ", "event:") else ""
+    field = "data: " if line.startswith("data: ") else ""
     if start <= len(field):
         return clip(line, width)
     return clip(f"{field}…{line[start:]}", width)

@@ -51,6 +51,7 @@ _STOP: Final[dict[ProtocolName, dict[str, Any]]] = {
     "anthropic-messages": {"stop_sequences": ["</tool_call>"]},
     "openai-responses": {"stop": ["</tool_call>"]},
 }
+_SAY_IT: Final = Message("user", (Text("Say the result as a sentence."),))  # without it, the model echoes
 _BASE_PATH: Final[dict[ProtocolName, str]] = {
     "openai-chat": "/v1",
     "anthropic-messages": "",
@@ -65,12 +66,12 @@ def add(a: int, b: int) -> str:
 
 def get_weather(city: Annotated[str, msgspec.Meta(max_length=40)]) -> str:
     """Get the current weather of a city."""
-    return f"{city}: 21 °C, clear sky"
+    return "21 °C, clear sky"
 
 
 def set_timer(minutes: Annotated[int, msgspec.Meta(ge=1, le=180)]) -> str:
     """Set a timer."""
-    return f"timer set, {minutes} minutes"
+    return f"Timer set for {minutes} minutes."
 
 
 TOOLS: Final = {tool.tool.name: tool for tool in (tool_of(add), tool_of(get_weather), tool_of(set_timer))}
@@ -111,6 +112,7 @@ async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, 
     """
     question = Message("user", (Text(leg.prompt),))
     say(f"{paint('bold', leg.protocol)}  {leg.prompt!r}\n")
+    say(paint("dim", f"{'arrived':>9} {'bytes, by data line':{_left(width)}}  events") + "\n")
     asked = Request(
         target.model,
         (question, Message("assistant", (Text(_OPENING),))),
@@ -129,7 +131,7 @@ async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, 
         say(f"  {paint('green', f'{call.name}({clip(call.arguments, 60)})')} → {paint('bold', result.text)}\n")
     told = Request(
         target.model,
-        (question, Message("assistant", tuple(calls)), Message("tool", results)),
+        (question, Message("assistant", tuple(calls)), Message("tool", results), _SAY_IT),
         params=Params(max_tokens=_ANSWER_TOKENS, temperature=0.0),
     )
     answer = await _stream(target, told, transport, None, width=width)
@@ -179,8 +181,9 @@ def _take(folded: Fold, events: Sequence[Event]) -> None:
 
 def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Paint, *, width: int) -> str:
     """Bytes that arrived together, and beside them the events that came of them."""
-    left = max(width * 11 // 20 - 10, 20)
-    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+    left = _left(width)
+    # An `event:` line only repeats the type that its data names.
+    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip() and line[:6] != "event:"]
     rows = itertools.zip_longest((excerpt(line, left) for line in lines), _say_events(events, width - left - 13))
     out, at = [], f"{seconds:7.3f} s"
     for raw, event in rows:
@@ -189,6 +192,11 @@ def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Pai
         )
         at = " " * len(at)
     return "".join(f"{line}\n" for line in out)
+
+
+def _left(width: int) -> int:
+    """Columns for the bytes."""
+    return max(width * 11 // 20 - 10, 20)
 
 
 def _say_events(events: Sequence[Event], width: int) -> Iterator[str]:

@@ -6,11 +6,10 @@ import itertools
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.protocols import PROTOCOLS
-
 from dragoman import _json
 from dragoman.contract import PLAIN, Dialect
 from dragoman.events import Event, Reply, fold
+from dragoman.protocols import PROTOCOLS
 from grammar import check
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -98,7 +97,7 @@ def result(reply: Reply, key: str) -> Any:
                 {
                     "id": call.id,
                     "name": call.name,
-                    "arguments": call.values() if call.kind == "function" else call.arguments,
+                    "arguments": call.values(),
                 }
                 for call in reply.tool_calls
             ]

@@ -81,11 +81,13 @@ class ToolCall(msgspec.Struct, frozen=True):
     native: Native | None = None
 
     def values(self) -> dict[str, Any]:
-        """The arguments as an object; of duplicate keys the last wins.
+        """The arguments as an object; of duplicate keys the last wins. A custom tool's text is under `input`.
 
         Raises:
             ValueError: the text is not a JSON object (never for a call that dragoman delivered).
         """
+        if self.kind == "custom":
+            return {"input": self.arguments}
         value = _json.decode_object(self.arguments)
         if isinstance(value, _json.Malformed):
             raise ValueError(f"arguments of tool call {self.name!r}: {value.problem}")

@@ -144,7 +144,7 @@ class Decoder:
         """
         assembly = self._assembly
         answer = line.message
-        if answer is None and line.response is not NOTHING and bytes(line.response[:1]) == b'"':
+        if answer is None and line.response is not NOTHING and bytes(line.response)[:1] == b'"':
             assembly.deviate("sibling-key", "response")
             answer = Answer(content=_text_of(line.response), thinking=line.thinking)
         if answer is None and line.done is None and line.done_reason is None:

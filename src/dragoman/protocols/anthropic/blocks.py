@@ -19,6 +19,7 @@ from dragoman.protocols.anthropic.wire import (
     Delta,
     StreamEvent,
     delta_fields,
+    keep,
     read,
     read_fields,
     read_items,
@@ -90,7 +91,7 @@ class Blocks:
             if not kind.endswith(OWN_BLOCKS):
                 self._assembly.deviate("unknown-part", f"content_block {index}", kind)
             block = Block("opaque")
-            block.fields = {key: value.copy() for key, value in fields.items()}
+            block.fields = {key: keep(value) for key, value in fields.items()}
         self.by_index[index] = block
 
     def _tell_block(self, fields: dict[str, Raw]) -> str:
@@ -102,7 +103,7 @@ class Blocks:
     def _open_text(self, fields: dict[str, Raw]) -> Block:
         block = Block("text")
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
-        block.citations = [item.copy() for item in read_items(fields.get("citations")) or ()]
+        block.citations = [keep(item) for item in read_items(fields.get("citations")) or ()]
         self._assembly.add(block.part, self._assembly.lenient_text(read_text(fields.get("text"))))
         return block
 
@@ -215,7 +216,7 @@ class Blocks:
         elif kind == "citations_delta" and block is not None:
             citation = delta_fields(frame).get("citation")
             if citation is not None:
-                block.citations.append(citation.copy())
+                block.citations.append(keep(citation))
         else:
             self._assembly.deviate("unknown-event", "content_block_delta", kind)
 
@@ -276,7 +277,7 @@ class Blocks:
             elif isinstance(known, list) and isinstance(new, list):
                 block.fields[key] = _json.raw([*known, *new])
             else:
-                block.fields[key] = value.copy()
+                block.fields[key] = keep(value)
 
 
 def _seal(block: Block, part: OpenPart, signature: str) -> None:

@@ -22,6 +22,7 @@ from dragoman.protocols.anthropic.wire import (
     decode_event,
     decode_fields,
     delta_fields,
+    keep,
     read,
     read_fields,
     read_items,
@@ -202,7 +203,7 @@ class Decoder:
             self._assembly.deviate("missing-field", "message_start.message")
             fields = {}
         if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""'):
-            self._held_content = fields["content"].copy()
+            self._held_content = keep(fields["content"])
         self._begin(fields, "stop_reason", "stop_sequence")
         self._usage(fields.get("usage", event.usage))
 

@@ -263,10 +263,7 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
 
 
 def _event(name: str, fields: _Object) -> bytes:
-    data = _json.encode({"type": name, **fields})
-    if b"\n" in data or b"\r" in data:  # white space of fields that are written as they came
-        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-    return f"event: {name}\ndata: ".encode() + data + b"\n\n"
+    return f"event: {name}\ndata: ".encode() + _json.encode({"type": name, **fields}) + b"\n\n"
 
 
 def _message_id(id: str | None, new_id: NewId) -> str:

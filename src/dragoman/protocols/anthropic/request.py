@@ -8,6 +8,7 @@ of the request, of messages, blocks and tools, server tools (`tools` of the requ
 from __future__ import annotations
 
 import base64
+import math
 import re
 from typing import Final, get_args
 
@@ -21,6 +22,7 @@ from dragoman.protocols.anthropic.wire import (
     EMPTY_SCHEMA,
     NAME,
     decode_fields,
+    keep,
     loosen_fields,
     read,
     read_fields,
@@ -172,7 +174,7 @@ class _Parser:
         if kind == "redacted_thinking":
             return Thinking("", redacted=read_text(fields.get("data")), native=rest_of(fields, "type", "data"))
         media = _media(kind, fields)
-        return media if media is not None else Opaque(NAME, item.copy())
+        return media if media is not None else Opaque(NAME, keep(item))
 
     def _call(self, fields: dict[str, Raw], where: str) -> ToolCall:
         id, name = read_text(fields.get("id")), read_text(fields.get("name"))
@@ -218,7 +220,7 @@ class _Parser:
                 raise WireError("expected a tool", path=f"tools[{index}]")
             kind = read_text(fields.get("type"))
             if kind not in ("", "custom", "function"):
-                server_tools.append(item.copy())
+                server_tools.append(keep(item))
                 continue
             name = read_text(fields.get("name"))
             if not name:
@@ -230,7 +232,7 @@ class _Parser:
                 schema = None
             native = rest_of(fields, "name", "description", "input_schema")
             tools.append(
-                Tool(name, read_text(fields.get("description")), schema.copy() if schema else None, native=native)
+                Tool(name, read_text(fields.get("description")), keep(schema) if schema else None, native=native)
             )
         return tuple(tools), server_tools
 
@@ -280,7 +282,7 @@ class _Parser:
                 value = float(value)
             except ValueError:
                 return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
         return value
 
@@ -295,14 +297,14 @@ class _Parser:
             native["output_config"] = _json.raw(rest)
         reasoning = read_reasoning(thinking, effort)
         if thinking != thinking_of(reasoning):
-            native["thinking"] = value.copy() if value is not None else _json.raw(None)
+            native["thinking"] = keep(value) if value is not None else _json.raw(None)
         return reasoning
 
     def _schema(self, config: dict[str, Raw], older: Raw | None) -> ResponseSchema | None:
         form = read_fields(config.get("format")) or read_fields(older)
         if form is None or "schema" not in form:
             return None
-        return ResponseSchema(form["schema"].copy())
+        return ResponseSchema(keep(form["schema"]))
 
 
 def read_reasoning(thinking: Json, effort: str) -> Reasoning | None:
@@ -323,7 +325,10 @@ def _read_body(body: bytes) -> dict[str, Raw]:
     found = _json.decode_lenient(body)  # half surrogate pairs come from clients that cut text by UTF-16 units
     if not isinstance(found, dict):
         raise WireError(f"expected a JSON object, got {fields.problem}")
-    return loosen_fields(found)
+    try:
+        return loosen_fields(found)
+    except RecursionError:
+        raise WireError("expected a JSON object, got one that is nested too deeply") from None
 
 
 def _split(parts: tuple[Part, ...], native: Native | None) -> list[Message]:

@@ -139,9 +139,14 @@ def delta_fields(frame: bytes) -> dict[str, Raw]:
     return {} if isinstance(found, Malformed) else found.delta
 
 
+def keep(value: Raw) -> Raw:
+    """A field that outlives its frame: copied, on one line, in clean UTF-8."""
+    return _json.embed(_json.raw_text(value))
+
+
 def rest_of(fields: dict[str, Raw], *known: str) -> Native | None:
     """The fields that are not modelled; nulls say nothing."""
-    rest = {key: value.copy() for key, value in fields.items() if key not in known and bytes(value) != b"null"}
+    rest = {key: keep(value) for key, value in fields.items() if key not in known and bytes(value) != b"null"}
     return Native(NAME, rest) if rest else None
 
 

@@ -163,7 +163,18 @@ def encode(value: object) -> bytes:
     try:
         return _encode_ordered(value)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+        return _encode_ordered(_whole_characters(value))
+
+
+def _whole_characters(value: object) -> object:
+    """The value with U+FFFD in place of every half surrogate pair; `Raw` in it stays."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(inner) for key, inner in value.items()}
+    return [_whole_characters(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def encode_text(text: str) -> bytes:

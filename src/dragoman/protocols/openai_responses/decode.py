@@ -26,6 +26,7 @@ from dragoman.protocols.openai_responses.wire import (
     ItemKind,
     StreamEvent,
     decode_event,
+    item_kind,
     loosen_event,
     make_native,
     read_cost,
@@ -299,7 +300,8 @@ class Decoder:
             return
         id = fields.get("id")
         item = self._items.find(event.output_index, id if isinstance(id, str) else "")
-        if item is None or (item.done and item.type != fields.get("type")):
+        kind = item_kind(fields, _ignore, "")
+        if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
             item = self._items.open(event.output_index, fields, inner)
         self._refused = self._refused or _holds_refusal([fields])
         self._items.finish(item, fields, inner)
@@ -342,6 +344,10 @@ class Decoder:
     def _find(self, event: StreamEvent, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)
         return item or self._items.open_unannounced(event.output_index, event.item_id, kind)
+
+
+def _ignore(code: str, where: str, seen: str) -> None:
+    """Say nothing."""
 
 
 def _place_of_text(name: str, event: StreamEvent) -> tuple[Key, ItemKind]:

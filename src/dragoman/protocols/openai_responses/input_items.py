@@ -19,7 +19,7 @@ from dragoman.protocols.openai_responses.content import (
     render_media,
     render_text,
 )
-from dragoman.protocols.openai_responses.wire import NAME, ItemKind, make_native, native_fields, text_of
+from dragoman.protocols.openai_responses.wire import NAME, ItemKind, as_list, make_native, native_fields, text_of
 from dragoman.types import Media, Message, Native, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _ROLES: Final[dict[str, Role]] = {
@@ -173,8 +173,8 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
 def _parse_reasoning(item: dict[str, Json]) -> list[Part]:
     """A part for each summary and each content text; the last one has the seal."""
     fields = native_fields(item, "reasoning")
-    texts = [(text_of(entry), fields) for entry in item.get("summary") or ()]
-    texts += [(text_of(entry), {**fields, "type": _CONTENT_TYPE}) for entry in item.get("content") or ()]
+    texts = [(text_of(entry), fields) for entry in as_list(item.get("summary"))]
+    texts += [(text_of(entry), {**fields, "type": _CONTENT_TYPE}) for entry in as_list(item.get("content"))]
     texts = texts or [("", fields)]
     seal = item.get("encrypted_content")
     parts: list[Part] = [Thinking(text, native=make_native(own)) for text, own in texts[:-1]]

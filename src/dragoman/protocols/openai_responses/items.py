@@ -15,6 +15,7 @@ from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
+    as_list,
     exact,
     item_kind,
     make_native,
@@ -318,7 +319,7 @@ class Items:
         """Add what a whole item says and its deltas did not."""
         late = {name: raw for name, raw in native_fields(fields, item.kind).items() if item.native.get(name) != raw}
         if item.kind == "message":
-            for index, value in enumerate(_as_list(fields.get("content"))):
+            for index, value in enumerate(as_list(fields.get("content"))):
                 self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
         elif item.kind == "reasoning":
             self._complete_reasoning(item, fields, place)
@@ -333,10 +334,10 @@ class Items:
             item.extras |= late
 
     def _complete_reasoning(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        for index, value in enumerate(_as_list(fields.get("summary"))):
+        for index, value in enumerate(as_list(fields.get("summary"))):
             self.final_text(item, ("summary", index), text_of(value))
         content = fields.get("content") or fields.get("reasoning_content") or fields.get("text")
-        for index, value in enumerate(_as_list(content)):
+        for index, value in enumerate(as_list(content)):
             self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
         seal = fields.get("encrypted_content")
         if item.done or not isinstance(seal, str):
@@ -355,9 +356,3 @@ class Items:
             self._assembly.drop_call(call, "cut", message)
         else:
             self._assembly.end_call(call)
-
-
-def _as_list(value: Json) -> list[Json]:
-    if isinstance(value, list):
-        return value
-    return [] if value is None or value == "" else [value]

@@ -112,6 +112,13 @@ def text_of(value: Json) -> str:
     return "".join(map(text_of, value)) if isinstance(value, list) else ""
 
 
+def as_list(value: Json) -> list[Json]:
+    """A list; another value alone in one, nothing as none."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None or value == "" else [value]
+
+
 def loosen_event(fields: dict[str, Json], deviate: Deviate) -> StreamEvent:
     """An event whose fields have other types than the specification says."""
     event = StreamEvent(type=fields["type"] if isinstance(fields.get("type"), str) else "")

@@ -154,29 +154,25 @@ async def _stream(target: Target, request: Request, transport: Transport, paint:
     """One response; with `paint`, its bytes and events as they come."""
     exchange = Exchange(target, request, new_id=new_id)
     folded, start = Fold(), time.monotonic()
-    data = b""
+
+    def take(data: bytes, events: Sequence[Event]) -> None:
+        for event in events:
+            folded.add(event)
+        if paint is not None:
+            say(render_step(time.monotonic() - start, data, events, paint, width=width))
+
     try:
         response = await transport.open(exchange.outgoing)
-        exchange.head(response.status, response.headers)
-        data = await response.read()
-        while data:
-            events = exchange.feed(data)
-            _take(folded, events)
-            if paint is not None:
-                say(render_step(time.monotonic() - start, data, events, paint, width=width))
-            data = await response.read()
-        events = exchange.close()
+        try:
+            exchange.head(response.status, response.headers)
+            while data := await response.read():
+                take(data, exchange.feed(data))
+        finally:
+            response.close()
+        take(b"", exchange.close())
     except TransportFailed as problem:
-        events = exchange.fail(problem.failure)
-    _take(folded, events)
-    if paint is not None:
-        say(render_step(time.monotonic() - start, data, events, paint, width=width))
+        take(b"", exchange.fail(problem.failure))
     return folded.reply()
-
-
-def _take(folded: Fold, events: Sequence[Event]) -> None:
-    for event in events:
-        folded.add(event)
 
 
 def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Paint, *, width: int) -> str:

@@ -1,0 +1,188 @@
+"""`dragoman demo`: a leg against scripted bytes, the broken streams, the picture that is drawn of them."""
+
+import asyncio
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from dragoman import _json
+from dragoman.cli.demo import ProgressBar
+from dragoman.cli.demo_broken import BROKEN_STREAMS, excerpt, render_broken
+from dragoman.cli.demo_live import LEGS, TOOLS, Leg, play, render_step
+from dragoman.cli.main import main
+from dragoman.cli.probing import make_transport
+from dragoman.cli.terminal import Paint
+from dragoman.client.target import Target
+from dragoman.contract import PLAIN, ModelLimits
+from dragoman.events import Start, ToolCallDelta
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers import Provider
+from dragoman.secret import Secret
+from scripted import Step, serving, streamed, whole
+
+PROJECT = Path(__file__).resolve().parents[2]
+PLAIN_PAINT = Paint(colourful=False)
+
+
+def messages(*frames: dict[str, object]) -> list[Step]:
+    """An Anthropic stream, one frame a chunk."""
+    start = {"type": "message_start", "message": {"id": "m", "model": "tiny", "role": "assistant", "content": []}}
+    all_frames = [start, *frames, {"type": "message_stop"}]
+    return streamed(
+        *(f"event: {frame['type']}\n".encode() + b"data: " + _json.encode(frame) + b"\n\n" for frame in all_frames)
+    )
+
+
+def block(index: int, block: dict[str, object], *deltas: dict[str, object]) -> list[dict[str, object]]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": block},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def end(reason: str) -> dict[str, object]:
+    return {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"input_tokens": 7, "output_tokens": 3}}
+
+
+ADD = block(
+    0,
+    {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}},
+    {"type": "input_json_delta", "partial_json": '{"a": 2,'},
+    {"type": "input_json_delta", "partial_json": ' "b": 3}'},
+)
+SAID = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "It is 5."})
+
+
+def play_against(*replies: list[Step], leg: Leg = LEGS[1]) -> tuple[bool, list[dict[str, object]]]:
+    """One leg, and the bodies of the requests that came."""
+    with serving(*replies) as server:
+        provider = Provider(name="embedded", protocol=leg.protocol, base_url=server.url, local=True)
+        target = Target(provider, PROTOCOLS[leg.protocol], "tiny", PLAIN, ModelLimits(context=2048), Secret("key"))
+
+        async def run() -> bool:
+            transport = make_transport(seconds=5)
+            try:
+                return await play(leg, target, transport, PLAIN_PAINT, width=120)
+            finally:
+                await transport.close()
+
+        return asyncio.run(run()), [request.json for request in server.requests]
+
+
+def test_a_leg_shows_bytes_beside_events_and_runs_the_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    called, requests = play_against(messages(*ADD, end("tool_use")), messages(*SAID, end("end_turn")))
+    out = capsys.readouterr().out
+    assert called
+    assert '…"delta":{"type":"input_json_delta"' in out
+    assert "ToolCallStart add toolu_1" in out and "Finish tool_use" in out
+    assert 'add({"a": 2, "b": 3}) → 2 + 3 = 5' in out
+    assert "the model answers It is 5." in out
+    forced, told = requests
+    assert forced["tools"] and "<tool_call>" in str(forced["messages"])
+    assert "tools" not in told
+    assert "2 + 3 = 5" in str(told["messages"])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        messages(*SAID, end("end_turn")),
+        messages(*ADD[:2], end("tool_use")),
+        [*messages(*ADD, end("tool_use"))[:3], "close"],
+        whole(b'{"error": {"message": "no room"}}', status=503),
+    ],
+)
+def test_a_leg_without_a_whole_call_says_so(reply: list[Step], capsys: pytest.CaptureFixture[str]) -> None:
+    called, requests = play_against(reply)
+    assert not called
+    assert "no tool call: " in capsys.readouterr().out
+    assert len(requests) == 1  # nothing was run, nothing was told
+
+
+def test_a_tool_that_cannot_run_tells_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = block(
+        0,
+        {"type": "tool_use", "id": "toolu_1", "name": "set_timer", "input": {}},
+        {"type": "input_json_delta", "partial_json": '{"minutes": 100000}'},
+    )
+    called, (_, told) = play_against(messages(*odd, end("tool_use")), messages(*SAID, end("end_turn")))
+    assert called
+    assert "failed: " in capsys.readouterr().out
+    assert "failed: " in str(told["messages"])
+
+
+def test_the_legs_cover_the_servers_three_protocols() -> None:
+    assert {leg.protocol for leg in LEGS} == {"openai-chat", "anthropic-messages", "openai-responses"}
+    assert all(tool.tool.schema_object()["properties"] for tool in TOOLS.values())
+
+
+def test_a_step_puts_rows_side_by_side() -> None:
+    data = b"event: a\ndata: one\n\ndata: two\n\n"
+    step = render_step(1.5, data, [Start(), ToolCallDelta(0, '{"a'), Start()], PLAIN_PAINT, width=100)
+    rows = [line.split() for line in step.splitlines()]
+    assert rows == [["1.500", "s", "data:", "one", "Start"], ["data:", "two", "ToolCallDelta", "'{\"a'"], ["Start"]]
+
+
+# ---------------------------------------------------------------- broken streams
+
+
+@pytest.mark.parametrize("stream", BROKEN_STREAMS, ids=lambda stream: stream.file)
+def test_each_broken_stream_is_mended_and_named(stream: object) -> None:
+    assert stream in BROKEN_STREAMS
+    reply = stream.decoded()  # type: ignore[attr-defined]
+    drawn = render_broken(stream, PLAIN_PAINT, width=100)  # type: ignore[arg-type]
+    assert reply.error is None and reply.stop_reason == "tool_use"
+    assert reply.deviations
+    assert all(f"    {call.name}({call.arguments})" in drawn for call in reply.tool_calls)
+    assert all(deviation.code in drawn for deviation in reply.deviations)
+    assert max(map(len, drawn.splitlines())) <= 100
+
+
+def test_what_the_three_come_to() -> None:
+    replies = [stream.decoded() for stream in BROKEN_STREAMS]
+    calls = [[(call.name, call.values()) for call in reply.tool_calls] for reply in replies]
+    assert calls == [
+        [("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})],
+        [("list_files", {})],
+        [("get_weather", {"city": "Lyon", "days": 3})],
+    ]
+    assert all(call.id for reply in replies for call in reply.tool_calls)
+
+
+def test_an_excerpt_begins_where_a_line_becomes_interesting() -> None:
+    line = 'data: {"id":"a long identifier","choices":[{"delta":{"content":"word"}}]}'
+    assert excerpt(line, 200) == line
+    assert excerpt(line, 40) == 'data: …"delta":{"content":"word"}}]}'
+    assert excerpt("data: " + "x" * 100, 20) == "data: " + "x" * 13 + "…"
+
+
+def test_the_streams_alone_need_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--streams"]) == 0
+    out = capsys.readouterr().out
+    assert [stream.title in out for stream in BROKEN_STREAMS] == [True] * 3
+    assert len(out.partition("Next:\n")[2].splitlines()) == 3
+
+
+def test_the_picture_is_what_the_command_prints() -> None:
+    run = subprocess.run(
+        [sys.executable, "scripts/make_picture.py", "--check"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    texts = ElementTree.parse(PROJECT / "docs" / "images" / "mended.svg").iter("{http://www.w3.org/2000/svg}text")
+    assert any("reused-index" in "".join(text.itertext()) for text in texts)
+
+
+def test_progress_is_a_bar_in_a_terminal_and_lines_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    for is_terminal in (True, False):
+        bar = ProgressBar(is_terminal=is_terminal)
+        for done in (0, 1_000_000, 50_000_000, 100_000_000):
+            bar.show(done, 100_000_000)
+    drawn = capsys.readouterr().err
+    assert "\rfetching the model  ███████████████░░░░░░░░░░░░░░░  50 of 100 MB" in drawn
+    assert drawn.endswith(
+        "fetching the model: 0 of 100 MB\nfetching the model: 50 of 100 MB\nfetching the model: 100 of 100 MB\n"
+    )

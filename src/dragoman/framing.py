@@ -424,6 +424,8 @@ class _ArrayItems:
                 self._depth += 1
                 if self._depth == 1 and mark == b"[":
                     begin = position
+                    self._pieces.clear()  # what stood before the array
+                    self._size = 0
             elif mark in b"]}":
                 self._depth -= 1
                 if self._depth == 0 or (self._depth == 1 and mark == b"}"):

@@ -20,12 +20,17 @@ from typing import Any
 
 import pytest
 
+from cases import counter
 from dragoman import embedded
 from dragoman.embedded import child, weights
 from dragoman.embedded.weights import Weights
+from dragoman.events import Failure, Reply, fold
+from dragoman.protocols import PROTOCOLS
+from grammar import check
 
 MODEL = Path(__file__).parent / "data" / "tiny-random.gguf"
 CHAT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
+PROTOCOL = {CHAT: "openai-chat", MESSAGES: "anthropic-messages", RESPONSES: "openai-responses"}
 SCHEMA = {
     "type": "object",
     "properties": {"mode": {"enum": ["eco", "turbo"]}, "level": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -95,6 +100,20 @@ def argument_texts(path: str, body: bytes) -> list[str]:
     return list(texts.values())
 
 
+def decoded(path: str, body: bytes) -> Reply:
+    """What dragoman makes of the response."""
+    decoder = PROTOCOLS[PROTOCOL[path]].decoder(new_id=counter(), offered_names=frozenset({"set_mode"}))
+    return fold(check([*decoder.feed(body), *decoder.close()]))
+
+
+def parsed(text: str) -> dict[str, Any] | None:
+    """The arguments of a call, None when they were cut."""
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        return None
+
+
 # ---------------------------------------------------------------- what the server says
 
 
@@ -121,12 +140,15 @@ def test_text_comes_in_many_frames(server: embedded.EmbeddedServer) -> None:
 def test_forced_calls_stream_over_three_protocols(server: embedded.EmbeddedServer, path: str, at_least: int) -> None:
     status, body = post(server, path, forced(path, ignore_eos=True))
     assert status == 200
-    texts = argument_texts(path, body)
-    assert len(texts) >= at_least
-    for text in texts if path == MESSAGES and b'"max_tokens"' not in body else texts[:-1]:  # tokens ran out in the last
-        arguments = json.loads(text)
-        assert arguments["mode"] in ("eco", "turbo")
-        assert 1 <= arguments["level"] <= 9
+    arguments = [parsed(text) for text in argument_texts(path, body)]
+    complete = [values for values in arguments if values is not None]
+    assert len(complete) >= at_least
+    for values in complete:
+        assert values["mode"] in ("eco", "turbo")
+        assert 1 <= values["level"] <= 9
+    reply = decoded(path, body)
+    assert [call.values() for call in reply.tool_calls] == complete
+    assert len(reply.failed_calls) == len(arguments) - len(complete)  # the one in which the tokens ran out
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
@@ -139,6 +161,10 @@ def test_a_stop_inside_a_call_is_passed_off_as_a_finished_call(server: embedded.
     assert text.startswith("{")
     assert "}" not in text
     assert any(word in body for word in (b'"finish_reason":"tool_calls"', b'"tool_use"', b'"status":"completed"'))
+    reply = decoded(path, body)
+    assert reply.tool_calls == []
+    assert [(call.kind, call.arguments) for call in reply.failed_calls] == [("cut", text)]
+    assert reply.stop_reason == "error"
 
 
 def test_a_call_that_no_grammar_held_fails_in_the_middle_of_the_stream(server: embedded.EmbeddedServer) -> None:
@@ -147,17 +173,28 @@ def test_a_call_that_no_grammar_held_fails_in_the_middle_of_the_stream(server: e
     assert status == 200
     assert frames(body)[-1]["error"]["code"] == 500
     assert b"[DONE]" not in body
+    error = decoded(CHAT, body).error
+    assert isinstance(error, Failure)
+    assert error.kind == "internal"
     assert post(server, CHAT, request | {"stream": False})[0] == 500
 
 
-def test_errors_keep_their_status(server: embedded.EmbeddedServer) -> None:
+def test_errors_have_their_kind(server: embedded.EmbeddedServer) -> None:
     chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
-    assert post(server, CHAT, chat, key="wrong")[0] == 401
-    assert post(server, CHAT, b"{not json")[0] == 400
-    status, body = post(server, CHAT, {"messages": [{"role": "user", "content": "word " * 3000}], "stream": True})
-    assert status == 400
-    assert json.loads(body)["error"]["type"] == "exceed_context_size_error"
-    assert post(server, "/v1/nothing", chat)[0] == 404
+    long = {"messages": [{"role": "user", "content": "word " * 3000}], "stream": True}
+    answers = [
+        post(server, CHAT, chat, key="wrong"),
+        post(server, CHAT, b"{not json"),
+        post(server, CHAT, long),
+        post(server, "/v1/nothing", chat),
+    ]
+    failures = [PROTOCOLS["openai-chat"].parse_error(status, body) for status, body in answers]
+    assert [(failure.status, failure.kind) for failure in failures] == [
+        (401, "auth"),
+        (400, "bad_request"),
+        (400, "context"),
+        (404, "not_found"),
+    ]
 
 
 def test_an_aborted_stream_frees_the_server(server: embedded.EmbeddedServer) -> None:
@@ -318,6 +355,15 @@ def test_damaged_weights_are_fetched_again(index: Path, tmp_path: Path) -> None:
     (tmp_path / "model.gguf").write_bytes(b"Weights" + b"weights" * 999)
     path = embedded.load_weights(wanted, cache=tmp_path)
     assert weights.is_intact(path, wanted)
+
+
+def test_what_killed_fetches_left_is_removed_after_a_day(index: Path, tmp_path: Path) -> None:
+    wanted = make_wheel(index, b"weights" * 1000)
+    for name, age in ((".fetch-old", 25 * 3600), (".fetch-new", 3600)):
+        (tmp_path / "cache" / name).mkdir(parents=True)
+        os.utime(tmp_path / "cache" / name, (time.time() - age,) * 2)
+    embedded.load_weights(wanted, cache=tmp_path / "cache")
+    assert sorted(entry.name for entry in (tmp_path / "cache").iterdir()) == [".fetch-new", "model.gguf"]
 
 
 def test_wrong_weights_are_refused_and_nothing_is_kept(index: Path, tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ class Decoder:
         else:
             if not self._assembly.started and kind in _AFTER_START:
                 self._assembly.deviate("missing-start", "message_start")
+                self._assembly.start()
             self._dispatch(kind, event, frame)
 
     def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.contract import Protocol
-from dragoman.protocols import anthropic, gemini, ollama, openai_responses
+from dragoman.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     protocol.name: protocol
     for protocol in (
         ollama.PROTOCOL,
+        openai_chat.PROTOCOL,
         anthropic.PROTOCOL,
         openai_responses.PROTOCOL,
         gemini.PROTOCOL,

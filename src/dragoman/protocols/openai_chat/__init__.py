@@ -1,1 +1,25 @@
-"""OpenAI Chat Completions (https://platform.openai.com/docs/api-reference/chat, read 2026-11-21)."""
+"""OpenAI Chat Completions (`openai-chat`): https://platform.openai.com/docs/api-reference/chat (read 2026-11-21)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.contract import Protocol
+from dragoman.protocols.openai_chat.decode import Decoder, parse_error
+from dragoman.protocols.openai_chat.encode import Encoder, render_error, render_response
+from dragoman.protocols.openai_chat.render import render_request
+from dragoman.protocols.openai_chat.request import parse_request
+from dragoman.protocols.openai_chat.wire import NAME
+
+PROTOCOL: Final = Protocol(
+    name=NAME,
+    routes=(("POST", "/v1/chat/completions"),),
+    stream_type="text/event-stream",
+    parse_request=parse_request,
+    render_request=render_request,
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.assembly import Assembly
+from dragoman.assembly import Assembly, OpenPart
 from dragoman.calls import CallSlots
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.protocols.openai_chat.wire import Delta, google_fields, media_at, texts_in, value_of
+from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in, value_of
 from dragoman.types import Media, Native, Opaque
-
-_PROTOCOL: Final = "openai-chat"
 
 
 class RareFields:
-    """Reads them into one response. `refused`: the model declined to answer."""
+    """Reads them into one response."""
 
-    __slots__ = ("_assembly", "_audio", "_slots", "refused")
+    __slots__ = ("_assembly", "_audio", "_refusal", "_slots")
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
         self._slots = slots
         self._audio: dict[str, list[str]] = {}
-        self.refused = False
+        self._refusal: OpenPart | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model declined to answer."""
+        return self._refusal is not None
 
     # ------------------------------------------------------------ thinking
 
@@ -73,8 +74,7 @@ class RareFields:
         for part in parts if isinstance(parts, list) else ():
             self._part(part)
         if delta.refusal:
-            self.refused = True
-            self._assembly.text(delta.refusal)
+            self._refuse(delta.refusal)
         running = self._assembly.running(TextStart)
         if running is not None:
             signature = google_fields(delta.extra_content).get("thought_signature")
@@ -91,6 +91,13 @@ class RareFields:
             if isinstance(audio.get(key), str):
                 self._audio.setdefault(key, []).append(audio[key])
 
+    def _refuse(self, words: str) -> None:
+        """A refusal's words are text; `native` tells what they were."""
+        if self._refusal is None:
+            self._assembly.end_run()
+            self._refusal = self._assembly.open_part(TextStart, native=_native("refusal", True))
+        self._assembly.add(self._refusal, words)
+
     def end_audio(self) -> None:
         """Sound comes in pieces; as a part it is whole."""
         if not self._audio:
@@ -99,7 +106,7 @@ class RareFields:
         self._audio = {}
         said = {key: _json.raw(pieces[key]) for key in ("id", "transcript") if pieces.get(key)}
         mime = f"audio/{pieces['format']}" if pieces.get("format") else None
-        native = Native(_PROTOCOL, said) if said else None
+        native = Native(NAME, said) if said else None
         self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data", ""), native=native))
 
     def _part(self, part: Json) -> None:
@@ -114,8 +121,7 @@ class RareFields:
         if kind in ("text", "output_text", "thinking", "reasoning", None):
             self._words(part, is_thinking=kind in ("thinking", "reasoning"))
         elif kind == "refusal" and isinstance(part.get("refusal"), str):
-            self.refused = True
-            self._assembly.text(part["refusal"])
+            self._refuse(part["refusal"])
         elif isinstance(url, str):
             self._assembly.whole_part(media_at("image", url))
         elif kind in ("tool_use", "tool_call", "function_call") and isinstance(part.get("name"), str):
@@ -125,7 +131,7 @@ class RareFields:
             self._slots.whole(str(part.get("id") or ""), part["name"], text)
         else:
             self._assembly.deviate("unknown-part", "choices[0].content", kind)
-            self._assembly.whole_part(Opaque(_PROTOCOL, _json.raw(part)))
+            self._assembly.whole_part(Opaque(NAME, _json.raw(part)))
 
     def _words(self, part: dict[str, Json], *, is_thinking: bool) -> None:
         words = "".join(texts_in(part))
@@ -138,4 +144,4 @@ class RareFields:
 
 
 def _native(key: str, value: Json) -> Native:
-    return Native(_PROTOCOL, {key: _json.raw(value)})
+    return Native(NAME, {key: _json.raw(value)})

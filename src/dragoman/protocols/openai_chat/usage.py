@@ -48,3 +48,20 @@ def _count(fields: dict[str, Json], *names: str) -> int | None:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
             return int(value)
     return None
+
+
+def render_usage(usage: Usage, cost: Cost | None) -> dict[str, Json] | None:
+    """The `usage` of a response; None when nobody reported tokens."""
+    if usage.input is None and usage.output is None:
+        return None
+    input, output = usage.input or 0, usage.output or 0
+    rendered: dict[str, Json] = {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
+    read = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
+    details = {key: value for key, value in read.items() if value is not None}
+    if details:
+        rendered["prompt_tokens_details"] = details
+    if usage.reasoning is not None:
+        rendered["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    if cost is not None:
+        rendered["cost"] = cost.usd
+    return rendered

@@ -19,6 +19,7 @@ from dragoman.types import Media, Native, StopReason
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
 
+NAME: Final = "openai-chat"
 NOTHING: Final = Raw(b"")
 
 #: The stop reasons of the protocol, then words that its servers use besides. What is in neither is "other".
@@ -196,7 +197,7 @@ def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Native |
         id if isinstance(id, str) else None,
         model if isinstance(model, str) else None,
         int(created) if isinstance(created, int | float) and 0 < created < 1e11 else None,
-        Native("openai-chat", rest) if rest else None,
+        Native(NAME, rest) if rest else None,
     )
 
 
@@ -239,3 +240,10 @@ def media_at(kind: Literal["image", "audio", "video", "document"], url: str, nat
     if comma and head[:5] == "data:" and head.endswith(";base64"):
         return Media(kind, mime=head[5:-7].split(";")[0] or None, data=data, native=native)
     return Media(kind, url=url, native=native)
+
+
+def image_url(media: Media) -> str:
+    """The URL of media, a `data:` URL when they are data."""
+    if media.data is None:
+        return media.url or ""
+    return f"data:{media.mime or 'application/octet-stream'};base64,{media.data}"

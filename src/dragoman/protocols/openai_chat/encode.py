@@ -1,0 +1,311 @@
+"""Events → response bytes: chunks of a stream, whole responses, error bodies.
+
+The index of a call counts up and stays with it; id, type and name come once. A call's first chunk waits for its first
+argument text, so that a call that fails before it has left nothing behind and its message can be said as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.contract import NewId, ReplyStyle
+from dragoman.errors import status_of
+from dragoman.events import (
+    Event,
+    Failure,
+    FailureKind,
+    Finish,
+    PartEvent,
+    Reply,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    UsageUpdate,
+)
+from dragoman.fields import native_fields
+from dragoman.framing import write_event
+from dragoman.protocols.openai_chat.usage import render_usage
+from dragoman.protocols.openai_chat.wire import NAME, image_url
+from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, Text, Thinking, ToolCall, Usage
+
+_PLAIN: Final = ReplyStyle()
+_WORDS: Final[dict[StopReason, str]] = {
+    "stop": "stop", "length": "length", "tool_use": "tool_calls", "content_filter": "content_filter", "other": "stop",
+}  # fmt: skip
+#: kind → (type, code) of an error
+_ERRORS: Final[dict[FailureKind, tuple[str, str | None]]] = {
+    "auth": ("authentication_error", "invalid_api_key"),
+    "permission": ("permission_error", None),
+    "quota": ("insufficient_quota", "insufficient_quota"),
+    "bad_request": ("invalid_request_error", None),
+    "too_large": ("invalid_request_error", "request_too_large"),
+    "not_found": ("invalid_request_error", "model_not_found"),
+    "context": ("invalid_request_error", "context_length_exceeded"),
+    "rate": ("rate_limit_error", "rate_limit_exceeded"),
+    "overloaded": ("server_error", "overloaded"),
+    "timeout": ("server_error", "timeout"),
+    "connection": ("server_error", None),
+    "wire": ("server_error", None),
+    "internal": ("server_error", None),
+}
+_END: Final = b"data: [DONE]\n\n"
+
+
+class Encoder:
+    """Encodes one streamed response.
+
+    Attributes:
+        aborted: a call of which some had left has failed, so the connection must be cut.
+    """
+
+    __slots__ = (
+        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_head", "_held", "_is_over", "_new_id",
+        "_style", "_text_key", "_thinking_key", "_usage", "aborted",
+    )  # fmt: skip
+
+    def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
+        self.aborted = False
+        self._new_id = new_id
+        self._style = style
+        self._head: dict[str, Json] = {
+            "id": "", "object": "chat.completion.chunk", "created": created, "model": model,
+        }  # fmt: skip
+        self._before = b""
+        self._after = b',"finish_reason":null}]}\n\n'
+        self._text_key = b"content"
+        self._thinking_key = style.reasoning_field.encode()
+        self._held: ToolCallStart | None = None  # a call of which nothing has left
+        self._call_before = b""  # around argument text of the call that is open and has left; b"" when there is none
+        self._call_after = b""
+        self._calls = 0
+        self._usage = NO_USAGE
+        self._cost: Cost | None = None
+        self._is_over = False
+        self._name_response(None)
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say."""
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is TextDelta:
+                text = _json.encode_text(event.text)
+                out.append(b'%b{"%b":%b}%b' % (self._before, self._text_key, text, self._after))
+            elif type(event) is ToolCallDelta:
+                if self._held is not None:
+                    self._open_call(self._held, event.text, out)
+                else:
+                    out.append(b"%b%b%b" % (self._call_before, _json.encode_text(event.text), self._call_after))
+            elif type(event) is ThinkingDelta:
+                text = _json.encode_text(event.text)
+                out.append(b'%b{"%b":%b}%b' % (self._before, self._thinking_key, text, self._after))
+            elif not self._is_over:
+                self._encode_rare(event, out)
+        return b"".join(out)
+
+    def keepalive(self) -> bytes:
+        """A comment."""
+        return b"" if self._is_over else b": keep-alive\n\n"
+
+    def _name_response(self, id: str | None) -> None:
+        """Fix what every chunk repeats. An id of the protocol's own form is kept."""
+        self._head["id"] = id if id is not None and id.startswith("chatcmpl-") else f"chatcmpl-{self._new_id()}"
+        self._before = b"data: %b" % _json.encode(self._head)[:-1] + b',"choices":[{"index":0,"delta":'
+
+    def _chunk(self, delta: dict[str, Json]) -> bytes:
+        return b"%b%b%b" % (self._before, _json.encode(delta), self._after)
+
+    def _encode_rare(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case Start(id, _, _, native):
+                self._name_response(id)
+                extra = _json.encode(_on_one_line(native_fields(native, NAME)))[1:-1]
+                role = self._chunk({"role": "assistant", "content": ""})
+                out.append(role if not extra else role[:-3] + b",%b}\n\n" % extra)
+            case TextStart(_, native):
+                self._text_key = b"refusal" if "refusal" in native_fields(native, NAME) else b"content"
+            case TextEnd(_, _, _, native):
+                annotations = native_fields(native, NAME).get("annotations")
+                if annotations is not None:
+                    out.append(self._chunk(_on_one_line({"annotations": annotations})))
+            case ThinkingEnd(_, signature, redacted, native):
+                if signature or redacted:
+                    out.append(self._chunk({"reasoning_details": [render_detail(None, signature, redacted, native)]}))
+            case ToolCallStart():
+                self._held = event
+            case ToolCallEnd(_, call):
+                self._end_call(call, out)
+            case ToolCallFailed(_, _, _, _, message):
+                self._fail_call(message, out)
+            case PartEvent(_, part):
+                delta = render_part(part)
+                if delta is not None:
+                    out.append(self._chunk(delta))
+            case UsageUpdate(usage, cost):
+                self._note_usage(usage, cost)
+            case Finish():
+                self._finish(event, out)
+            case Failure():
+                out.append(write_event(_json.encode(_render_problem(event))))
+                self._is_over = True
+            case _:
+                pass  # deviations and the start of thinking have no form here
+
+    # ------------------------------------------------------------ calls
+
+    def _open_call(self, start: ToolCallStart, text: str, out: list[bytes]) -> None:
+        self._held = None
+        call = ToolCall(start.id, start.name, text, start.kind)
+        out.append(self._chunk({"tool_calls": [{"index": self._calls, **render_call(call)}]}))
+        field = b'"function":{"arguments":' if start.kind == "function" else b'"custom":{"input":'
+        self._call_before = b'%b{"tool_calls":[{"index":%d,%b' % (self._before, self._calls, field)
+        self._call_after = b"}}]}%b" % self._after
+        self._calls += 1
+
+    def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
+        if self._held is not None:
+            self._open_call(self._held, "", out)
+        if call.signature:
+            seal = {"index": self._calls - 1, "function": {"arguments": ""}, **_seal(call.signature)}
+            out.append(self._chunk({"tool_calls": [seal]}))
+        self._call_before = b""
+
+    def _fail_call(self, message: str, out: list[bytes]) -> None:
+        """A call of which some has left cannot be taken back: the stream must not end well."""
+        self._held = None
+        if not self._call_before:
+            out.append(self._chunk({"content": message}))
+            return
+        out.append(write_event(_json.encode(_render_problem(Failure("wire", message)))))
+        self._is_over = self.aborted = True
+
+    # ------------------------------------------------------------ ends
+
+    def _note_usage(self, usage: Usage, cost: Cost | None) -> None:
+        self._usage = self._usage.merged(usage)
+        self._cost = cost or self._cost
+
+    def _finish(self, finish: Finish, out: list[bytes]) -> None:
+        self._note_usage(finish.usage, finish.cost)
+        word = _json.encode_text(_WORDS[finish.reason])
+        out.append(b'%b{},"finish_reason":%b}]}\n\n' % (self._before, word))
+        usage = render_usage(self._usage, self._cost)
+        if self._style.include_usage and usage is not None:
+            out.append(write_event(_json.encode({**self._head, "choices": [], "usage": usage})))
+        out.append(_END)
+        self._is_over = True
+
+
+# ---------------------------------------------------------------- whole responses and errors
+
+
+def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+    """Write a whole response. All text stands before all calls: the protocol has no other order."""
+    id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
+    reason = "other" if reply.stop_reason == "error" else reply.stop_reason
+    choice = {"index": 0, "message": _render_message(reply, style), "logprobs": None, "finish_reason": _WORDS[reason]}
+    body: dict[str, Json] = {
+        "id": id, "object": "chat.completion", "created": created, "model": model, "choices": [choice],
+    }  # fmt: skip
+    usage = render_usage(reply.usage, reply.cost)
+    if usage is not None:
+        body["usage"] = usage
+    return _json.encode(body | native_fields(reply.native, NAME))
+
+
+def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
+    texts = [part for part in reply.parts if isinstance(part, Text)]
+    refusals = [part.text for part in texts if "refusal" in native_fields(part.native, NAME)]
+    words = [part.text for part in texts if "refusal" not in native_fields(part.native, NAME)]
+    content = "".join([*words, *(failed.message for failed in reply.failed_calls)])
+    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
+    is_silent = not content and bool(calls or refusals)
+    message: dict[str, Json] = {
+        "role": "assistant", "content": None if is_silent else content, "refusal": "".join(refusals) or None,
+    }  # fmt: skip
+    for text in texts:
+        message |= {key: value for key, value in native_fields(text.native, NAME).items() if key == "annotations"}
+    thinking = [part for part in reply.parts if isinstance(part, Thinking)]
+    if any(part.text for part in thinking):
+        message[style.reasoning_field] = "".join(part.text for part in thinking)
+    if any(part.signature or part.redacted for part in thinking):
+        message["reasoning_details"] = [
+            render_detail(part.text, part.signature, part.redacted, part.native) for part in thinking
+        ]
+    if calls:
+        message["tool_calls"] = [render_call(call) for call in calls]
+    for part in reply.parts:
+        if isinstance(part, Media | Opaque):
+            _merge(message, render_part(part) or {})
+    return message
+
+
+def _merge(message: dict[str, Json], delta: dict[str, Json]) -> None:
+    """Add a part's fields to a message; lists grow."""
+    for key, value in delta.items():
+        earlier = message.get(key)
+        if isinstance(value, list) and isinstance(earlier, str) and earlier:
+            earlier = [{"type": "text", "text": earlier}]
+        message[key] = [*(earlier or ()), *value] if isinstance(value, list) else value
+
+
+def render_call(call: ToolCall) -> dict[str, Json]:
+    """An entry of `tool_calls`."""
+    if call.kind == "custom":
+        body: Json = {"custom": {"name": call.name, "input": call.arguments}}
+    else:
+        body = {"function": {"name": call.name, "arguments": call.arguments}}
+    return {"id": call.id, "type": call.kind, **body, **(_seal(call.signature) if call.signature else {})}
+
+
+def _seal(signature: str) -> dict[str, Json]:
+    """Where Gemini's OpenAI endpoint has the seal of the thinking behind a call."""
+    return {"extra_content": {"google": {"thought_signature": signature}}}
+
+
+def render_detail(text: str | None, signature: str | None, redacted: str | None, native: Native | None) -> Json:
+    """An entry of `reasoning_details`, the form in which OpenRouter hands out seals and takes them back."""
+    kept = _json.decode(bytes(native_fields(native, NAME).get("reasoning_detail", b"{}")))
+    fields: dict[str, Json] = kept if isinstance(kept, dict) else {}
+    fields.setdefault("type", "reasoning.encrypted" if redacted else "reasoning.text")
+    if redacted:
+        return {**fields, "data": redacted}
+    if text:
+        fields["summary" if fields["type"] == "reasoning.summary" else "text"] = text
+    return {**fields, "signature": signature} if signature else fields
+
+
+def render_part(part: Media | Opaque) -> dict[str, Json] | None:
+    """A part that comes whole, as fields of a delta or a message; None when the protocol has none for it."""
+    if isinstance(part, Opaque):
+        return {"content": [_json.embed(_json.raw_text(part.raw))]} if part.protocol == NAME else None
+    if part.kind == "image":
+        return {"images": [{"type": "image_url", "image_url": {"url": image_url(part)}}]}
+    if part.kind == "audio" and part.data is not None:
+        audio = native_fields(part.native, NAME)
+        return {"audio": {**audio, "data": part.data}}
+    return None
+
+
+def _on_one_line(fields: Fields) -> dict[str, Json]:
+    """Native fields for a stream, where a line end ends an event."""
+    return {key: _json.embed(_json.raw_text(value)) for key, value in fields.items()}
+
+
+def render_error(failure: Failure) -> tuple[int, bytes]:
+    """Write a failure before the first byte."""
+    return status_of(failure), _json.encode(_render_problem(failure))
+
+
+def _render_problem(failure: Failure) -> Json:
+    type, code = _ERRORS[failure.kind]
+    return {"error": {"message": failure.message, "type": type, "param": None, "code": failure.code or code}}

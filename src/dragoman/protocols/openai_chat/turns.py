@@ -1,0 +1,220 @@
+"""Our messages → the messages of a request. A result is text only: its images follow in a message of the user."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman._json import Json, Raw
+from dragoman.contract import Dialect
+from dragoman.events import Deviation
+from dragoman.fields import Fields, native_fields, read_fields
+from dragoman.protocols.openai_chat.encode import render_call, render_detail
+from dragoman.protocols.openai_chat.wire import NAME, image_url
+from dragoman.types import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+
+_NINE: Final = re.compile(r"[A-Za-z0-9]{9}")
+_ALPHABET: Final = string.digits + string.ascii_letters
+_MOVED: Final = "Media of the tool result above:"
+
+
+class Turns:
+    """Writes the messages of one request and collects what could not be said."""
+
+    __slots__ = ("_deviations", "_dialect", "_keeps_marks")
+
+    def __init__(self, dialect: Dialect, deviations: list[Deviation], *, keeps_marks: bool) -> None:
+        """`keeps_marks`: `cache_control` of parts is sent."""
+        self._dialect = dialect
+        self._deviations = deviations
+        self._keeps_marks = keeps_marks
+
+    def _deviate(self, code: str, where: str, why: str) -> None:
+        self._deviations.append(Deviation(code, where, why))
+
+    def messages(self, messages: tuple[Message, ...]) -> list[dict[str, Json]]:
+        """All messages in order."""
+        rendered: list[dict[str, Json]] = []
+        held: list[Json] = []  # media of the results just written
+        for place, message in enumerate(messages):
+            where = f"messages[{place}]"
+            results = [part for part in message.parts if isinstance(part, ToolResult)]
+            if held and not results:
+                rendered.append({"role": "user", "content": held})
+                held = []
+            for number, part in enumerate(message.parts):
+                if isinstance(part, ToolResult):
+                    rendered.append(self._result(part, f"{where}.parts[{number}]", held))
+            if not results or len(results) < len(message.parts):
+                rendered.append(self._message(message, where))
+        if held:
+            rendered.append({"role": "user", "content": held})
+        return rendered
+
+    def _result(self, result: ToolResult, where: str, held: list[Json]) -> dict[str, Json]:
+        texts: list[Text] = []
+        for number, part in enumerate(result.parts):
+            place = f"{where}.parts[{number}]"
+            if isinstance(part, Text):
+                texts.append(part)
+                continue
+            moved = self._part(part, place)
+            if moved is not None:
+                self._deviate("moved", place, "results hold text only; it follows in a message of the user")
+                held += [moved] if held else [{"type": "text", "text": _MOVED}, moved]
+        content: Json = self._content(texts, where)
+        if result.is_error:
+            self._deviate("changed", f"{where}.is_error", "said as text")
+            content = f"Error: {result.text}"
+        rendered: dict[str, Json] = {
+            "role": "tool",
+            "tool_call_id": self._id(result.call_id, where),
+            "content": content,
+        }
+        if result.name and self._dialect.tool_name_in_result:
+            rendered["name"] = result.name
+        return rendered | native_fields(result.native, NAME)
+
+    def _message(self, message: Message, where: str) -> dict[str, Json]:
+        parts = [part for part in message.parts if not isinstance(part, ToolResult)]
+        if message.role == "assistant":
+            return self._assistant(message, where)
+        role = self._dialect.system_role if message.role == "system" else "user"
+        return {"role": role, "content": self._content(parts, where)} | native_fields(message.native, NAME)
+
+    # ------------------------------------------------------------ earlier answers
+
+    def _assistant(self, message: Message, where: str) -> dict[str, Json]:
+        said: list[Part] = []
+        thinking: list[tuple[str, Thinking]] = []
+        calls: list[Json] = []
+        rendered: dict[str, Json] = {"role": "assistant", "content": None}
+        for number, part in enumerate(message.parts):
+            place = f"{where}.parts[{number}]"
+            if isinstance(part, Thinking):
+                thinking.append((place, part))
+            elif isinstance(part, ToolCall):
+                calls.append(self._call(part, place))
+            elif isinstance(part, Text) and "refusal" in native_fields(part.native, NAME):
+                rendered["refusal"] = part.text
+            elif isinstance(part, Media):
+                self._answer_media(part, place, rendered)
+            else:
+                if calls:
+                    self._deviate("moved", place, "text stands before calls")
+                said.append(part)
+        self._thinking(thinking, rendered)
+        if said or not (calls or "refusal" in rendered):
+            rendered["content"] = self._content(said, where)
+        for part in said:
+            if isinstance(part, Text) and part.signature:
+                rendered["extra_content"] = {"google": {"thought_signature": part.signature}}
+        if calls:
+            rendered["tool_calls"] = calls
+        return rendered | native_fields(message.native, NAME)
+
+    def _thinking(self, thinking: list[tuple[str, Thinking]], rendered: dict[str, Json]) -> None:
+        """Earlier thinking goes back only where the server wants it; most refuse it."""
+        if not thinking:
+            return
+        text = "".join(part.text for _, part in thinking)
+        if self._dialect.reasoning_style == "openrouter":
+            rendered["reasoning_details"] = [
+                render_detail(part.text, part.signature, part.redacted, part.native) for _, part in thinking
+            ]
+        elif self._dialect.replay_reasoning and text:
+            rendered[self._dialect.reasoning_field] = text
+            for place, part in thinking:
+                if part.signature or part.redacted:
+                    self._deviate("dropped", f"{place}.signature", "the dialect has no seals")
+        else:
+            for place, _ in thinking:
+                self._deviate("dropped", place, "earlier thinking is not sent back")
+
+    def _call(self, call: ToolCall, where: str) -> Json:
+        entry = render_call(call)
+        entry["id"] = self._id(call.id, where)
+        return entry | native_fields(call.native, NAME)
+
+    def _answer_media(self, media: Media, where: str, rendered: dict[str, Json]) -> None:
+        """Sound is named by its id; other media of an answer cannot be sent back."""
+        id = native_fields(media.native, NAME).get("id")
+        if media.kind == "audio" and id is not None:
+            rendered["audio"] = {"id": id}
+        else:
+            self._deviate("dropped", where, "media of an answer cannot be sent back")
+
+    def _id(self, id: str, where: str) -> str:
+        """An id of the form that the server takes; the same for a call and its result."""
+        if self._dialect.id_form == "any" or _NINE.fullmatch(id):
+            return id
+        self._deviate("changed", f"{where}.id", "nine letters or digits")
+        number = int.from_bytes(hashlib.sha256(id.encode("utf-8", "replace")).digest()[:8], "big")
+        return "".join(_ALPHABET[number // 62**place % 62] for place in range(9))
+
+    # ------------------------------------------------------------ content
+
+    def _content(self, parts: Sequence[Part], where: str) -> Json:
+        """One plain text as a string, all else as a list of parts."""
+        rendered: list[dict[str, Json] | Raw] = []
+        for number, part in enumerate(parts):
+            entry = self._part(part, f"{where}.parts[{number}]")
+            if entry is not None:
+                rendered.append(entry)
+        if not rendered:
+            return ""
+        first = rendered[0]
+        if len(rendered) == 1 and isinstance(first, dict) and first.keys() == {"type", "text"}:
+            return first["text"]
+        return rendered
+
+    def _part(self, part: Part, where: str) -> dict[str, Json] | Raw | None:
+        match part:
+            case Text(text, _, native):
+                return {"type": "text", "text": text, **self._marks(native_fields(native, NAME), where)}
+            case Media():
+                return self._media(part, where)
+            case Opaque("openai-chat", raw):
+                return raw
+            case _:
+                self._deviate("dropped", where, "a part that only another protocol knows")
+                return None
+
+    def _marks(self, fields: Fields, where: str) -> Fields:
+        """The part's own fields, without cache markers where the server does not know them."""
+        if "cache_control" in fields and not self._keeps_marks:
+            self._deviate("dropped", f"{where}.cache_control", "the dialect has no cache markers")
+        return {key: value for key, value in fields.items() if key != "cache_control" or self._keeps_marks}
+
+    def _media(self, media: Media, where: str) -> dict[str, Json] | None:
+        native = dict(self._marks(native_fields(media.native, NAME), where))
+        if media.data is None and not self._dialect.supports_image_url:
+            self._deviate("dropped", where, "only data can be sent, not a URL")
+            return None
+        if media.kind == "image" or media.kind == "video":
+            key = f"{media.kind}_url"
+            inner = read_fields(native.pop(key, None)) or {}
+            return {"type": key, key: {"url": image_url(media), **inner}, **native}
+        if media.kind == "document":
+            if media.data is None and media.url is not None and "://" not in media.url:
+                return {"type": "file", "file": {"file_id": media.url, **native}}
+            return {"type": "file", "file": {"file_data": image_url(media), **native}}
+        if media.data is None:
+            self._deviate("dropped", where, "sound can be sent as data only")
+            return None
+        form = (media.mime or "audio/wav").partition("/")[2]
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+
+
+def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:
+    """Put a cache marker on the end of the system messages and on the last message."""
+    system = [message for message in messages if message["role"] in ("system", "developer")][-1:]
+    for message in [*system, *messages[-1:]]:
+        content = message["content"]
+        if isinstance(content, str) and content:
+            content = message["content"] = [{"type": "text", "text": content}]
+        if isinstance(content, list) and isinstance(content[-1], dict):
+            content[-1]["cache_control"] = mark

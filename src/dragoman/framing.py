@@ -303,7 +303,7 @@ class _EventLines:
                 continue
             cut = block.find(b"\ndata: {")
             if cut > 0 and block[:7] == b"event: " and block.find(b"\n", cut + 1) < 0 and block.find(b"\n") == cut:
-                yield block[cut + 7 :], block[7:cut]
+                yield block[cut + 7 :], block[7:cut].strip()
                 continue
             for line in block.split(b"\n"):
                 yield from self._line(line)

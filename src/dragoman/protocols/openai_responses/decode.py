@@ -26,10 +26,14 @@ from dragoman.protocols.openai_responses.wire import (
     ItemKind,
     StreamEvent,
     decode_event,
+    holds_refusal,
+    is_response,
     item_kind,
     loosen_event,
     make_native,
+    oddity,
     read_cost,
+    read_leniently,
     read_usage,
     text_of,
 )
@@ -126,12 +130,12 @@ class Decoder:
             if data.strip() == b"[DONE]":
                 self._assembly.deviate("unknown-event", "body", "[DONE]")
                 return
-            value = _json.decode_lenient(data)
+            value = read_leniently(data)
             if type(value) is Malformed:
                 if self._assembly.phase == "open":
                     self._assembly.unreadable(f"event {name.decode('utf-8', 'replace')}".strip(), value.problem)
                 return
-            self._assembly.deviate(*_oddity(data))
+            self._assembly.deviate(*oddity(data))
         if not isinstance(value, dict):
             self._assembly.deviate("unknown-event", "body", type(value).__name__)
             return
@@ -146,7 +150,7 @@ class Decoder:
         if self._assembly.phase != "open":
             self._after_end(value)
             return
-        if kind.endswith("error") or ("error" in value and not _is_response(value)):
+        if kind.endswith("error") or ("error" in value and not is_response(value)):
             if kind.endswith("error") or holds_error(value["error"]):
                 self._fail(value)
                 return
@@ -167,7 +171,7 @@ class Decoder:
         if kind in _STATUS_OF_EVENT:
             inner = (*path, "response") if isinstance(value.get("response"), dict) else path
             self._end(self._response_of(value, kind), _STATUS_OF_EVENT[kind], place=(data, inner))
-        elif _is_response(value):
+        elif is_response(value):
             self._untyped(value, data=data, path=path)
         else:
             self._part_event(kind, value, place=(data, path))
@@ -182,7 +186,7 @@ class Decoder:
 
     def _untyped(self, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
         """A whole response, or something that wraps one."""
-        if _is_response(value):
+        if is_response(value):
             status = value.get("status")
             if not isinstance(status, str):
                 self._assembly.deviate("missing-field", "status")
@@ -191,7 +195,7 @@ class Decoder:
             return
         for key in _WRAPPERS:
             inner = value.get(key)
-            if isinstance(inner, dict) and (_is_response(inner) or isinstance(inner.get("type"), str)):
+            if isinstance(inner, dict) and (is_response(inner) or isinstance(inner.get("type"), str)):
                 self._assembly.deviate("envelope", key)
                 self._event(str(inner.get("type") or ""), inner, data=data, path=(*path, key))
                 return
@@ -250,7 +254,7 @@ class Decoder:
         self._begin(response)
         output = response.get("output")
         if isinstance(output, list):
-            self._refused = self._refused or _holds_refusal(output)
+            self._refused = self._refused or holds_refusal(output)
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
             self._assembly.text(self._assembly.lenient_text(response["output_text"]))
@@ -303,7 +307,7 @@ class Decoder:
         kind = item_kind(fields, _ignore, "")
         if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
             item = self._items.open(event.output_index, fields, inner)
-        self._refused = self._refused or _holds_refusal([fields])
+        self._refused = self._refused or holds_refusal([fields])
         self._items.finish(item, fields, inner)
 
     def _text_event(self, kind: str, event: StreamEvent, value: dict[str, Json]) -> bool:
@@ -361,32 +365,6 @@ def _place_of_text(name: str, event: StreamEvent) -> tuple[Key, ItemKind]:
     if name.startswith(("reasoning", "thinking")):
         return ("reasoning", event.content_index), "reasoning"
     return ("", 0), "message"
-
-
-def _is_response(value: dict[str, Json]) -> bool:
-    """Whether an object is a response, not an event about one."""
-    if value.get("object") == "response":
-        return True
-    return isinstance(value.get("output"), list) and not isinstance(value.get("type"), str)
-
-
-def _holds_refusal(output: list[Json]) -> bool:
-    contents = [item.get("content") for item in output if isinstance(item, dict) and item.get("type") == "message"]
-    return any(
-        isinstance(part, dict) and part.get("type") == "refusal"
-        for content in contents
-        if isinstance(content, list)
-        for part in content
-    )
-
-
-def _oddity(data: bytes) -> tuple[str, str]:
-    """Why a frame took the lenient reader."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return "invalid-utf8", "body"
-    return ("lone-surrogate" if rb"\ud" in data.lower() else "control-character"), "body"
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

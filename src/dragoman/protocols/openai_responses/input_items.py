@@ -149,7 +149,7 @@ def _parse_call(
         deviations.append(Deviation("missing-arguments", f"{where}.arguments"))
         arguments = "{}"
     turns.call_names[call_id] = name
-    fields = native_fields(item, kind)
+    fields = native_fields(item)
     if item.get("status") not in (None, "completed"):
         fields["status"] = _json.raw(item["status"])
     return ToolCall(
@@ -172,7 +172,7 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
 
 def _parse_reasoning(item: dict[str, Json]) -> list[Part]:
     """A part for each summary and each content text; the last one has the seal."""
-    fields = native_fields(item, "reasoning")
+    fields = native_fields(item)
     texts = [(text_of(entry), fields) for entry in as_list(item.get("summary"))]
     texts += [(text_of(entry), {**fields, "type": _CONTENT_TYPE}) for entry in as_list(item.get("content"))]
     texts = texts or [("", fields)]

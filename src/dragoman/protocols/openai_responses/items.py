@@ -121,7 +121,7 @@ class Items:
             self._assembly.deviate("reused-index", where)
             self._shared = True
             self.live.clear()
-        item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields, kind))
+        item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields))
         self._hush()
         if kind in ("function_call", "custom_tool_call"):
             self._open_call(item, fields, place)
@@ -317,7 +317,7 @@ class Items:
 
     def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         """Add what a whole item says and its deltas did not."""
-        late = {name: raw for name, raw in native_fields(fields, item.kind).items() if item.native.get(name) != raw}
+        late = {name: raw for name, raw in native_fields(fields).items() if item.native.get(name) != raw}
         if item.kind == "message":
             for index, value in enumerate(as_list(fields.get("content"))):
                 self.final_content(item, index, value, (place[0], (*place[1], "content", index)))

@@ -185,7 +185,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     stateless = dialect.supports_store and native.get("store", _FALSE) == _FALSE
     messages = _render_messages(request, deviations, dialect, stateless=stateless)
     body: dict[str, Json] = {"model": request.model, **messages}
-    tools = render_tools(request, native.pop("tools", None), dialect=dialect)
+    tools = render_tools(request, native.pop("tools", None))
     said_choice = native.pop("tool_choice", None)
     if tools:
         body["tools"] = tools

@@ -81,7 +81,7 @@ def _parse_namespace(
     tools: list[Tool] = []
     for tool in inner:
         if tool.name in names:
-            others.append(_render_tool(tool, strict=False))
+            others.append(_render_tool(tool))
             continue
         names.add(tool.name)
         own = tool.native.fields if tool.native is not None else {}
@@ -118,12 +118,12 @@ def parse_tool_choice(value: Json, deviations: list[Deviation]) -> tuple[ToolCho
 # ---------------------------------------------------------------- rendering
 
 
-def render_tools(request: Request, hosted: Raw | None, *, dialect: Dialect) -> list[Json]:
+def render_tools(request: Request, hosted: Raw | None) -> list[Json]:
     """All tools; functions of one namespace stand together again."""
     rendered: list[Json] = []
     groups: dict[bytes, list[Json]] = {}
     for tool in request.tools:
-        value = _render_tool(tool, strict=dialect.strict_tools)
+        value = _render_tool(tool)
         namespace = value.pop("namespace", None)
         if not isinstance(namespace, Raw):
             rendered.append(value)
@@ -138,7 +138,7 @@ def render_tools(request: Request, hosted: Raw | None, *, dialect: Dialect) -> l
     return [*rendered, *([] if isinstance(entries, Malformed) else entries)]
 
 
-def _render_tool(tool: Tool, *, strict: bool) -> dict[str, Json]:
+def _render_tool(tool: Tool) -> dict[str, Json]:
     own = dict(tool.native.fields) if tool.native is not None and tool.native.protocol == NAME else {}
     value: dict[str, Json] = {"type": tool.kind, "name": tool.name}
     if tool.description:
@@ -147,7 +147,7 @@ def _render_tool(tool: Tool, *, strict: bool) -> dict[str, Json]:
         value["parameters"] = tool.schema if tool.schema is not None else {"type": "object", "properties": {}}
         said = own.pop("strict", None)
         if said is None:
-            value["strict"] = strict  # hosts are strict unless told, and then refuse most schemas
+            value["strict"] = False  # hosts are strict unless told, and then refuse most schemas
         elif said != _NULL:
             value["strict"] = said
     return value | own

@@ -38,13 +38,10 @@ ARGUMENTS_DELTA: Final = "response.function_call_arguments.delta"
 
 ItemKind: TypeAlias = Literal["message", "function_call", "custom_tool_call", "reasoning", "opaque"]
 #: Item fields that dragoman models; all others are kept as native fields.
-MODELLED: Final[dict[ItemKind, frozenset[str]]] = {
-    "message": frozenset({"type", "role", "content", "status"}),
-    "function_call": frozenset({"type", "call_id", "name", "arguments", "status", "parsed_arguments"}),
-    "custom_tool_call": frozenset({"type", "call_id", "name", "input", "status"}),
-    "reasoning": frozenset({"type", "summary", "content", "encrypted_content", "status"}),
-    "opaque": frozenset(),
-}
+MODELLED: Final = frozenset(
+    {"type", "role", "status", "content", "summary", "encrypted_content", "call_id", "name", "arguments", "input",
+     "parsed_arguments"}
+)  # fmt: skip
 
 #: incomplete_details.reason → ours.
 INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
@@ -81,10 +78,9 @@ def item_kind(item: dict[str, Json], deviate: Deviate, where: str) -> ItemKind:
     return "reasoning" if "summary" in item or "encrypted_content" in item else "message"
 
 
-def native_fields(item: dict[str, Json], kind: ItemKind) -> dict[str, Raw]:
+def native_fields(item: dict[str, Json]) -> dict[str, Raw]:
     """The fields of an item that dragoman does not model."""
-    known = MODELLED[kind]
-    return {key: _json.raw(value) for key, value in item.items() if key not in known and value is not None}
+    return {key: _json.raw(value) for key, value in item.items() if key not in MODELLED and value is not None}
 
 
 def make_native(fields: dict[str, Raw]) -> Native | None:
@@ -110,6 +106,15 @@ def text_of(value: Json) -> str:
     if isinstance(value, dict):
         return next((text_of(value[key]) for key in ("text", "content") if value.get(key)), "")
     return "".join(map(text_of, value)) if isinstance(value, list) else ""
+
+
+def mend(value: Json) -> Json:
+    """A value of the lenient reader with whole surrogate pairs; halves become U+FFFD."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {mend(key): mend(inner) for key, inner in value.items()}
+    return [mend(inner) for inner in value] if isinstance(value, list) else value
 
 
 def as_list(value: Json) -> list[Json]:
@@ -180,3 +185,40 @@ def read_cost(usage: dict[str, Json]) -> Cost | None:
     except InvalidOperation:
         return None
     return Cost(usd, "provider") if usd.is_finite() and usd >= 0 else None
+
+
+def is_response(value: dict[str, Json]) -> bool:
+    """Whether an object is a response, not an event about one."""
+    if value.get("object") == "response":
+        return True
+    return isinstance(value.get("output"), list) and not isinstance(value.get("type"), str)
+
+
+def holds_refusal(output: list[Json]) -> bool:
+    contents = [item.get("content") for item in output if isinstance(item, dict) and item.get("type") == "message"]
+    return any(
+        isinstance(part, dict) and part.get("type") == "refusal"
+        for content in contents
+        if isinstance(content, list)
+        for part in content
+    )
+
+
+def read_leniently(data: bytes) -> Json | Malformed:
+    """A frame that is no JSON to the letter. Only a delta may end in half a surrogate pair: the next one goes on."""
+    value = _json.decode_lenient(data)
+    try:
+        if isinstance(value, dict):
+            return {key: inner if key == "delta" else mend(inner) for key, inner in value.items()}
+        return value
+    except RecursionError:
+        return Malformed("it is nested too deep")
+
+
+def oddity(data: bytes) -> tuple[str, str]:
+    """Why a frame took the lenient reader."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "invalid-utf8", "body"
+    return ("lone-surrogate" if rb"\ud" in data.lower() else "control-character"), "body"

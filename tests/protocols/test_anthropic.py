@@ -308,13 +308,20 @@ def test_cache_breakpoints(cache: Any, marker: dict[str, str]):
         HELLO,
         HELLO,
     )
-    body = rendered(asked(*messages, tools=(WEATHER, Tool("ping")), params=Params(cache=cache)))
+    request = asked(*messages, tools=(WEATHER, Tool("ping")), params=Params(cache=cache))
+    body = rendered(request, dialect=Dialect(supports_prompt_cache_retention=True))
     assert [block.get("cache_control") for block in body["system"]] == [None, marker]
     assert [tool.get("cache_control") for tool in body["tools"]] == [None, marker]
     assert [message["content"] for message in body["messages"][:2]] == ["Hello", "Hi"]
     marked = [message["content"][-1]["cache_control"] for message in body["messages"][2:]]
     assert marked == [marker, marker]
     assert json.dumps(body).count('"cache_control"') == 4
+
+
+def test_a_long_cache_is_asked_of_the_vendors_own_host_only():
+    request = asked(HELLO, params=Params(cache="long"))
+    assert rendered(request)["messages"][0]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert losses(request) == [("changed", "params.cache")]
 
 
 def test_no_cache_means_no_marker_not_even_the_clients():

@@ -272,7 +272,10 @@ class _Renderer:
         spans = [tools, system, *users[-2:]]
         if any("cache_control" in block for span in (tools, system, *users) for block in span):
             return
-        marker = {"type": "ephemeral", "ttl": "1h"} if cache == "long" else {"type": "ephemeral"}
+        lasts = cache == "long" and self.dialect.supports_prompt_cache_retention
+        if cache == "long" and not lasts:
+            self._say("changed", "params.cache", "this host sets the life of its cache")
+        marker = {"type": "ephemeral", "ttl": "1h"} if lasts else {"type": "ephemeral"}
         for span in [span for span in spans if span][:_MOST_BREAKPOINTS]:
             span[-1]["cache_control"] = marker
 

@@ -51,7 +51,8 @@ class _Renderer:
         turns = Turns(dialect, self.deviations, keeps_marks=keeps_marks)
         messages = turns.messages(request.messages)
         if keeps_marks and request.params.cache is not None:
-            life = {"ttl": "1h"} if request.params.cache == "long" else {}
+            lasts = request.params.cache == "long" and dialect.supports_prompt_cache_retention
+            life = {"ttl": "1h"} if lasts else {}
             mark_cache(messages, {"type": "ephemeral", **life})
         body: dict[str, Json] = {"model": request.model, "messages": messages, "stream": request.stream}
         if request.stream and dialect.usage_in_stream:
@@ -222,5 +223,5 @@ class _Renderer:
             self._deviate("dropped", "session_id", "the dialect has no cache key")
         if cache == "long" and dialect.supports_prompt_cache_retention:
             body["prompt_cache_retention"] = "24h"
-        elif cache == "long" and not dialect.supports_cache_control:
+        elif cache == "long":
             self._deviate("changed", "params.cache", "the server's own life of its cache")

@@ -195,6 +195,7 @@ def is_response(value: dict[str, Json]) -> bool:
 
 
 def holds_refusal(output: list[Json]) -> bool:
+    """Whether a message among these items refuses."""
     contents = [item.get("content") for item in output if isinstance(item, dict) and item.get("type") == "message"]
     return any(
         isinstance(part, dict) and part.get("type") == "refusal"

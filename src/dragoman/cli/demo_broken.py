@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
 
@@ -15,7 +16,7 @@ from dragoman.types import ProtocolName
 
 _FOLDER: Final = Path(__file__).with_name("demo_streams")
 #: Where the interesting part of a line begins, the first that is there.
-_MARKS: Final = ('"tool_calls":', '"content_block":', '"delta":', '"item":', '"message":', '"response":', '"type":')
+WIRE_MARKS: Final = ('"tool_calls":', '"content_block":', '"delta":', '"item":', '"message":', '"response":', '"type":')
 
 
 @final
@@ -42,13 +43,13 @@ BROKEN_STREAMS: Final = (
         "glued.sse",
         "openai-chat",
         "two calls, both at index 0",
-        'trusts the index and glues them: get_weather({"city": "Paris"}{"city": "Rome"})',
+        'glues them by their index: get_weather({"city": "Paris"}{"city": "Rome"})',
     ),
     BrokenStream(
         "bare.ndjson",
         "ollama-chat",
         "a call without id, type and arguments",
-        "has no id to answer to, and fails on the arguments that are not there",
+        "has no id to answer to, and fails on arguments that are not there",
     ),
     BrokenStream(
         "text_arguments.ndjson",
@@ -65,7 +66,7 @@ def render_broken(stream: BrokenStream, paint: Paint, *, width: int) -> str:
     for line in stream.body().decode().splitlines():
         if line:
             lines.append("    " + excerpt(line, width - 4))
-    lines.append(paint("dim", "  a client that trusts it") + f" {paint('red', stream.trusting)}")
+    lines.append(paint("dim", "  a client that trusts it ") + paint("red", stream.trusting))
     lines.append(paint("dim", "  what dragoman delivers"))
     reply = stream.decoded()
     for call in reply.tool_calls:
@@ -77,11 +78,11 @@ def render_broken(stream: BrokenStream, paint: Paint, *, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def excerpt(line: str, width: int) -> str:
+def excerpt(line: str, width: int, *, marks: Sequence[str] = WIRE_MARKS) -> str:
     """A line of a wire cut to `width`: from its beginning, or from where it becomes interesting."""
     if len(line) <= width:
         return clip(line, width)
-    start = next((found for mark in _MARKS if (found := line.find(mark)) > 0), 0)
+    start = next((found for mark in marks if (found := line.find(mark)) > 0), 0)
     field = "data: " if line.startswith("data: ") else ""
     if start <= len(field):
         return clip(line, width)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, final
 
 import msgspec
 
-from dragoman.cli.demo_broken import excerpt
+from dragoman.cli.demo_broken import WIRE_MARKS, excerpt
 from dragoman.cli.terminal import Paint, clip, say
 from dragoman.client.exchange import Exchange
 from dragoman.client.target import Target
@@ -51,6 +51,7 @@ _STOP: Final[dict[ProtocolName, dict[str, Any]]] = {
     "anthropic-messages": {"stop_sequences": ["</tool_call>"]},
     "openai-responses": {"stop": ["</tool_call>"]},
 }
+_MARKS: Final = ('"function":{', '"partial_json":', *WIRE_MARKS)
 _SAY_IT: Final = Message("user", (Text("Say the result as a sentence."),))  # without it, the model echoes
 _BASE_PATH: Final[dict[ProtocolName, str]] = {
     "openai-chat": "/v1",
@@ -180,7 +181,11 @@ def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Pai
     left = _left(width)
     # An `event:` line only repeats the type that its data names.
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip() and line[:6] != "event:"]
-    rows = itertools.zip_longest((excerpt(line, left) for line in lines), _say_events(events, width - left - 13))
+    if not data:
+        lines = ["(the end of the body)"]
+    rows = itertools.zip_longest(
+        (excerpt(line, left, marks=_MARKS) for line in lines), _say_events(events, width - left - 13)
+    )
     out, at = [], f"{seconds:7.3f} s"
     for raw, event in rows:
         out.append(

@@ -500,10 +500,13 @@ class Assembly:
         self.phase = "ended"
 
     def unreadable(self, where: str, problem: str) -> None:
-        """A frame could not be read: what it held is lost, so every call that is open fails."""
+        """A frame could not be read: what it held is lost, so every call that is open fails.
+
+        After a stop reason the calls have come, and what is lost is usage or the end marker.
+        """
         self.deviate("unreadable-frame", where, problem)
         self._unreadable = self._unreadable or problem
-        for call in list(self._calls.values()):
+        for call in list(self._calls.values()) if self.reason is None else ():
             self._fail_call(
                 call, "unreadable", f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
             )
@@ -520,6 +523,7 @@ class Assembly:
         """The response cannot go on. Whole calls and text stay; a call that is cut fails."""
         if self.phase == "closed":
             return
+        self._high_surrogate = ""
         self._close_parts(proven=False)
         self.phase = "closed"
         self.events.append(Failure(kind, message, status, retry_after, self._usage, self._cost, code))

@@ -21,7 +21,7 @@ from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing, endpoint, filled
-from dragoman.types import Message, Params, Reasoning, Request, Text, Tool, ToolCall, ToolResult, Usage
+from dragoman.types import Message, Params, ProtocolName, Reasoning, Request, Text, Tool, ToolCall, ToolResult, Usage
 
 FOLDER = Path(__file__).parent / "providers"
 ROWS: dict[str, dict[str, Any]] = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
@@ -72,6 +72,25 @@ def test_every_provider_has_a_row() -> None:
 def test_the_request_goes_where_the_vendor_says(name: str) -> None:
     out = sent(name)
     assert (out.method, out.url) == ("POST", ROWS[name]["url"])
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "url"),
+    [
+        ("longcat", "anthropic-messages", "https://api.longcat.chat/anthropic/v1/messages"),
+        ("fireworks", "anthropic-messages", "https://api.fireworks.ai/inference/v1/messages"),
+        ("openrouter", "anthropic-messages", "https://openrouter.ai/api/v1/messages"),
+        ("deepseek", "anthropic-messages", "https://api.deepseek.com/anthropic/v1/messages"),
+        ("ollama", "anthropic-messages", "http://127.0.0.1:11434/v1/messages"),
+        ("ollama", "openai-chat", "http://127.0.0.1:11434/v1/chat/completions"),
+        ("groq", "openai-responses", "https://api.groq.com/openai/v1/responses"),
+        ("openai", "openai-chat", "https://api.openai.com/v1/chat/completions"),
+    ],
+)
+def test_another_protocol_of_a_vendor_has_its_own_address(name: str, protocol: ProtocolName, url: str) -> None:
+    provider = provider_of(name).speaking(protocol)
+    rendered = PROTOCOLS[protocol].render_request(question("m"), dialect=provider.dialect)
+    assert endpoint(provider, rendered.http, model="m").url == url
 
 
 @each_row

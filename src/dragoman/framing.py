@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "a
 #: Bytes of one frame or of a whole JSON body, unless set.
 FRAME_LIMIT: Final = 32 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
-_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?::|$)|:")
+_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -66,6 +66,10 @@ class BodyReader:
             if self.kind == "events":
                 if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2 and self._events.is_between():
                     return ((data[6:-2], b""),)  # one whole event, as servers send them
+                if data[:7] == b"event: ":  # the same with its name
+                    cut = data.find(b"\n")
+                    if data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
+                        return ((data[cut + 7 : -2], data[7:cut].strip()),) if self._events.is_between() else self._events.feed(data)
                 return self._events.feed(data)
             if self.kind == "lines":
                 return self._line_frames(data)

@@ -168,7 +168,7 @@ class Decoder:
         chunk = decode_chunk(frame)
         if isinstance(chunk, Malformed):
             assembly.unreadable("chunk", chunk.problem)
-        elif not self._is_known(chunk):
+        elif not _is_known(chunk):
             self._read_bare(value)
         else:
             self._read_chunk(chunk, frame)
@@ -208,20 +208,10 @@ class Decoder:
                 chunk.promptFeedback = loosen_feedback(feedback, deviate)
         if chunk.candidates is None and chunk.response is not NOTHING:
             self._read_envelope(chunk.response)
-        elif not self._is_known(chunk):
+        elif not _is_known(chunk):
             value = _json.decode_lenient(frame)
             if isinstance(value, dict):
                 self._read_bare(value)
-
-    def _is_known(self, chunk: Chunk) -> bool:
-        """Whether a chunk has anything of this protocol."""
-        return not (
-            chunk.candidates is None
-            and chunk.usageMetadata is None
-            and chunk.promptFeedback is None
-            and chunk.usage_metadata is NOTHING
-            and chunk.error is NOTHING
-        )
 
     def _read_envelope(self, inner: Raw) -> None:
         """`{"response": {…}}`, as Code Assist wraps its chunks."""
@@ -233,11 +223,12 @@ class Decoder:
             value = _json.decode_lenient(frame)
             if isinstance(value, dict):
                 self._read_loosely(value)
-        elif self._is_known(chunk):
+        elif _is_known(chunk):
             self._read_chunk(chunk, frame)
 
     def _begin(self, chunk: Chunk, frame: bytes) -> None:
-        if chunk.candidates is None and chunk.usageMetadata is None and chunk.promptFeedback is None:
+        """The response begins with the first chunk that is more than an error or an envelope."""
+        if not _is_answer(chunk):
             return
         self._begun = True
         fields = _json.decode(frame)
@@ -440,6 +431,22 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
     return read_problem(body, status=status, headers=headers)
+
+
+def _is_answer(chunk: Chunk) -> bool:
+    """Whether a chunk says something of an answer."""
+    return not (
+        chunk.candidates is None
+        and chunk.usageMetadata is None
+        and chunk.promptFeedback is None
+        and chunk.usage_metadata is NOTHING
+        and chunk.prompt_feedback is NOTHING
+    )
+
+
+def _is_known(chunk: Chunk) -> bool:
+    """Whether a chunk has anything of this protocol."""
+    return chunk.error is not NOTHING or _is_answer(chunk)
 
 
 def _part_fields(chunk: RawChunk, place: tuple[int, int]) -> dict[str, Raw]:

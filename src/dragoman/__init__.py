@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.decoding import decode
 from dragoman.errors import CallFailed, ConfigError, DragomanError, StepLimit, UsageError, WireError
 from dragoman.events import (
     Deviation,
@@ -48,6 +47,7 @@ from dragoman.types import (
 
 if TYPE_CHECKING:
     from dragoman.client import Answer, AsyncClient, AsyncStream, Client, Stream
+    from dragoman.decoding import decode
 
 __all__ = [
     "Answer", "AsyncClient", "AsyncStream", "CallFailed", "Client", "ConfigError", "Cost", "Deviation",
@@ -62,7 +62,11 @@ _OF_CLIENT = frozenset({"Answer", "AsyncClient", "AsyncStream", "Client", "Strea
 
 
 def __getattr__(name: str) -> object:
-    """The client and its HTTP library are loaded at the first use, so that decoding alone needs neither."""
+    """What reads bytes, and the client with its HTTP library, are loaded at their first use: importing costs little."""
+    if name == "decode":
+        from dragoman.decoding import decode
+
+        return decode
     if name in _OF_CLIENT:
         from dragoman import client
 

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Final, final
 
 from dragoman.contract import Protocol
-from dragoman.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 
-PROTOCOLS: Final[dict[str, Protocol]] = {
-    protocol.name: protocol
-    for protocol in (
-        ollama.PROTOCOL,
-        openai_chat.PROTOCOL,
-        anthropic.PROTOCOL,
-        openai_responses.PROTOCOL,
-        gemini.PROTOCOL,
-    )
+_FOLDERS: Final = {
+    "ollama-chat": "ollama",
+    "openai-chat": "openai_chat",
+    "anthropic-messages": "anthropic",
+    "openai-responses": "openai_responses",
+    "gemini-generate": "gemini",
 }
+
+
+@final
+class _Protocols(Mapping[str, Protocol]):
+    """Protocols by name. A folder is loaded at its first use, so that a program pays for the languages it speaks."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Protocol:
+        protocol: Protocol = import_module(f"dragoman.protocols.{_FOLDERS[name]}").PROTOCOL
+        return protocol
+
+    def __contains__(self, name: object) -> bool:
+        return name in _FOLDERS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FOLDERS)
+
+    def __len__(self) -> int:
+        return len(_FOLDERS)
+
+
+PROTOCOLS: Final = _Protocols()

@@ -66,10 +66,9 @@ class BodyReader:
             if self.kind == "events":
                 if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2 and self._events.is_between():
                     return ((data[6:-2], b""),)  # one whole event, as servers send them
-                if data[:7] == b"event: ":  # the same with its name
-                    cut = data.find(b"\n")
-                    if data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
-                        return ((data[cut + 7 : -2], data[7:cut].strip()),) if self._events.is_between() else self._events.feed(data)
+                cut = data.find(b"\n") if data[:7] == b"event: " and self._events.is_between() else 0
+                if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
+                    return ((data[cut + 7 : -2], data[7:cut].strip()),)  # the same with its name
                 return self._events.feed(data)
             if self.kind == "lines":
                 return self._line_frames(data)

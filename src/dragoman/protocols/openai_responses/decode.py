@@ -6,7 +6,7 @@ response.completed, .incomplete or .failed, or the `status` of a whole response.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dragoman import _json
@@ -14,7 +14,7 @@ from dragoman._json import Json, Malformed
 from dragoman.assembly import Assembly
 from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
-from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_responses.items import Item, Items, Key, Place
 from dragoman.protocols.openai_responses.snapshot import reconcile
@@ -79,20 +79,12 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
-        try:
-            for frame, name in self._reader.feed(data):
-                self._frame(frame, name)
-        except TooLarge:
-            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+        self._take(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
         """The body ended."""
-        try:
-            for frame, name in self._reader.close():
-                self._frame(frame, name)
-        except TooLarge:
-            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+        self._take(self._reader.close())
         if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
             problem = read_problem(self._reader.stray, status=None)
             kind = "wire" if problem.kind == "internal" else problem.kind
@@ -107,21 +99,28 @@ class Decoder:
 
     # ------------------------------------------------------------ frames
 
-    def _frame(self, data: bytes, name: bytes) -> None:
-        event = decode_event(data)
-        if type(event) is StreamEvent and event.delta:
-            item = self._items.live.get(event.output_index)
-            if item is not None and self._assembly.phase == "open":
-                kind = event.type
-                if kind == ARGUMENTS_DELTA:
-                    if item.call is not None and not item.half:
-                        self._assembly.add_arguments(item.call, event.delta)
-                        return
-                elif kind == TEXT_DELTA and item.part is not None and item.key == ("text", event.content_index):
-                    item.said[item.key].append(event.delta)
-                    self._assembly.add(item.part, event.delta)
-                    return
-        self._rare_frame(data, name)
+    def _take(self, frames: Iterable[Frame]) -> None:
+        """Plain deltas of open items take a short cut; all else is rare."""
+        assembly, live = self._assembly, self._items.live
+        try:
+            for data, name in frames:
+                event = decode_event(data)
+                if type(event) is StreamEvent and (delta := event.delta):
+                    item = live.get(event.output_index)
+                    if item is not None:
+                        kind = event.type
+                        if kind == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
+                            item.pieces.append(delta)
+                            assembly.add(item.part, delta)
+                            continue
+                        if kind == ARGUMENTS_DELTA and item.call is not None:
+                            assembly.add_arguments(item.call, delta)
+                            continue
+                self._rare_frame(data, name)
+                if assembly.phase != "open":
+                    live.clear()
+        except TooLarge:
+            assembly.fail("too_large", "a frame of the response is larger than the limit")
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
         """Everything but the plain deltas of items that are open."""
@@ -329,7 +328,7 @@ class Decoder:
                 key = ("reasoning", key[1])
             self._refused = self._refused or key[0] == "refusal"
             if step == "delta":
-                self._items.grow(item, key, self._assembly.lenient_text(event.delta))
+                self._items.grow(item, key, event.delta)
             else:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))
         return True
@@ -339,7 +338,7 @@ class Decoder:
         if item.call is None:
             self._assembly.deviate("wrong-type", f"output[{event.output_index}]", f"arguments of a {item.kind}")
         elif step == "delta":
-            self._items.add_arguments(item, event.delta)
+            self._assembly.add_arguments(item.call, event.delta)
         else:
             self._items.name_call(item, value)
             final = value.get("arguments", value.get("input"))

@@ -40,17 +40,18 @@ class Item:
 
     Attributes:
         key: what its open part is; `_NOWHERE` when none is open.
+        text_index: the content index of its open part when that is plain text, else -1.
         said: the text of each of its parts so far, in pieces.
+        pieces: those of its open part.
         extras: native fields of its open part that came after the part's start.
         prefill: whole arguments that came when the item opened; they count when nothing else comes.
-        half: the first half of a surrogate pair that ended the last argument delta.
         done: its end was seen.
         repeated: the final list of output has named it.
     """
 
     __slots__ = (
-        "call", "done", "extras", "half", "id", "index", "key", "kind", "native", "part", "prefill", "repeated",
-        "said", "type",
+        "call", "done", "extras", "id", "index", "key", "kind", "native", "part", "pieces", "prefill", "repeated",
+        "said", "text_index", "type",
     )  # fmt: skip
 
     def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
@@ -62,10 +63,11 @@ class Item:
         self.call: OpenCall | None = None
         self.part: OpenPart | None = None
         self.key = _NOWHERE
+        self.text_index = -1
         self.said: dict[Key, list[str]] = {}
+        self.pieces: list[str] = []
         self.extras: dict[str, Raw] = {}
         self.prefill = ""
-        self.half = ""
         self.done = False
         self.repeated = False
 
@@ -158,11 +160,12 @@ class Items:
         """Let a part of an item grow; it opens with its first text."""
         if not text:
             return
-        if item.key != key:
-            self._open_part(item, key)
-        item.said.setdefault(key, []).append(text)
-        if item.part is not None:
-            self._assembly.add(item.part, text)
+        part = item.part
+        if part is None or item.key != key:
+            part = self._open_part(item, key)
+        text = self._assembly.lenient_text(text)
+        item.pieces.append(text)
+        self._assembly.add(part, text)
 
     def _open_part(self, item: Item, key: Key) -> OpenPart:
         self._hush()
@@ -173,6 +176,8 @@ class Items:
         kind = ThinkingStart if key[0] in _THINKING_GROUPS else TextStart
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
+        item.text_index = key[1] if key[0] == "text" else -1
+        item.pieces = item.said.setdefault(key, [])
         return item.part
 
     def _hush(self) -> None:
@@ -185,18 +190,18 @@ class Items:
             item.part.native = make_native(item.extras)
             self._assembly.end_part(item.part)
             self._talking = None
-        item.part, item.key, item.extras = None, _NOWHERE, {}
+        item.part, item.key, item.text_index, item.extras = None, _NOWHERE, -1, {}
 
     def final_text(self, item: Item, key: Key, text: str) -> None:
         """The whole text of a part, after its deltas or in their place."""
         pieces = item.said.get(key)
         if pieces is None:
             if text and not any("".join(other) == text for other in item.said.values()):
-                self.grow(item, key, self._assembly.lenient_text(text))
+                self.grow(item, key, text)
             return
         said = "".join(pieces)
         if text.startswith(said):
-            self.grow(item, key, self._assembly.lenient_text(text[len(said) :]))
+            self.grow(item, key, text[len(said) :])
         elif text:
             self._assembly.deviate("final-differs", f"output[{item.index}]")
 
@@ -236,7 +241,7 @@ class Items:
         prefill = self._arguments(item, fields, place)
         if prefill and item.call.kind == "function":
             if isinstance(_json.decode_object(prefill), _json.Malformed):
-                self.add_arguments(item, prefill)
+                self._assembly.add_arguments(item.call, prefill)
             else:
                 item.prefill = prefill
 
@@ -249,34 +254,19 @@ class Items:
         self._assembly.deviate("arguments-type", f"output[{item.index}].{name}", type(value).__name__)
         return _json.raw_text(exact(place[0], (*place[1], name), value))
 
-    def add_arguments(self, item: Item, text: str) -> None:
-        """Let a call's arguments grow; half a surrogate pair waits for its other half."""
-        call = item.call
-        if call is None:
-            return
-        if item.half or not text.isascii():
-            text, item.half = item.half + text, ""
-            item.half = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
-            text = text[: len(text) - len(item.half)].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        self._assembly.add_arguments(call, text)
-
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         call = item.call
         if call is None or not call.is_open():
             return
-        if item.half:
-            if not text:
-                self.add_arguments(item, "\ufffd")
-            item.half = ""
         said = call.text.raw()
         if call.kind == "function":
             text = text.lstrip()
         if text.startswith(said):
             if len(text) > len(said):
-                self.add_arguments(item, text[len(said) :])
+                self._assembly.add_arguments(call, text[len(said) :])
         elif call.kind == "function" and call.text.is_whole() and not call.text.is_closed():
-            self.add_arguments(item, text)  # the deltas said `{}`: a placeholder
+            self._assembly.add_arguments(call, text)  # the deltas said `{}`: a placeholder
         elif text.strip():
             self._assembly.deviate("final-differs", f"output[{item.index}].arguments")
             if call.kind == "custom" or not call.text.is_closed():

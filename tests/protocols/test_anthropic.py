@@ -721,6 +721,24 @@ def test_opaque_parts_and_citations_survive_both_ways():
         assert json.loads(bytes(text.native.fields["citations"])) == [{"cited_text": "x"}]
 
 
+def test_an_unknown_block_is_kept_with_what_its_deltas_said():
+    frames = [
+        {"type": "message_start", "message": {"id": "m"}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "new", "rows": [1], "note": "a"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "note_delta", "note": "b"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "rows_delta", "rows": [2, 3]}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"q":'}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "1.50}"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    wire = "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames).encode()
+    (part,) = fold(read(wire)).parts
+    assert isinstance(part, Opaque)
+    assert bytes(part.raw) == b'{"type":"new","rows":[1,2,3],"note":"ab","input":{"q":1.50}}'
+
+
 def test_the_stop_sequence_comes_back():
     body = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "a"}],

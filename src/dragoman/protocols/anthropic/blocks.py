@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dragoman import _json
-from dragoman._json import Malformed, Raw
+from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly, OpenCall, OpenPart
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.wire import (
@@ -32,11 +32,12 @@ from dragoman.types import Native, Opaque
 class Block:
     """A content block that was opened.
 
-    `prefilled` are arguments that its start held, until a delta says them again or the block ends. `fields` are an
-    opaque block's, `citations` a text block's, `sealed` a signature that the start held.
+    `takes`: the type of the deltas that grow it and need no more looking at; "" for none. `prefilled` are arguments
+    that its start held, until a delta says them again or the block ends. `fields` are an opaque block's and `gains`
+    what its deltas said, `citations` a text block's, `sealed` a signature that the start held.
     """
 
-    __slots__ = ("call", "citations", "fields", "input", "is_ended", "kind", "part", "prefilled", "sealed")
+    __slots__ = ("call", "citations", "fields", "gains", "is_ended", "kind", "part", "prefilled", "sealed", "takes")
 
     def __init__(self, kind: Literal["text", "thinking", "call", "opaque"]) -> None:
         self.kind = kind
@@ -46,7 +47,8 @@ class Block:
         self.sealed = ""
         self.citations: list[Raw] = []
         self.fields: dict[str, Raw] = {}
-        self.input: list[str] = []
+        self.gains: dict[str, list[Json]] = {}
+        self.takes = {"text": "text_delta", "thinking": "thinking_delta"}.get(kind, "")
         self.is_ended = False
 
 
@@ -61,6 +63,7 @@ class Blocks:
         self.by_index: dict[int, Block] = {}
 
     def start(self, event: StreamEvent) -> None:
+        """`content_block_start`."""
         fields = read_fields(event.content_block)
         if fields is None:
             self._assembly.deviate("missing-field", "content_block_start.content_block")
@@ -70,15 +73,34 @@ class Blocks:
             self._assembly.deviate("missing-index", "content_block_start")
             index = max(self.by_index, default=-1) + 1
         earlier = self.by_index.get(index)
+        if earlier is not None and earlier.call is not None and self._is_same_call(earlier, earlier.call, fields):
+            self._assembly.deviate("duplicate-start", f"content_block {index}")
+            self._say_again(earlier, earlier.call, fields)
+            return
         if earlier is not None:
-            if not earlier.is_ended and earlier.call is not None and earlier.call.id == read_text(fields.get("id")):
-                self._assembly.deviate("duplicate-start", f"content_block {index}")
-                return
             self._assembly.deviate("reused-index", f"content_block {index}")
             self.stop(index)
         self.open(index, fields)
 
+    def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
+        """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
+        if not call.is_open() or not read_text(fields.get("name")):
+            return False
+        return not call.name or (not block.is_ended and bool(call.id) and call.id == read_text(fields.get("id")))
+
+    def _say_again(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
+        block.is_ended = False
+        if not call.name:
+            call.name = read_text(fields.get("name"))
+            if not call.id and (id := read_text(fields.get("id"))):
+                call.id = id
+                self._assembly.register(call)
+            self._assembly.announce(call)
+        if call.text.is_blank() and _is_empty_object(block.prefilled):
+            block.prefilled = self._read_input(fields)
+
     def open(self, index: int, fields: dict[str, Raw]) -> None:
+        """A block opens with what its start says (of a whole message: with all of it)."""
         self._last = index
         kind = read_text(fields.get("type")) or self._tell_block(fields)
         if kind == "text":
@@ -121,6 +143,13 @@ class Blocks:
         block = Block("call")
         native = rest_of(fields, "type", "id", "name", "input")
         block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
+        block.prefilled = self._read_input(fields)
+        if not block.prefilled:
+            block.takes = "input_json_delta"
+        return block
+
+    def _read_input(self, fields: dict[str, Raw]) -> str:
+        """The text of `input`; "" when there is none."""
         value = fields.get("input", UNSET)
         text = _json.raw_text(value).strip()
         if text[:1] == '"':
@@ -128,10 +157,10 @@ class Blocks:
             text = self._assembly.lenient_text(read_text(value)).strip()
             if text:
                 self._assembly.deviate("arguments-type", "tool_use.input", "a string")
-        block.prefilled = "" if text == "null" else text
-        return block
+        return "" if text == "null" else text
 
     def stop(self, index: int) -> None:
+        """`content_block_stop`."""
         block = self.by_index.get(index if index >= 0 else self._last)
         if block is None:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
@@ -141,6 +170,7 @@ class Blocks:
 
     def _end_block(self, block: Block) -> None:
         block.is_ended = True
+        block.takes = ""
         if block.part is not None:
             if block.citations:
                 block.part.native = Native(NAME, {"citations": _json.raw(block.citations)})
@@ -167,10 +197,18 @@ class Blocks:
         block.prefilled = ""
 
     def _end_opaque(self, block: Block) -> None:
-        text = "".join(block.input).strip()
-        if text:
-            is_json = not isinstance(_json.decode(text), Malformed)
-            block.fields["input"] = Raw(text.encode()) if is_json else _json.raw(text)
+        """Join what the deltas said to what the start said: strings grow, lists gain, the rest is set."""
+        for key, gains in block.gains.items():
+            known = read(block.fields.get(key))
+            if all(isinstance(gain, str) for gain in gains):
+                text = "".join([known if isinstance(known, str) else "", *gains])
+                is_json = key == "input" and not isinstance(_json.decode(text), Malformed)
+                block.fields[key] = _json.embed(text) if is_json else _json.raw(text)
+            elif all(isinstance(gain, list) for gain in gains):
+                lists = [known, *gains] if isinstance(known, list) else gains
+                block.fields[key] = _json.raw([item for gain in lists for item in gain])
+            else:
+                block.fields[key] = _json.raw(gains[-1])
         self._assembly.whole_part(Opaque(NAME, _json.raw(block.fields)))
 
     def finish(self, *, is_good: bool) -> None:
@@ -186,12 +224,14 @@ class Blocks:
                 elif is_good and block.prefilled and block.call.text.is_blank():
                     self._assembly.add_arguments(block.call, "{}")
                 block.is_ended = True
+                block.takes = ""
             elif is_good or block.part is not None:
                 self._end_block(block)
 
     # ------------------------------------------------------------ deltas out of the usual
 
     def grow(self, event: StreamEvent, frame: bytes) -> None:
+        """A `content_block_delta` that is not what its block takes."""
         index = event.index
         if index < 0:
             self._assembly.deviate("missing-index", "content_block_delta")
@@ -243,7 +283,7 @@ class Blocks:
             self._assembly.thinking(text)
 
     def _grow_call(self, index: int, block: Block | None, text: str) -> None:
-        if not text.strip():
+        if not text.strip() and (block is None or block.takes != "input_json_delta"):
             return
         call = block.call if block is not None else None
         if block is None or call is None:
@@ -252,32 +292,25 @@ class Blocks:
             block.is_ended = True
         if block.is_ended:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
-        if not _is_empty_object(block.prefilled):
-            # quirk: ant-input-prefilled-and-repeated-as-delta
-            if not _is_empty_object(text):
-                self._assembly.deviate("repeated-arguments", f"content_block {index}")
-                block.prefilled = ""
-        else:
+        elif _is_empty_object(block.prefilled):
             block.prefilled = ""
+            block.takes = "input_json_delta"
+        elif not _is_empty_object(text):
+            # quirk: ant-input-prefilled-and-repeated-as-delta
+            self._assembly.deviate("repeated-arguments", f"content_block {index}")
+            block.prefilled = ""
+            block.takes = "input_json_delta"
         self._assembly.add_arguments(call, text)
 
     def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:
-        """Join a delta to a block that is kept whole: strings grow, lists gain, the rest is set."""
         if delta.type == "input_json_delta":
-            block.input.append(delta.partial_json)
+            block.gains.setdefault("input", []).append(delta.partial_json)
             return
         for key, value in delta_fields(frame).items():
-            if key == "type":
-                continue
-            known, new = read(block.fields.get(key)), read(value)
             if key == "citation":
-                block.fields["citations"] = _json.raw([*(read(block.fields.get("citations")) or ()), new])
-            elif isinstance(known, str) and isinstance(new, str):
-                block.fields[key] = _json.raw(f"{known}{new}")
-            elif isinstance(known, list) and isinstance(new, list):
-                block.fields[key] = _json.raw([*known, *new])
-            else:
-                block.fields[key] = keep(value)
+                block.gains.setdefault("citations", []).append([read(value)])
+            elif key != "type":
+                block.gains.setdefault(key, []).append(read(value))
 
 
 def _seal(block: Block, part: OpenPart, signature: str) -> None:

@@ -33,13 +33,15 @@ from dragoman.types import Usage
 
 _NO_HEADERS: Mapping[str, str] = {}
 _ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
+#: Types of events out of the specification whose `message` is no error's.
+_NEWS = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
 _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
 
 
 class Decoder:
     """Reads one response."""
 
-    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_reader")
+    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_limit", "_reader")
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Decoder:
     ) -> None:
         self._assembly = Assembly(new_id, offered_names)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._limit = limit
         self._blocks = Blocks(self._assembly)
         self._counts: dict[str, int] = {}
         self._held_content = UNSET
@@ -84,37 +87,31 @@ class Decoder:
         return self._assembly.phase != "open"
 
     def _read(self, frames: Iterable[Frame]) -> None:
+        """Take frames; the usual deltas at once."""
+        assembly, by_index = self._assembly, self._blocks.by_index
         try:
             for frame, name in frames:
                 event = decode_event(frame)
-                if type(event) is StreamEvent:
-                    self._process(event, frame, name)
-                else:
+                if type(event) is not StreamEvent:
                     self._loosen(frame, name)
+                    continue
+                delta = event.delta
+                if delta is not None and event.type == "content_block_delta":
+                    block = by_index.get(event.index)
+                    if block is not None and block.takes == delta.type:
+                        if block.call is not None:
+                            assembly.add_arguments(block.call, delta.partial_json)
+                            continue
+                        if block.part is not None:
+                            assembly.add(block.part, delta.text or delta.thinking)
+                            continue
+                self._process(event, frame, name)
         except TooLarge:
-            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+            assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
 
     # ------------------------------------------------------------ events
 
     def _process(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
-        """Take one event; the usual deltas first."""
-        delta = event.delta
-        if delta is not None and event.type == "content_block_delta":
-            block = self._blocks.by_index.get(event.index)
-            if block is not None and not block.is_ended:
-                kind = delta.type
-                if kind == "text_delta" and block.kind == "text":
-                    self._assembly.add(block.part, delta.text)  # type: ignore[arg-type]
-                    return
-                if kind == "input_json_delta" and block.call is not None and not block.prefilled:
-                    self._assembly.add_arguments(block.call, delta.partial_json)
-                    return
-                if kind == "thinking_delta" and block.kind == "thinking":
-                    self._assembly.add(block.part, delta.thinking)  # type: ignore[arg-type]
-                    return
-        self._process_rare(event, frame, name)
-
-    def _process_rare(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
         kind = self._kind(event, frame, name)
         if kind == "error" or (event.error and self._holds_error(event)):
             self._fail(frame)
@@ -136,9 +133,7 @@ class Decoder:
         elif kind == "message_start":
             self._start(event)
         elif kind == "message_delta":
-            self._usage(event.usage)
-            if event.delta is not None and event.delta.stop_reason:
-                self._stop_reason(event.delta.stop_reason, delta_fields(frame))
+            self._message_delta(event, frame)
         elif kind == "message_stop":
             self._end()
         elif kind == "message":
@@ -157,7 +152,8 @@ class Decoder:
                 self._assembly.deviate("missing-type", named)
             return named
         if kind:
-            return "error" if _is_string(event.message) else kind  # an error without its wrapper
+            # an error without its wrapper
+            return "error" if _is_string(event.message) and kind.lower() not in _NEWS else kind
         told = ""
         if event.content_block:
             told = "content_block_start"
@@ -211,6 +207,18 @@ class Decoder:
     def _begin(self, fields: dict[str, Raw], *skipped: str) -> None:
         native = rest_of(fields, "id", "type", "role", "model", "content", "usage", "stop_reason", *skipped)
         self._assembly.start(read_text(fields.get("id")), read_text(fields.get("model")), native=native)
+
+    def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
+        fields = delta_fields(frame)
+        self._usage(event.usage or fields.get("usage"))
+        reason = event.delta.stop_reason if event.delta is not None else ""
+        if not reason:
+            top = decode_fields(frame)
+            reason = "" if isinstance(top, Malformed) else read_text(top.get("stop_reason"))
+            if reason:
+                self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
+        if reason:
+            self._stop_reason(reason, fields)
 
     def _message(self, frame: bytes) -> None:
         """A whole message: the response where no stream came, else a repetition of it."""

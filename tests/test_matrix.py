@@ -60,8 +60,11 @@ def forgive(expected: list, seen: list, losses: set[str]) -> list:
             case "order":  # texts and calls are kept, their order is not
                 parts = sorted(parts, key=lambda row: (row[0] == "ToolCall", row[0] == "Text"))
                 texts = "".join(row[1] for row in parts if row[0] == "Text")
-                parts = [row for row in parts if row[0] == "Thinking"] + (
-                    [("Text", texts)] if texts else []) + [row for row in parts if row[0] == "ToolCall"]
+                parts = (
+                    [row for row in parts if row[0] == "Thinking"]
+                    + ([("Text", texts)] if texts else [])
+                    + [row for row in parts if row[0] == "ToolCall"]
+                )
             case _:
                 raise AssertionError(f"undeclared kind of loss {loss!r}")
     return [parts, reason, usage, error]
@@ -91,7 +94,7 @@ def test_a_whole_response_is_read_back(target: str, shape: str):
 def test_every_protocol_through_every_other(source: str, target: str, shape: str, size: int):
     original = reply(shape)
     wire = encoder(source).encode(unfold(original))
-    pipe = Pipe(Reader(decoder(source), stages_for((), Policy(sequential=True))), encoder(target))
+    pipe = Pipe(Reader(decoder(source), stages_for((), Policy(sequential=True), new_id=counter())), encoder(target))
     out = b"".join(pipe.feed(wire[start : start + size]) for start in range(0, len(wire), size)) + pipe.close()
     assert not pipe.aborted
     seen = content(read(target, out))

@@ -65,6 +65,8 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "coerced-arguments": ("A value is not of the type that the tool's schema asks for.", "It is turned into it where its meaning is sure."),
     "arguments-misfit": ("Arguments do not fit the tool's schema.", "They are delivered as they are."),
     "legacy-function-call": ("A call came in the old `function_call` field.", "It is read as a tool call."),
+    "rescued-call": ("A tool call was written as text.", "It is a tool call; its markup leaves the text."),
+    "mangled-name": ("A tool's name has white space, a prefix, a suffix or markup around it.", "It is cleaned when that gives an offered name exactly."),
     "unknown-tool": ("A call names a tool that was not offered.", "It is delivered under that name."),
     # ------------------------------------------------------------ ends and counts
     "stop-reason": ("The stop reason contradicts the response, or is not one of the protocol's.", "The policy of stop reasons decides."),

@@ -65,9 +65,8 @@ def decode(protocol: Protocol, options: argparse.Namespace) -> Iterator[list[Eve
         yield [protocol.parse_error(options.status, body, headers=headers)]
         return
     names = frozenset(tool.name for tool in tools)
-    reader = Reader(
-        protocol.decoder(new_id=new_id, offered_names=names), stages_for(tools, Policy(strict=options.strict))
-    )
+    stages = stages_for(tools, Policy(strict=options.strict), new_id=new_id)
+    reader = Reader(protocol.decoder(new_id=new_id, offered_names=names), stages)
     for chunk in read_chunks(options.file):
         yield reader.feed(chunk)
     yield reader.close()

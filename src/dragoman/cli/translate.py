@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     source, target = PROTOCOLS[options.source], PROTOCOLS[options.target]
     tools = load_tools(options.tools)
     names = frozenset(tool.name for tool in tools)
-    reader = Reader(source.decoder(new_id=new_id, offered_names=names), stages_for(tools, Policy(sequential=True)))
+    stages = stages_for(tools, Policy(sequential=True), new_id=new_id)
+    reader = Reader(source.decoder(new_id=new_id, offered_names=names), stages)
     pipe = Pipe(reader, target.encoder(new_id=new_id, model=options.model, created=int(time.time())))
     folded = Fold()
     for chunk in read_chunks(options.file):

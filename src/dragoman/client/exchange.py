@@ -55,7 +55,7 @@ class Exchange:
         names = frozenset(tool.name for tool in request.tools)
         self._reader = Reader(
             protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
-            stages_for(request.tools, policy or Policy(strict=target.strict)),
+            stages_for(request.tools, policy or Policy(strict=target.strict), new_id=new_id),
         )
         self._price_of = price_of
         self._prompt_estimate = estimate_tokens(request) if target.provider.local else 0

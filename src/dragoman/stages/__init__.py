@@ -6,8 +6,10 @@ from typing import Literal, final
 
 import msgspec
 
-from dragoman.contract import Stage
+from dragoman.contract import NewId, Stage
 from dragoman.stages.arguments import Arguments
+from dragoman.stages.names import Names
+from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequence import Sequencer
 from dragoman.stages.strict import Strict
 from dragoman.types import Tool
@@ -17,20 +19,26 @@ from dragoman.types import Tool
 class Policy(msgspec.Struct, frozen=True):
     """What a route asks of the stages.
 
-    `arguments`: "live" repairs and coerces while they stream, "raw" leaves them as they came. `strict`: the first
-    deviation ends the response. `sequential`: one part open at a time, for encoders.
+    `rescue`: calls written as text are taken out of it. `arguments`: "live" repairs and coerces them while they
+    stream, "raw" leaves them as they came. `strict`: the first deviation ends the response. `sequential`: one part
+    open at a time, for encoders.
     """
 
+    rescue: bool = True
     arguments: Literal["live", "raw"] = "live"
     strict: bool = False
     sequential: bool = False
 
 
-def stages_for(tools: tuple[Tool, ...], policy: Policy) -> list[Stage]:
-    """The stages of one response, in order: mend, judge, put in sequence."""
+def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> list[Stage]:
+    """The stages of one response, in order: mend, judge, put in sequence. Without tools nothing is mended."""
     stages: list[Stage] = []
-    if tools and policy.arguments != "raw":
-        stages.append(Arguments(tools))
+    if tools:
+        if policy.rescue:
+            stages.append(Rescue(tools, FAMILIES, new_id=new_id))
+        stages.append(Names([tool.name for tool in tools]))
+        if policy.arguments != "raw":
+            stages.append(Arguments(tools))
     if policy.strict:
         stages.append(Strict())
     if policy.sequential:
@@ -38,4 +46,4 @@ def stages_for(tools: tuple[Tool, ...], policy: Policy) -> list[Stage]:
     return stages
 
 
-__all__ = ["Arguments", "Policy", "Sequencer", "Strict", "stages_for"]
+__all__ = ["Arguments", "Names", "Policy", "Rescue", "Sequencer", "Strict", "stages_for"]

@@ -1,0 +1,26 @@
+"""Llama 3.1, 3.2 and many small models: the whole message is `{"name": …, "parameters": {…}}`, or several of them."""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_object
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    while True:
+        yield from call_object(cursor, tools)
+        found = yield from cursor.closing("{", ",", ";")
+        if found in (",", ";"):
+            yield from cursor.space()
+            found = yield from cursor.expect("{")
+        if not found:
+            return
+
+
+FAMILY = Family(
+    name="bare-json",
+    openers=("{",),
+    parse=_parse,
+    where="message",
+    source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",
+)

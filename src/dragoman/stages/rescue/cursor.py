@@ -1,0 +1,273 @@
+"""How a family reads its format: generators over a `Cursor`, which ask for more text and say what they found.
+
+A family's parser is a generator. It yields `MORE` when it needs text that has not come, and actions when it knows
+something: `Open(name)`, `Piece(text)` of the arguments, `Close()`. `NotACall` says that the text is none of its kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.stages.names import clean_name
+from dragoman.stages.repair import Repairer
+from dragoman.stages.schema import Shape, ToolSchema
+from dragoman.types import Tool
+
+
+@final
+class More:
+    """Nothing to say until more text comes, or the text ends."""
+
+
+@final
+class Open(msgspec.Struct, frozen=True, gc=False):
+    """A call of this tool begins. `id`: as the text has it."""
+
+    name: str
+    id: str = ""
+
+
+@final
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """More of the open call's argument text (JSON)."""
+
+    text: str
+
+
+@final
+class Close(msgspec.Struct, frozen=True, gc=False):
+    """The open call is whole. `is_cut`: its text ended before its own end."""
+
+    is_cut: bool = False
+
+
+class NotACall(Exception):
+    """What follows the marker is not a call of this family."""
+
+
+MORE: Final = More()
+Action: TypeAlias = More | Open | Piece | Close
+Parser: TypeAlias = Generator[Action, None, None]
+
+_OUTSIDE: Final = re.compile(r'["{}\[\]]')
+_INSIDE: Final = re.compile(r'["\\]')
+_SPACE: Final = re.compile(r"\s*")
+_NAME_LIMIT: Final = 200
+
+
+class Tools:
+    """What was offered, as parsers need it."""
+
+    __slots__ = ("_schemas",)
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._schemas = {tool.name: ToolSchema(tool.schema_object()) for tool in tools if tool.kind == "function"}
+
+    def offered(self, name: str) -> str | None:
+        """The offered tool that a name means after cleaning, else None."""
+        return clean_name(name, self._schemas)
+
+    def shape(self, name: str, key: str) -> Shape:
+        """What the schema says of one argument of an offered tool."""
+        schema = self._schemas[name]
+        return schema.member(schema.root(), key)
+
+    def fits(self, name: str, arguments: str) -> bool:
+        """Whether argument text, repaired and coerced, is what the tool's schema asks for."""
+        schema = self._schemas[name]
+        repairer = Repairer(schema)
+        text = repairer.feed(arguments.strip() or "{}")
+        value = _json.decode_exact(text) if repairer.close() and not repairer.rest.strip() else None
+        return isinstance(value, dict) and schema.fits(value, schema.root().schema)
+
+
+class Cursor:
+    """The text from behind a marker on, as far as it has come. What was read is dropped."""
+
+    __slots__ = ("_position", "_text", "ended")
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+        self._position = 0
+        self.ended = False
+
+    def append(self, text: str) -> None:
+        """More text has come."""
+        self._text = self._text[self._position :] + text
+        self._position = 0
+
+    def rest(self) -> str:
+        """What has come and was not read."""
+        return self._text[self._position :]
+
+    def skip(self, count: int) -> None:
+        """Pass over characters that were seen in `rest`."""
+        self._position += count
+
+    # Each of these is used with `yield from`.
+
+    def space(self) -> Generator[Action, None, str]:
+        """Pass over white space; gives it."""
+        seen = ""
+        while True:
+            found = _SPACE.match(self._text, self._position)
+            assert found is not None
+            seen += found.group()
+            self._position = found.end()
+            if self._position < len(self._text) or self.ended:
+                return seen
+            yield MORE
+
+    def peek(self, count: int = 1) -> Generator[Action, None, str]:
+        """The next characters, fewer only at the end of the text."""
+        while len(self._text) - self._position < count and not self.ended:
+            yield MORE
+        return self._text[self._position : self._position + count]
+
+    def take(self, *literals: str) -> Generator[Action, None, str]:
+        """Pass over the one of these that comes next; gives it, or "" when none does. Longer ones go first."""
+        while True:
+            rest = self._text[self._position : self._position + 64]
+            waiting = False
+            for literal in sorted(literals, key=len, reverse=True):
+                if rest.startswith(literal):
+                    self._position += len(literal)
+                    return literal
+                waiting = waiting or (len(rest) < len(literal) and literal.startswith(rest))
+            if not waiting or self.ended:
+                return ""
+            yield MORE
+
+    def closing(self, *literals: str) -> Generator[Action, None, str]:
+        """The same behind white space, which is passed over only with the literal."""
+        while True:
+            rest = self.rest()
+            bare = rest.lstrip()
+            for literal in literals:
+                if bare.startswith(literal):
+                    self._position += len(rest) - len(bare) + len(literal)
+                    return literal
+            if self.ended or not any(literal.startswith(bare) for literal in literals):
+                return ""
+            yield MORE
+
+    def expect(self, *literals: str) -> Generator[Action, None, str]:
+        """The same; anything else is no call."""
+        found = yield from self.take(*literals)
+        if not found:
+            raise NotACall
+        return found
+
+    def word(self, pattern: re.Pattern[str], limit: int = _NAME_LIMIT) -> Generator[Action, None, str]:
+        """Characters of a class, as long as they go on; too many are no call."""
+        seen = ""
+        while True:
+            found = pattern.match(self._text, self._position)
+            if found is not None:
+                seen += found.group()
+                self._position = found.end()
+            if self._position < len(self._text) or self.ended:
+                return seen
+            if len(seen) > limit:
+                raise NotACall
+            yield MORE
+
+    def until(self, *stops: str, limit: int = 0) -> Generator[Action, None, tuple[str, str]]:
+        """Text up to the first of these, and which; ("…", "") when the text ends first. `limit`: longer is no call."""
+        pieces: list[str] = []
+        size = 0
+        longest = max(map(len, stops))
+        while True:
+            rest = self._text[self._position :]
+            places = [(rest.find(stop), -len(stop), stop) for stop in stops if stop in rest]
+            if places:
+                place, _, stop = min(places)
+                self._position += place + len(stop)
+                return "".join((*pieces, rest[:place])), stop
+            if self.ended:
+                self._position = len(self._text)
+                return "".join((*pieces, rest)), ""
+            sure = len(rest) - longest + 1
+            if sure > 0:
+                pieces.append(rest[:sure])
+                self._position += sure
+                size += sure
+            if limit and size + len(rest) > limit:
+                raise NotACall
+            yield MORE
+
+    def json(self) -> Generator[Action, None, str]:
+        """One JSON value, read by its brackets and quotes only (it may need repair); cut, when the text ends first."""
+        pieces: list[str] = []
+        values = self.json_pieces()
+        while True:
+            try:
+                action = next(values)
+            except StopIteration:
+                return "".join(pieces)
+            if isinstance(action, Piece):
+                pieces.append(action.text)
+            else:
+                yield action
+
+    def json_pieces(self) -> Generator[Action, None, bool]:
+        """The same, as `Piece`s while it comes; gives whether it was whole."""
+        first = yield from self.peek()
+        if first not in ("{", "[", '"'):
+            word = yield from self.word(_SCALAR)
+            if word:
+                yield Piece(word)
+            return bool(word)
+        depth, in_string, escaped = 0, False, False
+        while True:
+            text, start = self._text, self._position
+            position = start
+            if escaped and position < len(text):
+                escaped = False
+                position += 1
+            while True:
+                found = (_INSIDE if in_string else _OUTSIDE).search(text, position)
+                if found is None:
+                    break
+                mark, position = found.group(), found.end()
+                if mark == '"':
+                    in_string = not in_string
+                elif mark == "\\":
+                    if position == len(text):
+                        escaped = True
+                    position += 1
+                else:
+                    depth += 1 if mark in "{[" else -1
+                if depth <= 0 and not in_string:
+                    self._position = position
+                    yield Piece(text[start:position])
+                    return True
+            self._position = len(text)
+            if len(text) > start:
+                yield Piece(text[start:])
+            if self.ended:
+                return False
+            yield MORE
+
+
+_SCALAR: Final = re.compile(r"[^\s,}\]]+")
+
+
+@final
+class Family(msgspec.Struct, frozen=True):
+    """A format in which models write tool calls as text.
+
+    `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
+    the whole message, and only when the arguments fit the tool's schema. `source`: where the format is described.
+    """
+
+    name: str
+    openers: tuple[str, ...]
+    parse: Callable[[Cursor, Tools, str], Parser]
+    source: str
+    where: Literal["anywhere", "line", "message"] = "anywhere"

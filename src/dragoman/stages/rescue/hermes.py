@@ -1,0 +1,19 @@
+"""Hermes 2 Pro, Qwen 2.5, Qwen 3 and many others: JSON between `<tool_call>` tags, the closing one often missing."""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    yield from call_objects(cursor, tools)
+    yield from cursor.closing("</tool_call>")
+
+
+FAMILY = Family(
+    name="hermes",
+    openers=("<tool_call>",),
+    parse=_parse,
+    source="https://github.com/NousResearch/Hermes-Function-Calling (README, read 2026-11-21)",
+)

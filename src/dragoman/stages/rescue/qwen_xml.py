@@ -1,0 +1,60 @@
+"""Qwen3-Coder, Qwen 3.5, Nemotron: `<function=NAME><parameter=KEY>value</parameter></function>`, in `<tool_call>` tags
+or without the opening one."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman import _json
+from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.xml_values import value_until
+
+_NAME: Final = re.compile(r"[^<>\n]+")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    if opener == "<tool_call>":
+        yield from cursor.space()
+        yield from cursor.expect("<function=")
+    yield from _function(cursor, tools)
+    yield from cursor.closing("</tool_call>")
+
+
+def _function(cursor: Cursor, tools: Tools) -> Parser:
+    written = yield from cursor.word(_NAME)
+    yield from cursor.expect(">")
+    name = tools.offered(written.strip().strip("\"'"))
+    if name is None:
+        raise NotACall
+    yield Open(name)
+    lead = "{"
+    while True:
+        yield from cursor.space()
+        mark = yield from cursor.take("<parameter=", "</function>", "</tool_call>")
+        if mark != "<parameter=":
+            # Nothing after a whole parameter: the closing tag is missing, the call is whole.
+            if not mark and (lead == "{" or cursor.rest()):
+                yield Close(is_cut=True)
+                return
+            yield Piece("{}" if lead == "{" else "}")
+            yield Close()
+            return
+        key = yield from cursor.word(_NAME)
+        if not (yield from cursor.take(">")):
+            yield Close(is_cut=True)
+            return
+        key = key.strip().strip("\"'")
+        yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+        lead = ", "
+        if not (yield from value_until(cursor, tools, name, key, ("</parameter>",))):
+            yield Close(is_cut=True)
+            return
+
+
+FAMILY = Family(
+    name="qwen-xml",
+    openers=("<tool_call>", "<function="),
+    parse=_parse,
+    source="https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat template, read 2026-11-21)",
+)

@@ -1,0 +1,263 @@
+"""Text → prose and calls: finds markers outside code and lets the families read what stands behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias, final
+
+import msgspec
+
+from dragoman.stages.rescue.code import Code
+from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+
+
+@final
+class Prose(msgspec.Struct, frozen=True, gc=False):
+    """Text that is no call."""
+
+    text: str
+
+
+#: What a scanner finds, in order. Between an `Open` and its `Close` there are only `Piece`s.
+Found: TypeAlias = Prose | Open | Piece | Close
+
+
+class _Runner:
+    """One family reading one candidate."""
+
+    __slots__ = ("cursor", "family", "found", "is_over", "opened", "parser")
+
+    def __init__(self, family: Family, parser: Parser, cursor: Cursor) -> None:
+        self.family = family
+        self.parser = parser
+        self.cursor = cursor
+        self.found: list[Found] = []
+        self.opened = False
+        self.is_over = False
+
+    def run(self) -> bool:
+        """Read what has come; False when it is no call of this family."""
+        try:
+            for action in self.parser:
+                if isinstance(action, Open | Piece | Close):
+                    self.found.append(action)
+                    self.opened = True
+                else:
+                    return True
+        except NotACall:
+            if not self.opened:
+                return False
+            self._cut()
+        self.is_over = True
+        return self.opened
+
+    def _cut(self) -> None:
+        """Not readable any more, after its name was known: the call fails."""
+        last = self.found[-1] if self.found else None
+        if not isinstance(last, Close):
+            self.found.append(Close(is_cut=True))
+
+
+class Scanner:
+    """Scans the text of one part as it comes.
+
+    Attributes:
+        family: the name of the family that read the last call.
+        raw: the text of the call that was read last, its marker included.
+    """
+
+    __slots__ = ("_code", "_families", "_first", "_hold", "_longest", "_openers", "_partial", "_race", "_tools",
+                 "_whole", "family", "raw")  # fmt: skip
+
+    def __init__(self, families: Sequence[Family], tools: Tools, *, whole: Sequence[Family] = ()) -> None:
+        """`families` may begin anywhere, or on a line; `whole` must be the whole message."""
+        self.family = ""
+        self.raw: list[str] = []
+        self._families = families
+        self._whole = tuple(whole)
+        self._tools = tools
+        openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
+        self._openers = re.compile("|".join(map(re.escape, openers)))
+        self._partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
+        self._longest = max(map(len, openers))
+        self._first = re.compile("[" + "".join(re.escape(mark) for mark in {opener[0] for opener in openers}) + "]")
+        self._code = Code()
+        self._hold = ""  # text that may become a marker
+        self._race: list[_Runner] = []
+
+    def is_held(self) -> bool:
+        """Whether what is held is a call only if it is the whole message."""
+        return bool(self._race) and self._race[0].family.where == "message"
+
+    def feed(self, text: str) -> list[Found] | None:
+        """Take the next text; None when it passes as it is."""
+        if not self._race and not self._whole and not self._hold and self._first.search(text) is None:
+            self._code.feed(text)
+            return None
+        out: list[Found] = []
+        self._take(text, out)
+        return out
+
+    def end(self, *, is_message: bool) -> list[Found]:
+        """The text ended; `is_message`: and nothing of the answer follows it."""
+        out: list[Found] = []
+        while self._race:
+            for runner in self._race:
+                runner.cursor.ended = True
+            if self.is_held() and not is_message:
+                self._race.clear()
+                rest = self._release(out, is_message=True)
+            else:
+                rest = self._run(out, is_end=True)
+            self._take(rest, out)
+        if self._hold:
+            self._prose(self._hold, out)
+            self._hold = ""
+        return out
+
+    # ------------------------------------------------------------ prose
+
+    def _take(self, text: str, out: list[Found]) -> None:
+        while text:
+            if self._race:
+                self.raw.append(text)
+                for runner in self._race:
+                    runner.cursor.append(text)
+                text = self._run(out)
+                continue
+            text, self._hold = self._hold + text, ""
+            if self._whole:
+                text = self._try_message(text, out)
+                continue
+            text = self._find(text, out)
+
+    def _try_message(self, text: str, out: list[Found]) -> str:
+        """The message begins: perhaps with what must be the whole of it."""
+        bare = text.lstrip()
+        openers = [(family, opener) for family in self._whole for opener in family.openers]
+        begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
+        if not begun and (not bare or any(opener.startswith(bare) for _, opener in openers)):
+            self._hold = text
+            return ""
+        self._whole = ()
+        if not begun:
+            return text
+        self.raw = [text]
+        for family, opener in begun:
+            self._start(family, opener, bare[len(opener) :])
+        return self._run(out)
+
+    def _find(self, text: str, out: list[Found]) -> str:
+        """Pass prose up to the next marker that counts; gives what is left to take."""
+        passed = position = 0
+        while (found := self._openers.search(text, position)) is not None:
+            self._code.feed(text[passed : found.start()])
+            passed = found.start()
+            position = found.start() + 1
+            begun = self._begun(text, found.start())
+            if not begun or self._code.is_inside():
+                continue
+            if passed:
+                out.append(Prose(text[:passed]))
+            rest = text[passed:]
+            self.raw = [rest]
+            for family, opener in begun:
+                self._start(family, opener, rest[len(opener) :])
+            return self._run(out)
+        cut = self._hold_from(text, max(position, len(text) - self._longest + 1, 0))
+        self._code.feed(text[passed:cut])
+        if cut < len(text) and self._code.is_inside():
+            self._code.feed(text[cut:])
+            cut = len(text)
+        self._hold = text[cut:]
+        if cut:
+            out.append(Prose(text[:cut]))
+        return ""
+
+    def _begun(self, text: str, place: int) -> list[tuple[Family, str]]:
+        """The families whose marker stands at this place, each with its longest one."""
+        begun = []
+        for family in self._families:
+            fitting = [opener for opener in family.openers if text.startswith(opener, place)]
+            if fitting and (family.where != "line" or self._code.is_line_start()):
+                begun.append((family, max(fitting, key=len)))
+        return begun
+
+    def _hold_from(self, text: str, start: int) -> int:
+        """Where the text begins that may become a marker."""
+        while start < len(text):
+            found = self._first.search(text, start)
+            if found is None:
+                return len(text)
+            if text[found.start() :] in self._partial:
+                return found.start()
+            start = found.start() + 1
+        return len(text)
+
+    def _prose(self, text: str, out: list[Found]) -> None:
+        self._code.feed(text)
+        out.append(Prose(text))
+
+    # ------------------------------------------------------------ candidates
+
+    def _start(self, family: Family, opener: str, rest: str) -> None:
+        cursor = Cursor(rest)
+        self._race.append(_Runner(family, family.parse(cursor, self._tools, opener), cursor))
+
+    def _run(self, out: list[Found], *, is_end: bool = False) -> str:
+        """Let the families read what has come; gives the text that is left when none reads on."""
+        is_message = self.is_held()
+        self._race = [runner for runner in self._race if runner.is_over or runner.run()]
+        if is_message:
+            return self._run_message(out, is_end=is_end)
+        winner = next((runner for runner in self._race if runner.opened), None)
+        if winner is None:
+            if self._race and is_end:
+                self._race.clear()
+            return "" if self._race else self._release(out)
+        self._race = [winner]
+        self.family = winner.family.name
+        out += winner.found
+        winner.found = []
+        if not winner.is_over:
+            return ""
+        self._race = []
+        return winner.cursor.rest()
+
+    def _run_message(self, out: list[Found], *, is_end: bool) -> str:
+        """Whole-message families: nothing but white space may follow, and only the end decides."""
+        self._race = [runner for runner in self._race if not (runner.is_over and runner.cursor.rest().strip())]
+        if is_end:
+            whole = [
+                runner for runner in self._race if runner.is_over and not any(
+                    isinstance(found, Close) and found.is_cut for found in runner.found
+                ) and self._fits(runner.found)
+            ]  # fmt: skip
+            self._race = []
+            if whole:
+                self.family = whole[0].family.name
+                out += whole[0].found
+                return ""
+        return "" if self._race else self._release(out, is_message=True)
+
+    def _fits(self, found: list[Found]) -> bool:
+        """Whether the calls' arguments, coerced, are what the tools' schemas ask for."""
+        name = ""
+        pieces: list[str] = []
+        for action in found:
+            if isinstance(action, Open):
+                name, pieces = action.name, []
+            elif isinstance(action, Piece):
+                pieces.append(action.text)
+            elif isinstance(action, Close) and not self._tools.fits(name, "".join(pieces)):
+                return False
+        return bool(name)
+
+    def _release(self, out: list[Found], *, is_message: bool = False) -> str:
+        """No call: the marker's first character is prose, the rest is looked at again."""
+        text, self.raw = "".join(self.raw), []
+        if is_message:
+            return text
+        self._prose(text[:1], out)
+        return text[1:]

@@ -1,0 +1,338 @@
+"""The rescue stage: which text is scanned, and what the calls found in it become among the other events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.arguments_text import ArgumentText
+from dragoman.contract import NewId
+from dragoman.events import (
+    Deviation,
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    settle_reason,
+)
+from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
+from dragoman.stages.rescue.scan import Found, Prose, Scanner
+from dragoman.types import Tool, ToolCall
+
+_PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
+
+
+class _Part:
+    """A text or thinking part that is scanned."""
+
+    __slots__ = ("held", "index", "is_ended", "scanner", "space", "start")
+
+    def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
+        self.start = start
+        self.scanner = scanner
+        self.index = -1  # of the part that is open in the output
+        self.space = ""  # white space behind a call: markup, unless prose follows
+        self.held: list[Found] = []  # of thinking: what came from its first call on
+        self.is_ended = False
+
+
+class _Call:
+    """A rescued call that is open."""
+
+    __slots__ = ("id", "index", "name", "pieces", "text")
+
+    def __init__(self, index: int, call_id: str, name: str) -> None:
+        self.index = index
+        self.id = call_id
+        self.name = name
+        self.text = ArgumentText()
+
+
+class Rescue:
+    """The stage for one response. A `dragoman.contract.Stage`."""
+
+    __slots__ = (
+        "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_next", "_new_id",
+        "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_whole",
+    )  # fmt: skip
+
+    def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
+        self._tools = Tools(tools)
+        self._families = [family for family in families if family.where != "message"]
+        self._whole = [family for family in families if family.where == "message"]
+        self._new_id = new_id
+        self._out: list[Event] = []
+        self._parts: dict[int, _Part] = {}
+        self._pending: _Part | None = None  # a text part that ended and may be the whole message
+        self._call: _Call | None = None
+        self._indices: dict[int, int] = {}  # part index in → out
+        self._shift = 0
+        self._next = 0
+        self._has_answer = False
+        self._rescued: list[tuple[str, str]] = []  # calls from text, until a structured one repeats them
+        self._structured: list[tuple[str, str]] = []  # and the other way round
+        self._held_call = -1  # a structured call that may repeat a rescued one
+        self._held_events: list[_PartEvent] = []
+        self._failed = 0
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events."""
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta or kind is ThinkingDelta:
+                self._delta(event)  # type: ignore[arg-type]
+            elif kind is ToolCallDelta:
+                self._structured_event(event)  # type: ignore[arg-type]
+            else:
+                self._take(event)
+        out, self._out = self._out, []
+        return out
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case TextStart() | ThinkingStart():
+                self._release_pending()
+                whole = self._whole if isinstance(event, TextStart) and not self._has_answer else ()
+                self._parts[event.index] = _Part(event, Scanner(self._families, self._tools, whole=whole))
+            case TextEnd() | ThinkingEnd():
+                self._end_part(event)
+            case ToolCallStart() | PartEvent():
+                self._answer_begins()
+                self._structured_event(event)
+            case ToolCallEnd() | ToolCallFailed():
+                self._structured_event(event)
+            case Finish():
+                self._finish(event)
+            case Failure():
+                self._release_pending()
+                self._release_thinking()
+                self._out.append(event)
+            case _:
+                self._out.append(event)
+
+    # ------------------------------------------------------------ text and thinking
+
+    def _delta(self, event: TextDelta | ThinkingDelta) -> None:
+        part = self._parts[event.index]
+        found = part.scanner.feed(event.text)
+        if found is None:
+            if part.index == event.index and not part.space and not part.held:
+                self._out.append(event)
+                return
+            found = [Prose(event.text)]
+        for action in found:
+            self._found(part, action)
+
+    def _end_part(self, event: TextEnd | ThinkingEnd) -> None:
+        part = self._parts[event.index]
+        part.is_ended = True
+        if isinstance(event, TextEnd) and part.scanner.is_held():
+            self._pending = part
+            return
+        for action in part.scanner.end(is_message=False):
+            self._found(part, action)
+        self._close(part, event)
+
+    def _close(self, part: _Part, event: TextEnd | ThinkingEnd | None = None) -> None:
+        """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
+        if part.index < 0 and event is not None and not part.held and not self._call and part.scanner.family == "":
+            self._open(part)
+        if part.index < 0:
+            return
+        if event is not None:
+            self._out.append(msgspec.structs.replace(event, index=part.index))
+        else:
+            self._out.append((TextEnd if isinstance(part.start, TextStart) else ThinkingEnd)(part.index))
+        part.index = -1
+
+    def _open(self, part: _Part) -> None:
+        index = part.start.index
+        index = self._fresh_index() if index in self._indices else self._out_index(index)
+        part.index = index
+        self._out.append(msgspec.structs.replace(part.start, index=index) if index != part.start.index else part.start)
+
+    def _found(self, part: _Part, action: Found) -> None:
+        is_thinking = isinstance(part.start, ThinkingStart)
+        if is_thinking and (part.held or not isinstance(action, Prose)):
+            if isinstance(action, Close):
+                part.held += [action, Prose("".join(part.scanner.raw))]
+            else:
+                part.held.append(action)
+            return
+        if isinstance(action, Prose):
+            self._prose(part, action.text)
+        else:
+            if part.index >= 0:
+                self._close(part)
+            part.space = ""
+            self._act(action, part.scanner.family)
+
+    def _prose(self, part: _Part, text: str) -> None:
+        if not isinstance(part.start, ThinkingStart):
+            if not text.strip() and part.scanner.family and part.index < 0:
+                part.space += text
+                return
+            self._answer_begins()
+        if part.index < 0:
+            self._open(part)
+        self._out.append(
+            (ThinkingDelta if isinstance(part.start, ThinkingStart) else TextDelta)(part.index, part.space + text)
+        )
+        part.space = ""
+
+    # ------------------------------------------------------------ calls
+
+    def _act(self, action: Found, family: str) -> None:
+        """A call of the text opens, grows or ends."""
+        if isinstance(action, Open):
+            self._has_answer = True
+            self._shift += 1
+            call = self._call = _Call(self._fresh_index(), f"call_{self._new_id()}", action.name)
+            self._out.append(Deviation("rescued-call", f"call {call.index}", family))
+            self._out.append(ToolCallStart(call.index, call.id, call.name))
+            return
+        call_open = self._call
+        if call_open is None:
+            return
+        if isinstance(action, Piece):
+            text = call_open.text.add(action.text)
+            if text:
+                self._out.append(ToolCallDelta(call_open.index, text))
+        elif isinstance(action, Close):
+            self._call = None
+            self._close_call(call_open, is_cut=action.is_cut)
+
+    def _close_call(self, call: _Call, *, is_cut: bool) -> None:
+        settled = call.text.settle(proven=not is_cut)
+        if settled.text is None or is_cut:
+            self._failed += 1
+            problem = settled.problem or "its text ends before its end"
+            kind = "cut" if is_cut else settled.kind
+            message = f"tool call {call.name}, written as text: {problem}"
+            self._out.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
+            return
+        for code, seen in settled.codes:
+            self._out.append(Deviation(code, f"call {call.index}", seen))
+        if settled.delta:
+            self._out.append(ToolCallDelta(call.index, settled.delta))
+        self._rescued.append((call.name, settled.text))
+        self._out.append(ToolCallEnd(call.index, ToolCall(call.id, call.name, settled.text)))
+
+    def _structured_event(
+        self, event: ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
+    ) -> None:
+        """A structured call: one that a call in the text said already counts once."""
+        begun = event.name if isinstance(event, ToolCallStart) and self._held_call < 0 else ""
+        if begun and any(name == begun for name, _ in self._rescued):
+            self._held_call = event.index
+        if event.index == self._held_call:
+            self._held_events.append(event)
+            if isinstance(event, ToolCallEnd | ToolCallFailed):
+                self._end_held(event)
+            return
+        self._pass(event)
+
+    def _end_held(self, event: ToolCallEnd | ToolCallFailed) -> None:
+        held, self._held_events, self._held_call = self._held_events, [], -1
+        if isinstance(event, ToolCallEnd):
+            for known in self._rescued:
+                if known[0] == event.call.name and _same(known[1], event.call.arguments):
+                    self._rescued.remove(known)
+                    self._out.append(Deviation("duplicate-call", f"call {event.index}", "in the text and structured"))
+                    return
+        for waiting in held:
+            self._pass(waiting)
+
+    def _pass(self, event: _PartEvent) -> None:
+        index = self._out_index(event.index)
+        self._out.append(event if index == event.index else msgspec.structs.replace(event, index=index))
+
+    # ------------------------------------------------------------ ends
+
+    def _answer_begins(self) -> None:
+        """Text or a structured call: what thinking held was thinking, and a held message is not the whole one."""
+        self._has_answer = True
+        self._release_pending()
+        self._release_thinking()
+
+    def _release_pending(self) -> None:
+        part, self._pending = self._pending, None
+        if part is not None:
+            for action in part.scanner.end(is_message=False):
+                self._found(part, action)
+            self._close(part)
+
+    def _release_thinking(self) -> None:
+        for part in self._parts.values():
+            if part.held:
+                held, part.held = part.held, []
+                text = "".join(action.text for action in held if isinstance(action, Prose))
+                if part.index < 0:
+                    self._open_again(part)
+                self._out.append(ThinkingDelta(part.index, text))
+                if part.is_ended:
+                    self._close(part)
+
+    def _open_again(self, part: _Part) -> None:
+        """What was thinking after all follows in a part of its own."""
+        part.index = self._fresh_index()
+        self._out.append(ThinkingStart(part.index))
+
+    def _finish(self, event: Finish) -> None:
+        part, self._pending = self._pending, None
+        if part is not None:
+            found = part.scanner.end(is_message=True)
+            for action in found:
+                self._found(part, action)
+            self._close(part)
+        for part in self._parts.values():
+            held, part.held = part.held, []
+            for position, action in enumerate(held):
+                is_raw = position > 0 and isinstance(held[position - 1], Close)
+                if not isinstance(action, Prose):
+                    self._act(action, part.scanner.family)
+                elif not is_raw and action.text.strip():
+                    self._open_again(part)
+                    self._out.append(ThinkingDelta(part.index, action.text))
+                    self._close(part)
+        usable = self._shift - self._failed
+        if self._shift and event.reason != "tool_use":
+            reason = settle_reason(event.reason, usable_calls=usable, failed_calls=self._failed)
+            event = msgspec.structs.replace(event, reason=reason)
+        self._out.append(event)
+
+    # ------------------------------------------------------------ indices
+
+    def _out_index(self, index: int) -> int:
+        known = self._indices.get(index)
+        if known is None or known < 0:
+            taken = self._indices.values()
+            known = index if not self._shift and index not in taken else max(self._next, index)
+            while known in taken:
+                known += 1
+            self._indices[index] = known
+            self._next = max(self._next, known + 1)
+        return known
+
+    def _fresh_index(self) -> int:
+        index = self._next
+        self._next += 1
+        self._indices[-1 - index] = index
+        return index
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or _json.decode_object(one) == _json.decode_object(other)

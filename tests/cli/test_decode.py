@@ -64,6 +64,15 @@ def test_numbers_in_arguments_keep_their_form() -> None:
     assert json.loads(run.stdout)["tool_calls"][0]["arguments"]["big"] == 123456789012345678901234567890
 
 
+def test_the_text_of_a_custom_tool_is_an_object_too() -> None:
+    item = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "call_1", "name": "write_sql", "input": "SELECT 1"}
+    body = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [item]}
+    run = dragoman("decode", "--protocol", "openai-responses", "--result", stdin=json.dumps(body).encode())
+    assert json.loads(run.stdout)["tool_calls"] == [
+        {"id": "call_1", "name": "write_sql", "arguments": {"input": "SELECT 1"}}
+    ]
+
+
 def test_a_failed_call_is_an_error_of_its_own_kind() -> None:
     run = dragoman("decode", "--protocol", "openai-chat", "--result", stdin=chat_call('{"city": "Pa'))
     result = json.loads(run.stdout)

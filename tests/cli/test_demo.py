@@ -77,7 +77,7 @@ def test_a_leg_shows_bytes_beside_events_and_runs_the_tool(capsys: pytest.Captur
     called, requests = play_against(messages(*ADD, end("tool_use")), messages(*SAID, end("end_turn")))
     out = capsys.readouterr().out
     assert called
-    assert '…"delta":{"type":"input_json_delta"' in out
+    assert '…"partial_json":' in out
     assert "ToolCallStart add toolu_1" in out and "Finish tool_use" in out
     assert 'add({"a": 2, "b": 3}) → 2 + 3 = 5' in out
     assert "the model answers It is 5." in out

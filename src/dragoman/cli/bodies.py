@@ -129,8 +129,11 @@ def error_object(error: Failure | ToolCallFailed | None) -> dict[str, Any] | Non
 
 
 def _call_object(call: ToolCall) -> dict[str, Any]:
-    """The arguments keep their own text, so 1.0 and big integers stay what they are."""
-    arguments: Any = Raw(call.arguments.encode()) if call.kind == "function" else call.arguments
+    """Arguments are always an object, in their own text, so 1.0 and big integers stay what they are.
+
+    The free text of a custom tool stands under `input`, as its wire has it.
+    """
+    arguments: Any = Raw(call.arguments.encode()) if call.kind == "function" else {"input": call.arguments}
     return {"id": call.id, "name": call.name, "arguments": arguments}
 
 

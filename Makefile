@@ -47,8 +47,9 @@ soak: $(STAMP)  ## the fuzz tests, for longer
 clients: $(STAMP)  ## real client programs against a local gateway
 	.venv/bin/pytest -m clients
 
-docs: $(STAMP)  ## write the generated part of docs/reference again
+docs: $(STAMP)  ## write the generated pages and the picture of the README again
 	.venv/bin/python scripts/generate_reference.py
+	.venv/bin/python scripts/make_picture.py
 
 lock:  ## pin newest versions again: requirements/*.txt
 	test -x $(LOCK_VENV)/bin/python || $(PYTHON) -m venv $(LOCK_VENV)

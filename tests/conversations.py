@@ -6,7 +6,9 @@ from dragoman.events import Reply
 from dragoman.types import Part, StopReason, Text, Thinking, ToolCall, Usage
 
 UNICODE = '{"city":"Zürich 東京 \\ud83c\\udf0d","note":"a\\"b\\\\c\\nd","days":3}'
-NESTED = '{"edits":[{"path":"a.py","lines":[1,2,{"x":null}],"keep":true},{"path":"b","lines":[]}],"ratio":1.50,"n":-2e3}'
+NESTED = (
+    '{"edits":[{"path":"a.py","lines":[1,2,{"x":null}],"keep":true},{"path":"b","lines":[]}],"ratio":1.50,"n":-2e3}'
+)
 LONG = '{"content":"' + "line of code = value + 1\\n" * 12 + '"}'
 
 

@@ -258,7 +258,7 @@ def test_a_proxy_is_off_unless_named_and_set(tmp_path: Path) -> None:
 
 def test_a_secret_masks_itself() -> None:
     secret = Secret("hidden word")
-    shown = [repr(secret), str(secret), f"{secret}", f"{secret:>20}", "%s %r" % (secret, secret), repr([secret])]  # noqa: UP031
+    shown = [repr(secret), str(secret), f"{secret}", f"{secret:>20}", "%s %r" % (secret, secret), repr([secret])]
     assert not any("hidden" in text for text in shown)
     assert secret.reveal() == "hidden word"
     assert not Secret("") and secret

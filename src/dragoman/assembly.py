@@ -170,7 +170,7 @@ class Assembly:
         native: Native | None = None,
     ) -> None:
         """The response begins; later calls do nothing."""
-        if not self._started and self.phase == "open":
+        if not self._started and self.phase != "closed":
             self._started = True
             self.events.append(Start(id or None, model or None, created, native))
 

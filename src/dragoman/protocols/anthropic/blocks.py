@@ -212,14 +212,14 @@ class Blocks:
         self._assembly.whole_part(Opaque(NAME, _json.raw(block.fields)))
 
     def finish(self, *, is_good: bool) -> None:
-        """The response ends: what was not stopped. Calls that are only announced are the assembly's to judge."""
+        """The response ends: what was not stopped. A start's arguments count at a good end only: deltas may be lost."""
         for index, block in self.by_index.items():
             if block.is_ended:
                 continue
             if is_good:
                 self._assembly.deviate("part-not-closed", f"content_block {index}")
             if block.call is not None:
-                if not _is_empty_object(block.prefilled):
+                if is_good and not _is_empty_object(block.prefilled):
                     self._add_prefilled(block, block.call)
                 elif is_good and block.prefilled and block.call.text.is_blank():
                     self._assembly.add_arguments(block.call, "{}")

@@ -8,7 +8,7 @@ What is not modelled (safety settings, hosted tools, cached content) stays in `n
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from dragoman import _json
 from dragoman._json import Json, Raw
@@ -161,7 +161,12 @@ class _Parser:
             raise WireError("expected a list of contents", path="contents")
         messages: list[Message] = []
         for turn, item in enumerate(items):
-            messages += self._content(item, turn)
+            for message in self._content(item, turn):
+                last = messages[-1] if messages else None
+                if last is not None and last.role == message.role == "assistant":
+                    messages[-1] = _join(last, message)
+                else:
+                    messages.append(message)
         return messages
 
     def _content(self, item: Raw, turn: int) -> list[Message]:
@@ -192,9 +197,10 @@ class _Parser:
         items = read_items(inner)
         if items is None and inner is not None and read_fields(inner) is not None:
             items = [inner]
-        return tuple(
+        parts = [
             self._part(item, f"{where}.parts[{number}]", (turn, number)) for number, item in enumerate(items or ())
-        )
+        ]
+        return tuple(part for part in parts if not (_is_plain(part) and not part.text))
 
     def _part(self, item: Raw, where: str, place: _Place) -> Part:
         fields = read_fields(item)
@@ -313,6 +319,22 @@ class _Parser:
             reasoning=reasoning,
             response_schema=schema,
         )
+
+
+def _join(one: Message, other: Message) -> Message:
+    """One turn of neighbouring contents of the model: Google's client replays each chunk of a stream as its own."""
+    parts = list(one.parts)
+    for part in other.parts:
+        last = parts[-1] if parts else None
+        if _is_plain(last) and _is_plain(part):
+            parts[-1] = Text(last.text + part.text)
+        else:
+            parts.append(part)
+    return Message("assistant", tuple(parts), one.native or other.native)
+
+
+def _is_plain(part: Part | None) -> TypeGuard[Text]:
+    return type(part) is Text and part.signature is None and part.native is None
 
 
 def _read_response(value: Raw | None) -> tuple[str, bool, bool]:

@@ -471,6 +471,8 @@ def test_what_is_rendered_is_parsed_again(params: Params):
 def test_effort_alone_and_thinking_of_a_new_kind_come_back():
     for fields in (
         {"output_config": {"effort": "medium"}},
+        {"output_config": {"effort": "novel"}},
+        {"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
         {"thinking": {"type": "between_tools"}},
         {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}, "max_tokens": 5000},
     ):

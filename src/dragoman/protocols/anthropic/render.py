@@ -16,14 +16,17 @@ from dragoman.protocols.anthropic.turns import Block, Turns, kept, simplest
 from dragoman.protocols.anthropic.wire import (
     API_VERSION,
     EMPTY_SCHEMA,
+    NAME,
     own_fields,
     read,
     read_fields,
+    read_items,
     thinking_of,
 )
 from dragoman.types import (
     Effort,
     Named,
+    Native,
     Reasoning,
     Request,
     Tool,
@@ -75,7 +78,7 @@ class _Renderer:
         tools, tool_choice = self._tools(), None
         if tools:
             tool_choice = self._tool_choice(tools)
-        elif request.tool_choice != "auto":
+        elif request.tool_choice not in ("auto", "none"):
             self._say("dropped", "tool_choice", "no tools")
         thinking, effort = self._reasoning(tool_choice)
         body: Block = {"model": request.model, "max_tokens": self._max_tokens(thinking)}
@@ -112,10 +115,8 @@ class _Renderer:
                 self._say("changed", "tools", "left out for tool_choice none")
             return []
         tools = [self._tool(tool, f"tools[{index}]") for index, tool in enumerate(self.request.tools)]
-        for item in read(self.native.get("tools")) or ():
-            if isinstance(item, dict):
-                tools.append(item)
-        return tools
+        server_tools = [read_fields(item) for item in read_items(self.native.get("tools")) or ()]
+        return tools + [dict(kept(Native(NAME, fields), self.request)) for fields in server_tools if fields is not None]
 
     def _tool(self, tool: Tool, where: str) -> Block:
         schema: Json = tool.schema

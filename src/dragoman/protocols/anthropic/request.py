@@ -290,12 +290,11 @@ class _Parser:
         """`thinking` and `output_config.effort`; what they say beyond it goes to `native`."""
         thinking, effort = read(value), read_text(config.get("effort"))
         rest = {key: inner for key, inner in config.items() if key not in ("effort", "format")}
-        if effort and effort not in _EFFORTS:
+        reasoning = read_reasoning(thinking, effort)
+        if effort and (reasoning is None or reasoning.effort != effort):
             rest["effort"] = config["effort"]
-            effort = ""
         if rest:
             native["output_config"] = _json.raw(rest)
-        reasoning = read_reasoning(thinking, effort)
         if thinking != thinking_of(reasoning):
             native["thinking"] = keep(value) if value is not None else _json.raw(None)
         return reasoning

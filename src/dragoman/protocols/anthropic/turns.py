@@ -125,7 +125,7 @@ class Turns:
                 fields = read_fields(raw) if protocol == NAME else None
                 if fields is None:
                     self._say("dropped", where, f"a part of {protocol}")
-                return None if fields is None else dict(fields)
+                return None if fields is None else dict(kept(Native(NAME, fields), self.request))
 
     def _thinking(self, part: Thinking, where: str) -> Block | None:
         if part.redacted is not None:

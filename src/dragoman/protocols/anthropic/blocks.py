@@ -153,7 +153,7 @@ class Blocks:
         value = fields.get("input", UNSET)
         text = _json.raw_text(value).strip()
         if text[:1] == '"':
-            # quirk: ant-input-string-nonstream
+            # quirk: input-as-text
             text = self._assembly.lenient_text(read_text(value)).strip()
             if text:
                 self._assembly.deviate("arguments-type", "tool_use.input", "a string")
@@ -296,7 +296,7 @@ class Blocks:
             block.prefilled = ""
             block.takes = "input_json_delta"
         elif not _is_empty_object(text):
-            # quirk: ant-input-prefilled-and-repeated-as-delta
+            # quirk: input-in-start-and-again
             self._assembly.deviate("repeated-arguments", f"content_block {index}")
             block.prefilled = ""
             block.takes = "input_json_delta"
@@ -315,7 +315,7 @@ class Blocks:
 
 def _seal(block: Block, part: OpenPart, signature: str) -> None:
     """Join a signature: it comes once, in pieces, or repeats what the block's start said."""
-    # quirk: ant-thinking-signature-in-start
+    # quirk: signature-in-start-and-delta
     so_far = part.signature or ""
     if not signature or signature == so_far:
         return

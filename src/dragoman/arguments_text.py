@@ -75,6 +75,10 @@ class ArgumentText:
             self._surplus.append(text)
         return ""
 
+    def live_pieces(self) -> list[str] | None:
+        """The list that takes fragments without a closing brace; None while each must be looked at."""
+        return self._pieces if self.phase == "live" else None
+
     def is_blank(self) -> bool:
         """Whether nothing that means anything has come (white space or `null` at most)."""
         return self.phase == "held" and "".join(self._pieces).strip() in ("", "null")

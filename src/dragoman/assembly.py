@@ -68,8 +68,8 @@ class OpenCall:
     """
 
     __slots__ = (
-        "arguments", "block_ended", "fragments", "half", "id", "index", "kind", "name", "native", "pending",
-        "repeats", "signature", "state", "text",
+        "arguments", "block_ended", "fragments", "half", "id", "index", "kind", "live", "name", "native",
+        "pending", "repeats", "signature", "state", "text",
     )  # fmt: skip
 
     def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
@@ -86,6 +86,7 @@ class OpenCall:
         self.block_ended = False
         self.fragments = 0
         self.half = ""  # a high surrogate that waits for its other half
+        self.live: list[str] | None = None  # takes plain fragments; None while they must be looked at
         self.repeats: OpenCall | None = None
 
     def is_open(self) -> bool:
@@ -330,6 +331,11 @@ class Assembly:
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Let a call's arguments grow."""
         call.fragments += 1
+        live = call.live
+        if live is not None and text and "}" not in text and text.isascii():  # nothing can end or change here
+            live.append(text)
+            self.events.append(ToolCallDelta(call.index, text))
+            return
         if call.half or not text.isascii():
             text = self._whole_characters(call, text)
         if call.kind == "function":
@@ -337,12 +343,11 @@ class Assembly:
         else:
             call.text.phase = "odd"
             call.text.add(text)
-        if not text:
-            return
-        if call.state == "announced":
+        if text and call.state == "announced":
             self.events.append(ToolCallDelta(call.index, text))
-        elif call.state == "waiting":
+        elif text and call.state == "waiting":
             call.pending.append(text)
+        call.live = call.text.live_pieces() if call.state == "announced" and not call.half else None
 
     def _whole_characters(self, call: OpenCall, text: str) -> str:
         """Arguments without half surrogate pairs: one at the end waits for its other half."""
@@ -453,6 +458,7 @@ class Assembly:
     def _deliver(self, call: OpenCall, text: str) -> None:
         del self._calls[call.index]
         call.state = "whole"
+        call.live = None
         call.arguments = text
         self._usable_calls += 1
         whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)
@@ -464,6 +470,7 @@ class Assembly:
         self.announce(call)
         del self._calls[call.index]
         call.state = "failed"
+        call.live = None
         self._failed_calls += 1
         self.events.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
 

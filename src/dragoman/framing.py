@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
@@ -62,17 +63,24 @@ class BodyReader:
         Raises:
             TooLarge: at the first byte over the limit.
         """
-        if data[-1:] == b"\n" and not self._tail and not self._carry and b"\r" not in data and self._unzip is None:
+        if not self._carry and b"\r" not in data and self._unzip is None:
             if self.kind == "events":
-                if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2 and self._events.is_between():
-                    return ((data[6:-2], b""),)  # one whole event, as servers send them
-                cut = data.find(b"\n") if data[:7] == b"event: " and self._events.is_between() else 0
-                if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
-                    return ((data[cut + 7 : -2], data[7:cut].strip()),)  # the same with its name
-                return self._events.feed(data)
-            if self.kind == "lines":
+                return self._event_frames(data)
+            if self.kind == "lines" and data[-1:] == b"\n" and not self._tail:
                 return self._line_frames(data)
         return self._feed(data)
+
+    def _event_frames(self, data: bytes) -> Iterable[Frame]:
+        """An event stream's next bytes; a whole event at a time, as servers send them, is the usual case."""
+        if data[-1:] != b"\n" or self._tail:
+            return self._feed(data)
+        if self._events.is_between():
+            if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2:
+                return ((data[6:-2], b""),)
+            cut = data.find(b"\n") if data[:7] == b"event: " else 0
+            if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
+                return ((data[cut + 7 : -2], data[7:cut].strip()),)
+        return self._events.feed(data)
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
         if self._unzip is not None:
@@ -195,12 +203,12 @@ class BodyReader:
 
     # ------------------------------------------------------------ lines
 
-    def _lines(self, data: bytes) -> Iterator[Frame]:
+    def _lines(self, data: bytes) -> Iterable[Frame]:
         """Pass whole lines on; keep the rest."""
         cut = data.rfind(b"\n") + 1
         if not cut or self.kind == "document" or self.kind == "text":
             self._keep(data)
-            return
+            return ()
         whole = data[:cut]
         if self._tail:
             self._tail.append(whole)
@@ -209,7 +217,7 @@ class BodyReader:
             self._size = 0
         if cut < len(data):
             self._keep(data[cut:])
-        yield from self._events.feed(whole) if self.kind == "events" else self._line_frames(whole)
+        return self._events.feed(whole) if self.kind == "events" else self._line_frames(whole)
 
     def _keep(self, data: bytes) -> None:
         if self.kind == "text":
@@ -284,21 +292,32 @@ class _EventLines:
         """Whether no event is open."""
         return not self._data and not self._name
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterable[Frame]:
         """Take whole lines (each ended by LF)."""
-        start = 0
-        if self._data or self._name:  # in the middle of an event
-            end = data.find(b"\n\n")
-            stop = len(data) if end < 0 else end + 1
-            if data[:1] == b"\n":
-                stop = 0
-            for line in data[:stop].split(b"\n")[:-1]:
-                yield from self._line(line)
-            if end < 0 and stop:
-                return
-            yield from self._dispatch()
-            start = stop + 1
-        blocks = data[start:].split(b"\n\n")
+        if not self.is_between():
+            return self._go_on(data)
+        cut = data.rfind(b"\n\n") + 2
+        plain = _plain_events(data[:cut]) if cut > 1 else None
+        if plain is None:
+            return self._blocks(data)
+        return chain(plain, self._blocks(data[cut:])) if cut < len(data) else plain
+
+    def _go_on(self, data: bytes) -> Iterator[Frame]:
+        """The data begins in the middle of an event."""
+        end = data.find(b"\n\n")
+        stop = len(data) if end < 0 else end + 1
+        if data[:1] == b"\n":
+            stop = 0
+        for line in data[:stop].split(b"\n")[:-1]:
+            yield from self._line(line)
+        if end < 0 and stop:
+            return
+        yield from self._dispatch()
+        yield from self.feed(data[stop + 1 :])
+
+    def _blocks(self, data: bytes) -> Iterator[Frame]:
+        """Events of any form, the last one perhaps not whole."""
+        blocks = data.split(b"\n\n")
         last = blocks.pop()  # b"" when the data ends with a blank line
         for block in blocks:
             if block[:7] == b"data: {" and b"\n" not in block:
@@ -381,6 +400,25 @@ class _EventLines:
             if data and not data.isspace():
                 yield data, name
         self._name = b""
+
+
+def _plain_events(data: bytes) -> Iterable[Frame] | None:
+    """The events of whole blocks that are all alike: one line of JSON, all with a name or all without.
+
+    Two to three times as fast as block by block; None when any is of another form.
+    """
+    lines = data.split(b"\n")
+    lines.pop()
+    step = 3 if data[:7] == b"event: " else 2
+    blanks, bodies = lines[step - 1 :: step], lines[step - 2 :: step]
+    if len(lines) % step or blanks.count(b"") != len(blanks) or {line[:7] for line in bodies} != {b"data: {"}:
+        return None
+    if step == 2:
+        return [(line[6:], b"") for line in bodies]
+    names = {line: line[7:].strip() for line in set(lines[::3])}
+    if not all(line[:7] == b"event: " for line in names):
+        return None
+    return zip([line[6:] for line in bodies], map(names.__getitem__, lines[::3]), strict=True)
 
 
 class _ArrayItems:

@@ -79,12 +79,18 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
-        self._take(self._reader.feed(data))
+        try:
+            self._take(self._reader.feed(data))
+        except TooLarge:
+            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
         return self._assembly.take()
 
     def close(self) -> list[Event]:
         """The body ended."""
-        self._take(self._reader.close())
+        try:
+            self._take(self._reader.close())
+        except TooLarge:
+            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
         if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
             problem = read_problem(self._reader.stray, status=None)
             kind = "wire" if problem.kind == "internal" else problem.kind
@@ -102,25 +108,22 @@ class Decoder:
     def _take(self, frames: Iterable[Frame]) -> None:
         """Plain deltas of open items take a short cut; all else is rare."""
         assembly, live = self._assembly, self._items.live
-        try:
-            for data, name in frames:
-                event = decode_event(data)
-                if type(event) is StreamEvent and (delta := event.delta):
-                    item = live.get(event.output_index)
-                    if item is not None:
-                        kind = event.type
-                        if kind == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
-                            item.pieces.append(delta)
-                            assembly.add(item.part, delta)
-                            continue
-                        if kind == ARGUMENTS_DELTA and item.call is not None:
-                            assembly.add_arguments(item.call, delta)
-                            continue
-                self._rare_frame(data, name)
-                if assembly.phase != "open":
-                    live.clear()
-        except TooLarge:
-            assembly.fail("too_large", "a frame of the response is larger than the limit")
+        for data, name in frames:
+            event = decode_event(data)
+            if type(event) is StreamEvent and (delta := event.delta):
+                item = live.get(event.output_index)
+                if item is not None:
+                    kind = event.type
+                    if kind == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
+                        item.pieces.append(delta)
+                        assembly.add(item.part, delta)
+                        continue
+                    if kind == ARGUMENTS_DELTA and item.call is not None:
+                        assembly.add_arguments(item.call, delta)
+                        continue
+            self._rare_frame(data, name)
+            if assembly.phase != "open":
+                live.clear()
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
         """Everything but the plain deltas of items that are open."""

@@ -109,10 +109,10 @@ class _Finding:
             self.messages.append(message)
 
 
-def holds_error(value: Json) -> bool:
+def holds_error(value: Json, depth: int = 0) -> bool:
     """Whether an `error` field says something: null, false, 0, "", {} and objects of such do not."""
-    if isinstance(value, dict):
-        return any(holds_error(inner) for inner in value.values())
+    if isinstance(value, dict) and depth < _DEPTH:
+        return any(holds_error(inner, depth + 1) for inner in value.values())
     if isinstance(value, str):
         return bool(value.strip())
     return bool(value)

@@ -200,10 +200,11 @@ class Decoder:
             self._assembly.unreadable("chunk", value.problem)
 
     def _odd_value(self, value: Json, data: bytes, name: bytes) -> None:
-        """JSON that does not fit the Structs: an object is read field by field, a list item by item."""
+        """JSON that does not fit the Structs: an object is read field by field, the objects of a list one by one."""
         if isinstance(value, list):
             for item in value:
-                self._odd_value(item, _json.encode(item), name)
+                if isinstance(item, dict):
+                    self._odd_value(item, _json.encode(item), name)
             return
         if not isinstance(value, dict):
             self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
@@ -226,7 +227,7 @@ class Decoder:
         if chunk.choices is not None or not isinstance(value, dict):
             return
         inner = unwrap(value, self._assembly.deviate)
-        if inner is not value:
+        if inner is not value and "choices" in inner:
             self._odd_value(inner, _json.encode(inner), name)
             return
         odd_key = any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())

@@ -21,6 +21,7 @@ Deviate: TypeAlias = Callable[[str, str, object], None]
 
 NAME: Final = "openai-chat"
 NOTHING: Final = Raw(b"")
+_DEEPEST_TEXT: Final = 8  # lists and objects around a text
 
 #: The stop reasons of the protocol, then words that its servers use besides. What is in neither is "other".
 REASONS: Final[dict[str, StopReason]] = {
@@ -170,16 +171,18 @@ def value_of(raw: Raw) -> Json:
     return None if isinstance(value, Malformed) else value
 
 
-def texts_in(value: Json) -> list[str]:
+def texts_in(value: Json, depth: int = 0) -> list[str]:
     """The texts of `"…"`, `{"text": …}`, `{"content": …}` or a list of such."""
     if isinstance(value, str):
         return [value]
+    if depth > _DEEPEST_TEXT:
+        return []
     if isinstance(value, list):
-        return [text for item in value for text in texts_in(item)]
+        return [text for item in value for text in texts_in(item, depth + 1)]
     if isinstance(value, dict):
         for key in ("text", "content", "thinking", "summary"):
             if value.get(key):
-                return texts_in(value[key])
+                return texts_in(value[key], depth + 1)
     return []
 
 

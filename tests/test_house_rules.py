@@ -18,7 +18,6 @@ LARGER_FILES: dict[str, int] = {
     "assembly.py": 625,  # one automaton; its states share every attribute
     "events.py": 450,  # the vocabulary and its fold stand or fall together
     "framing.py": 475,  # two readers over one buffer
-    "protocols/gemini/decode.py": 475,  # streamed and whole arguments, two dialects of keys
     "protocols/openai_responses/decode.py": 425,  # forty kinds of event
     "stages/repair.py": 625,  # one automaton
 }

@@ -7,16 +7,17 @@ for Vertex AI's streamed arguments. A part with a signature is a part of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.assembly import Assembly, OpenCall
+from dragoman.assembly import Assembly
 from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
-from dragoman.protocols.gemini.partial import PartialArguments
+from dragoman.protocols.gemini.calls import CallReader
+from dragoman.protocols.gemini.loosen import loosen_chunk, loosen_feedback, loosen_usage
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
@@ -26,42 +27,24 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
-    FunctionCall,
     Part,
     RawChunk,
     UsageMetadata,
     camel_key,
-    decode_call,
     decode_chunk,
     decode_raw_chunk,
-    loosen_call,
-    loosen_chunk,
-    loosen_feedback,
-    loosen_usage,
     read_media,
 )
 from dragoman.times import parse_time
 from dragoman.types import Opaque, Usage
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
-#: Why a call with streamed arguments ends: its own end came, another call begins, or the body is over.
-_Proof: TypeAlias = Literal["ended", "next", "closed"]
-
-
-class _PartialCall:
-    """A call whose arguments are streamed."""
-
-    __slots__ = ("arguments", "call")
-
-    def __init__(self, call: OpenCall, arguments: PartialArguments) -> None:
-        self.call = call
-        self.arguments = arguments
 
 
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_choice", "_failed_reason", "_limit", "_partial", "_reader", "_usage")
+    __slots__ = ("_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_limit", "_reader", "_usage")
 
     def __init__(
         self,
@@ -73,12 +56,12 @@ class Decoder:
     ) -> None:
         self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._calls = CallReader(self._assembly)
         self._limit = limit
         self._begun = False
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None
         self._failed_reason = ""
-        self._partial: _PartialCall | None = None
 
     @property
     def ended(self) -> bool:
@@ -112,8 +95,8 @@ class Decoder:
         if self._begun and assembly.reason is None and not self._failed_reason and self._is_whole():
             assembly.deviate("missing-stop-reason", "finishReason")
             assembly.finish(None, "stop")
-        if self._partial is not None:
-            self._end_partial(self._partial, "closed")
+        is_cut = self._failed_reason or assembly.reason in (None, "length", "content_filter")
+        self._calls.close(ended_well=not is_cut)
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
@@ -320,7 +303,7 @@ class Decoder:
         if part.text is not None:
             self._read_text(part.text, signature, is_thought=part.thought is True)
         if part.functionCall is not None:
-            self._read_call(part.functionCall, signature)
+            self._calls.read(part.functionCall, signature)
         elif part.text is None:
             self._read_other_part(frame, place, signature, is_thought=part.thought is True)
 
@@ -345,7 +328,7 @@ class Decoder:
         kinds = [key for key in fields if key not in ("thought", "thoughtSignature")]
         if "functionCall" in fields:
             self._assembly.deviate("sibling-key", "part", "function_call")
-            self._read_sibling_call(fields["functionCall"], signature)
+            self._calls.read_sibling(fields["functionCall"], signature)
         elif not kinds:
             if signature:
                 self._read_text("", signature, is_thought=is_thought)
@@ -355,77 +338,6 @@ class Decoder:
             if kinds[0] not in KNOWN_PARTS and "inlineData" not in fields and "fileData" not in fields:
                 self._assembly.deviate("unknown-part", "part", kinds[0])
             self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
-
-    def _read_sibling_call(self, raw: Raw, signature: str) -> None:
-        call = decode_call(bytes(raw))
-        if isinstance(call, Malformed):
-            value = _json.decode_lenient(bytes(raw))
-            loose = loosen_call(value if isinstance(value, dict) else {}, self._assembly.deviate)
-            call = decode_call(_json.encode(loose))
-        if not isinstance(call, Malformed):
-            self._read_call(call, signature)
-
-    # ------------------------------------------------------------ calls
-
-    def _read_call(self, call: FunctionCall, signature: str) -> None:
-        assembly = self._assembly
-        if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
-            value = _json.decode(_json.encode(call))
-            loose = decode_call(_json.encode(loosen_call(value if isinstance(value, dict) else {}, assembly.deviate)))
-            call = call if isinstance(loose, Malformed) else loose
-        partial = self._partial
-        if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
-            self._grow_partial(partial, call)
-            return
-        if partial is not None:
-            self._end_partial(partial, "next")
-        if call.partialArgs or call.willContinue:
-            opened = assembly.open_call(call.id, call.name)
-            opened.signature = signature or None
-            self._partial = _PartialCall(opened, PartialArguments(call.args))
-            self._grow_partial(self._partial, call)
-            return
-        if not call.name:
-            assembly.deviate("missing-name", "functionCall")
-            if not call.id and call.args is NOTHING:
-                return  # an empty call: the end of one that had ended
-        assembly.whole_call(call.id, call.name, self._arguments_of(call), signature=signature or None)
-
-    def _arguments_of(self, call: FunctionCall) -> str:
-        """The arguments of a whole call. Proto JSON leaves an empty object out."""
-        text = _json.raw_text(call.args)
-        if text[:1] == '"':
-            self._assembly.deviate("arguments-type", "functionCall.args", "a string")
-            inner = _json.decode_lenient(bytes(call.args))
-            return inner if isinstance(inner, str) else ""
-        if text == "null":
-            self._assembly.deviate("missing-arguments", "functionCall.args", "null")
-        return "{}" if text in ("", "null") else text
-
-    def _grow_partial(self, partial: _PartialCall, call: FunctionCall) -> None:
-        for piece in call.partialArgs or ():
-            partial.arguments.add(piece)
-        if not call.willContinue:
-            self._end_partial(partial, "ended")
-
-    def _end_partial(self, partial: _PartialCall, proof: _Proof) -> None:
-        """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
-        the turn went on or ended well."""
-        self._partial = None
-        assembly, call, arguments = self._assembly, partial.call, partial.arguments
-        is_broken = proof == "closed" and (
-            self._failed_reason != "" or assembly.reason in (None, "length", "content_filter")
-        )
-        if arguments.problem:
-            assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
-        elif proof != "ended" and (is_broken or arguments.is_cut()):
-            assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")
-        else:
-            if proof != "ended":
-                # quirk: gem-partial-args-missing-terminal
-                assembly.deviate("part-not-closed", f"call {call.index}")
-            assembly.add_arguments(call, arguments.text())
-            assembly.end_call(call)
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

@@ -1,0 +1,110 @@
+"""The calls of one Gemini response: whole ones, and those whose arguments come piece by piece."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.assembly import Assembly, OpenCall
+from dragoman.fields import read
+from dragoman.protocols.gemini.loosen import loosen_call, loosen_pieces
+from dragoman.protocols.gemini.partial import PartialArguments
+from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
+
+#: Why a call with streamed arguments ends: its own end came, another call begins, the turn ended well, or it did not.
+_Proof: TypeAlias = Literal["ended", "next", "closed", "broken"]
+
+
+class _PartialCall:
+    """A call whose arguments are streamed."""
+
+    __slots__ = ("arguments", "call")
+
+    def __init__(self, call: OpenCall, arguments: PartialArguments) -> None:
+        self.call = call
+        self.arguments = arguments
+
+
+class CallReader:
+    """Reads the calls of one response; remembers the one whose arguments are coming."""
+
+    __slots__ = ("_assembly", "_partial")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._partial: _PartialCall | None = None
+
+    def read(self, call: FunctionCall, signature: str) -> None:
+        """Take the call of one part; `signature` is "" when it has none."""
+        assembly = self._assembly
+        if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
+            assembly.deviate("sibling-key", "functionCall", "partial_args, will_continue")
+            pieces = decode_pieces(_json.encode(loosen_pieces(read(call.partial_args), assembly.deviate)))
+            call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
+            call.willContinue = call.willContinue or read(call.will_continue) is True
+        partial = self._partial
+        if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
+            self._grow(partial, call)
+            return
+        if partial is not None:
+            self._end(partial, "next")
+        if call.partialArgs or call.willContinue:
+            opened = assembly.open_call(call.id, call.name)
+            opened.signature = signature or None
+            self._partial = _PartialCall(opened, PartialArguments(call.args))
+            self._grow(self._partial, call)
+            return
+        if not call.name:
+            assembly.deviate("missing-name", "functionCall")
+            if not call.id and call.args is NOTHING:
+                return  # an empty call: the end of one that had ended
+        assembly.whole_call(call.id, call.name, self._arguments_of(call), signature=signature or None)
+
+    def _arguments_of(self, call: FunctionCall) -> str:
+        """The arguments of a whole call. Proto JSON leaves an empty object out."""
+        text = _json.raw_text(call.args)
+        if text[:1] == '"':
+            self._assembly.deviate("arguments-type", "functionCall.args", "a string")
+            inner = _json.decode_lenient(bytes(call.args))
+            return inner if isinstance(inner, str) else ""
+        if text == "null":
+            self._assembly.deviate("missing-arguments", "functionCall.args", "null")
+        return "{}" if text in ("", "null") else text
+
+    def _grow(self, partial: _PartialCall, call: FunctionCall) -> None:
+        for piece in call.partialArgs or ():
+            partial.arguments.add(piece)
+        if not call.willContinue:
+            self._end(partial, "ended")
+
+    def _end(self, partial: _PartialCall, proof: _Proof) -> None:
+        """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
+        the turn went on or ended well."""
+        self._partial = None
+        assembly, call, arguments = self._assembly, partial.call, partial.arguments
+        if arguments.problem:
+            assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
+        elif proof == "broken" or (proof != "ended" and arguments.is_cut()):
+            assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")
+        else:
+            if proof != "ended":
+                # quirk: gem-partial-args-missing-terminal
+                assembly.deviate("part-not-closed", f"call {call.index}")
+            assembly.add_arguments(call, arguments.text())
+            assembly.end_call(call)
+
+    def read_sibling(self, raw: Raw, signature: str) -> None:
+        """Take a call that stands under `function_call`."""
+        call = decode_call(bytes(raw))
+        if isinstance(call, Malformed):
+            value = _json.decode_lenient(bytes(raw))
+            loose = loosen_call(value if isinstance(value, dict) else {}, self._assembly.deviate)
+            call = decode_call(_json.encode(loose))
+        if not isinstance(call, Malformed):
+            self.read(call, signature)
+
+    def close(self, *, ended_well: bool) -> None:
+        """Nothing more comes: settle the call that is open."""
+        if self._partial is not None:
+            self._end(self._partial, "closed" if ended_well else "broken")

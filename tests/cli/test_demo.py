@@ -5,11 +5,13 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from answering import answering
 from dragoman import _json
-from dragoman.cli.demo import ProgressBar
+from dragoman.cli.demo import ProgressBar, say_how_to_use
 from dragoman.cli.demo_broken import BROKEN_STREAMS, excerpt, render_broken
 from dragoman.cli.demo_live import LEGS, TOOLS, Leg, play, render_step
 from dragoman.cli.main import main
@@ -125,6 +127,33 @@ def test_a_step_puts_rows_side_by_side() -> None:
     step = render_step(1.5, data, [Start(), ToolCallDelta(0, '{"a'), Start()], PLAIN_PAINT, width=100)
     rows = [line.split() for line in step.splitlines()]
     assert rows == [["1.500", "s", "data:", "one", "Start"], ["data:", "two", "ToolCallDelta", "'{\"a'"], ["Start"]]
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ([{"name": "plain"}, {"name": "granite4"}], 'call ollama/granite4 "Why is the sky blue?"'),
+        ([{"name": "plain"}], 'call ollama/plain "Why is the sky blue?"'),
+        ([], "ollama pull granite4"),
+    ],
+)
+def test_an_ollama_server_is_named_with_a_model_that_has_tools(models: list[dict[str, str]], said: str) -> None:
+    answers: dict[str, Any] = {
+        "/api/tags": {"models": models},
+        "/api/show": lambda body: {"capabilities": ["tools"] if body["model"] == "granite4" else []},
+    }
+    with answering(answers) as url:
+        assert said in asyncio.run(ask_ollama(url))
+    assert asyncio.run(ask_ollama(url)) == ""
+
+
+async def ask_ollama(url: str) -> str:
+    transport = make_transport(seconds=5)
+    try:
+        provider = Provider(name="ollama", protocol="ollama-chat", base_url=url, local=True)
+        return await say_how_to_use(provider, transport, PLAIN_PAINT)
+    finally:
+        await transport.close()
 
 
 # ---------------------------------------------------------------- broken streams

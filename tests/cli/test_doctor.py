@@ -106,6 +106,14 @@ def test_a_host_that_is_not_known(tmp_path: Path) -> None:
     assert finding.fix.startswith("check the host in http://nothing.invalid/v1")
 
 
+def test_a_server_without_trusted_tls(tmp_path: Path) -> None:
+    with answering({}) as url:  # it speaks no TLS at all
+        text = f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{url.replace("http:", "https:")}/v1"\n'
+        (finding,) = about(findings(tmp_path, text), "lab")
+    assert finding.level == "bad" and "TLS" in finding.text
+    assert finding.fix.startswith("set [http] ca_file")
+
+
 def test_a_key_that_cannot_be_read(tmp_path: Path) -> None:
     (finding,) = about(findings(tmp_path, '[providers.zhipu]\napi_key = "env:NOT_SET"\n'), "key of zhipu")
     assert finding.level == "bad" and "NOT_SET is not set" in finding.text and finding.fix

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 import time
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from dragoman import embedded
 from dragoman.cli.demo_broken import BROKEN_STREAMS, render_broken
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.terminal import Paint, hint, paint_for, say
 from dragoman.errors import DragomanError
+from dragoman.providers import Provider, load_catalog
+
+if TYPE_CHECKING:
+    from dragoman.client.transport import Transport
 
 EXAMPLE = "  dragoman demo\n  dragoman demo --streams     only the broken streams: no model, no download"
 
@@ -76,30 +82,24 @@ async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -
             except TimeoutError:
                 say(paint("red", f"  not done in {_LEG_SECONDS} s") + "\n\n")
             silent += [] if called else [leg.protocol]
-        say(await _say_ollama(paint))
+        say(await say_how_to_use(load_catalog().provider("ollama"), transport, paint))
     finally:
         await transport.close()
     return silent
 
 
-async def _say_ollama(paint: Paint) -> str:
-    """How to use the Ollama server on its usual port, if there is one."""
-    from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
-    from dragoman.providers import load_catalog
+async def say_how_to_use(ollama: Provider, transport: Transport, paint: Paint) -> str:
+    """How to use the Ollama server at its address; "" when none answers there."""
+    from dragoman.cli.probing import look
 
-    provider = load_catalog().provider("ollama")
-    transport = make_transport(seconds=LOCAL_SECONDS)
-    try:
-        found = await look(transport, provider, key=None)
-    finally:
-        await transport.close()
+    found = await look(transport, ollama, key=None)
     if found.failure is not None:
         return ""
     model = next((model for model in found.models if model.tools), None) or next(iter(found.models), None)
     if model is None:
-        return f"Ollama answers at {provider.base_url} and has no model yet: ollama pull granite4\n\n"
-    command = f'dragoman call {model.target} "Weather in Paris?" --tools docs/examples/tools.json'
-    return f"Ollama answers at {provider.base_url}. Use it: {paint('bold', command)}\n\n"
+        return f"Ollama answers at {ollama.base_url} and has no model yet: ollama pull granite4\n\n"
+    command = f'{_program()} call {model.target} "Why is the sky blue?"'
+    return f"Ollama answers at {ollama.base_url}. Use it: {paint('bold', command)}\n\n"
 
 
 class ProgressBar:
@@ -124,10 +124,19 @@ class ProgressBar:
 
 
 def _next_steps(paint: Paint, seconds: float) -> str:
+    tools = " --tools docs/examples/tools.json --tool-choice any" if Path("docs/examples/tools.json").is_file() else ""
     steps = (
-        ("a model of yours:    ", 'dragoman call ollama/granite4 "Weather in Paris?" --tools docs/examples/tools.json'),
-        ("your broken stream:  ", "dragoman decode --protocol openai-chat --result body.sse"),
-        ("servers and keys:    ", "dragoman doctor"),
+        ("ask it yourself:     ", f'call embedded/smollm2 "Weather in Rome?"{tools}'),
+        ("your broken stream:  ", "decode --protocol openai-chat --result body.sse"),
+        ("servers and keys:    ", "doctor"),
     )
-    lines = [f"  {what}{paint('bold', command)}\n" for what, command in steps]
+    lines = [f"  {what}{paint('bold', f'{_program()} {command}')}\n" for what, command in steps]
     return f"{paint('dim', f'That took {seconds:.0f} s.')} Next:\n{''.join(lines)}"
+
+
+def _program() -> str:
+    """How this program is called: by its name where the shell finds it, else by its path."""
+    if shutil.which("dragoman"):
+        return "dragoman"
+    started = Path(sys.argv[0])
+    return os.path.relpath(started) if started.stem == "dragoman" else "python -m dragoman"

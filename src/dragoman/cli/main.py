@@ -28,9 +28,6 @@ FAILED: Final = 1
 WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
-#: Third-party module → the extra that brings it.
-_EXTRA_OF_MODULE: Final = {"aiohttp": "client", "genai_prices": "prices", "xllamacpp": "embedded"}
-
 
 class Command(Protocol):
     """What a command's module offers. Its docstring is the description of its help, `EXAMPLE` the end."""
@@ -63,11 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except ModuleNotFoundError as error:
-        extra = _EXTRA_OF_MODULE.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        return complain(f'{name} needs an extra: pip install "dragoman[{extra}]"')
     except UsageError as error:
         complain(str(error))
         return WRONG_USAGE

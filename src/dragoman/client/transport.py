@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dragoman.client.clocks import Clocks
-from dragoman.errors import ConfigError, UsageError
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import Failure
 from dragoman.providers.endpoint import Outgoing
 
 try:
     import aiohttp
 except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test environment
-    raise UsageError('talking to a model needs the extra "client": pip install "dragoman[client]"') from None
+    raise DragomanError('talking to a model needs the extra "client": pip install "dragoman[client]"') from None
 
 #: Most bytes of a response that may wait to be read.
 _BUFFER: Final = 256 * 1024
@@ -52,6 +52,11 @@ class Response:
             return await self._response.content.readany()
         except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError, ValueError) as problem:
             raise TransportFailed(_failure(problem, self._response.url.host or "")) from None
+
+    def abort(self) -> None:
+        """Close the connection at once; a `read` that waits ends with `TransportFailed`."""
+        self._response.content.set_exception(TimeoutError("no time left"))
+        self._response.close()
 
     def close(self) -> None:
         """Close the connection at once, unless the body was read to its end: then it goes back to the pool."""

@@ -16,6 +16,7 @@ from dragoman._json import Malformed
 
 _OUTSIDE: Final = re.compile(r'["{}\[\]]')
 _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
 _MOST_OBJECTS: Final = 64
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
@@ -145,8 +146,12 @@ class ArgumentText:
         return "{}"
 
     def _add_live(self, text: str) -> str:
-        if self._scanned < len(self._pieces):
-            self._scan("".join(self._pieces[self._scanned :]))
+        before = "".join(self._pieces[self._scanned :])
+        if self._stays_open(before + text):
+            self._pieces.append(text)
+            self._scanned = len(self._pieces)
+            return text
+        self._scan(before)
         end = self._scan(text)
         if end < 0:
             self._pieces.append(text)
@@ -158,6 +163,20 @@ class ArgumentText:
         if text[end:].strip():
             self._surplus.append(text[end:])
         return text[:end]
+
+    def _stays_open(self, text: str) -> bool:
+        """Read on, if the object is so deep that this text cannot close it; else nothing is read."""
+        start = 0
+        if self._in_string:
+            start = _INSIDE.match(text, 1 if self._escaped else 0).end() + 1  # type: ignore[union-attr]
+        bare, quote, rest = _STRING.sub("", text[start:]).partition('"')
+        closed = bare.count("}") + bare.count("]")
+        if self._depth <= closed or start > len(text) or (start and text[start - 1] != '"'):
+            return False
+        self._depth += bare.count("{") + bare.count("[") - closed
+        self._in_string = bool(quote)
+        self._escaped = bool(rest) and _INSIDE.match(rest).end() < len(rest)  # type: ignore[union-attr]
+        return True
 
     def _scan(self, text: str) -> int:
         """Read on; the offset after the closing brace, or -1."""

@@ -23,17 +23,18 @@ from dragoman.protocols.openai_responses.wire import (
     INCOMPLETE_REASONS,
     SILENT_EVENTS,
     TEXT_DELTA,
+    EventPlace,
     ItemKind,
-    StreamEvent,
-    decode_event,
+    PlainDelta,
+    decode_delta,
     holds_refusal,
     is_response,
     item_kind,
-    loosen_event,
     make_native,
     oddity,
     read_cost,
     read_leniently,
+    read_place,
     read_usage,
     text_of,
 )
@@ -109,8 +110,8 @@ class Decoder:
         """Plain deltas of open items take a short cut; all else is rare."""
         assembly, live = self._assembly, self._items.live
         for data, name in frames:
-            event = decode_event(data)
-            if type(event) is StreamEvent and (delta := event.delta):
+            event = decode_delta(data)
+            if type(event) is PlainDelta and (delta := event.delta):
                 item = live.get(event.output_index)
                 if item is not None:
                     kind = event.type
@@ -282,7 +283,7 @@ class Decoder:
     # ------------------------------------------------------------ items and their parts
 
     def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
-        event = loosen_event(value, self._assembly.deviate)
+        event = read_place(value, self._assembly.deviate)
         if kind == "response.output_item.added" or kind == "response.output_item.done":
             self._item_event(kind, event, value, place)
         elif kind == "response.content_part.done" or kind == "response.content_part.added":
@@ -295,7 +296,7 @@ class Decoder:
         elif not self._text_event(kind, event, value) and not kind.startswith(SILENT_EVENTS):
             self._assembly.deviate("unknown-event", "type", kind)
 
-    def _item_event(self, kind: str, event: StreamEvent, value: dict[str, Json], place: Place) -> None:
+    def _item_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> None:
         fields = value.get("item")
         if not isinstance(fields, dict):
             self._assembly.deviate("missing-field", "item", kind)
@@ -312,7 +313,7 @@ class Decoder:
         self._refused = self._refused or holds_refusal([fields])
         self._items.finish(item, fields, inner)
 
-    def _text_event(self, kind: str, event: StreamEvent, value: dict[str, Json]) -> bool:
+    def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json]) -> bool:
         """A delta or the whole text of a part; False when the event is none."""
         name, _, step = kind.removeprefix("response.").rpartition(".")
         if step != "delta" and step != "done":
@@ -336,7 +337,7 @@ class Decoder:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))
         return True
 
-    def _arguments_event(self, event: StreamEvent, value: dict[str, Json], step: str, kind: ItemKind) -> None:
+    def _arguments_event(self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind) -> None:
         item = self._find(event, kind)
         if item.call is None:
             self._assembly.deviate("wrong-type", f"output[{event.output_index}]", f"arguments of a {item.kind}")
@@ -347,7 +348,7 @@ class Decoder:
             final = value.get("arguments", value.get("input"))
             self._items.final_arguments(item, final if isinstance(final, str) else "")
 
-    def _find(self, event: StreamEvent, kind: ItemKind) -> Item:
+    def _find(self, event: EventPlace, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)
         return item or self._items.open_unannounced(event.output_index, event.item_id, kind)
 
@@ -356,7 +357,7 @@ def _ignore(code: str, where: str, seen: str) -> None:
     """Say nothing."""
 
 
-def _place_of_text(name: str, event: StreamEvent) -> tuple[Key, ItemKind]:
+def _place_of_text(name: str, event: EventPlace) -> tuple[Key, ItemKind]:
     """The group of a text event, from its name: reasoning has many."""
     if name in ("output_text", "text"):
         return ("text", event.content_index), "message"

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
+from typing import Final
+
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.assembly import Assembly
 from dragoman.protocols.openai_responses.items import Item, Items, Place
 from dragoman.protocols.openai_responses.wire import ItemKind, text_of
 
+#: Entries without a known id are compared with this many streamed items of their type.
+_MOST_COMPARED: Final = 16
+
 
 def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assembly) -> None:
     """Add what the list says and the stream did not. Ids rotate and servers merge items, so content counts too."""
     entries = [(index, value) for index, value in enumerate(output) if isinstance(value, dict)]
-    streamed = list(items.all)
-    if _is_said(streamed, entries, "message"):
+    streamed = Streamed(items.all)
+    if _is_said(items.all, entries, "message"):
         entries = [(index, value) for index, value in entries if value.get("type") != "message"]
     for index, fields in entries:
         where: Place = (place[0], (*place[1], index))
-        item = _match(streamed, index, fields)
+        item = streamed.match(index, fields)
         if item is None:
-            if streamed:
+            if streamed.is_any:
                 assembly.deviate("part-not-opened", f"response.output[{index}]")
-            item = items.open(index if not streamed else -1, fields, where)
+            item = items.open(-1 if streamed.is_any else index, fields, where)
             items.finish(item, fields, where)
             continue
         item.repeated = True
@@ -31,20 +38,50 @@ def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assem
 
 def _is_said(streamed: list[Item], entries: list[tuple[int, dict[str, Json]]], kind: ItemKind) -> bool:
     """Whether the items of a kind hold, taken together, the text that was streamed."""
-    final = "".join(text_of(value.get("content")) for _, value in entries if value.get("type") == kind)
     said = [item for item in streamed if item.kind == kind]
-    return len(said) > 1 and all(item.done for item in said) and final == "".join(item.text() for item in said)
+    if len(said) < 2 or not all(item.done for item in said):
+        return False
+    final = "".join(text_of(value.get("content")) for _, value in entries if value.get("type") == kind)
+    return final == "".join(item.text() for item in said)
 
 
-def _match(streamed: list[Item], index: int, fields: dict[str, Json]) -> Item | None:
-    """The streamed item that an entry repeats."""
-    free = [item for item in streamed if not item.repeated and item.type == (fields.get("type") or item.type)]
-    id, call_id = fields.get("id"), fields.get("call_id")
-    for item in free:
-        if (id and item.id == id) or (item.call is not None and call_id and item.call.id == call_id):
+class Streamed:
+    """The items of the stream, to be found by what an entry of the final list says of them."""
+
+    __slots__ = ("_by_id", "_by_index", "_by_type", "is_any")
+
+    def __init__(self, streamed: list[Item]) -> None:
+        self.is_any = bool(streamed)
+        self._by_id: dict[str, Item] = {}
+        self._by_index: dict[int, Item] = {}
+        self._by_type: dict[str, deque[Item]] = {}
+        for item in streamed:
+            self._by_id[item.id] = item
+            if item.call is not None:
+                self._by_id[item.call.id] = item
+            self._by_index[item.index] = item
+            self._by_type.setdefault(item.type, deque()).append(item)
+
+    def match(self, index: int, fields: dict[str, Json]) -> Item | None:
+        """The item that an entry repeats."""
+        for name in ("call_id", "id"):
+            id = fields.get(name)
+            item = self._by_id.get(id) if isinstance(id, str) and id else None
+            if item is not None and _is_free(item, fields):
+                return item
+        item = self._by_index.get(index)
+        if item is not None and _is_free(item, fields) and _is_alike(item, fields):
             return item
-    alike = [item for item in free if _is_alike(item, fields)]
-    return next((item for item in alike if item.index == index), alike[0] if alike else None)
+        kind = fields.get("type")
+        waiting = self._by_type.get(kind) if isinstance(kind, str) else None
+        while waiting and waiting[0].repeated:
+            waiting.popleft()
+        nearest = islice(waiting or (), _MOST_COMPARED)
+        return next((item for item in nearest if not item.repeated and _is_alike(item, fields)), None)
+
+
+def _is_free(item: Item, fields: dict[str, Json]) -> bool:
+    return not item.repeated and item.type == fields.get("type", item.type)
 
 
 def _is_alike(item: Item, fields: dict[str, Json]) -> bool:

@@ -18,10 +18,18 @@ from dragoman.types import Cost, Native, ProtocolName, StopReason, Usage
 NAME: Final[ProtocolName] = "openai-responses"
 
 
-class StreamEvent(msgspec.Struct, gc=False):
-    """The fields of a delta event. The indices are -1 when absent; of other events only `type` is read this way."""
+class PlainDelta(msgspec.Struct, gc=False):
+    """The fields of a plain delta event. The index is -1 when absent; of other events only `type` is of use."""
 
     type: str = ""
+    output_index: int = -1
+    content_index: int = 0
+    delta: str = ""
+
+
+class EventPlace(msgspec.Struct, gc=False):
+    """Where an event belongs, and its delta; the index is -1 when absent."""
+
     output_index: int = -1
     content_index: int = 0
     summary_index: int = 0
@@ -29,7 +37,7 @@ class StreamEvent(msgspec.Struct, gc=False):
     delta: str = ""
 
 
-decode_event = _json.typed_decoder(StreamEvent)
+decode_delta = _json.typed_decoder(PlainDelta)
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
 
@@ -124,26 +132,32 @@ def as_list(value: Json) -> list[Json]:
     return [] if value is None or value == "" else [value]
 
 
-def loosen_event(fields: dict[str, Json], deviate: Deviate) -> StreamEvent:
-    """An event whose fields have other types than the specification says."""
-    event = StreamEvent(type=fields["type"] if isinstance(fields.get("type"), str) else "")
-    for name in ("output_index", "content_index", "summary_index"):
-        value = fields.get(name)
-        if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 12:
-            deviate("wrong-type", name, value)
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            setattr(event, name, value)
-        elif value is not None:
-            deviate("wrong-type", name, type(value).__name__)
-    if isinstance(fields.get("item_id"), str):
-        event.item_id = fields["item_id"]
-    if isinstance(fields.get("delta"), str):
-        event.delta = fields["delta"]
-    elif fields.get("delta") is not None:
-        deviate("wrong-type", "delta", type(fields["delta"]).__name__)
-        event.delta = text_of(fields["delta"])
-    return event
+def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
+    """Where an event belongs; fields of another type than the specification says are read when they can be."""
+    get = fields.get
+    index, id, delta = get("output_index", -1), get("item_id", ""), get("delta", "")
+    place = EventPlace()
+    place.output_index = index if type(index) is int else _loosen_index(index, -1, "output_index", deviate=deviate)
+    for name in ("content_index", "summary_index"):
+        value = get(name, 0)
+        if value != 0:
+            setattr(place, name, value if type(value) is int else _loosen_index(value, 0, name, deviate=deviate))
+    place.item_id = id if isinstance(id, str) else ""
+    if isinstance(delta, str):
+        place.delta = delta
+    elif delta is not None:
+        deviate("wrong-type", "delta", type(delta).__name__)
+        place.delta = text_of(delta)
+    return place
+
+
+def _loosen_index(value: Json, default: int, name: str, *, deviate: Deviate) -> int:
+    if value is None:
+        return default
+    deviate("wrong-type", name, type(value).__name__)
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 12:
+        return int(value)
+    return default
 
 
 def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:

@@ -17,7 +17,8 @@ FUNCTION_LINES = 60
 LARGER_FILES: dict[str, int] = {
     "assembly.py": 625,  # one automaton; its states share every attribute
     "events.py": 450,  # the vocabulary and its fold stand or fall together
-    "framing.py": 475,  # two readers over one buffer
+    "framing.py": 525,  # two readers over one buffer
+    "protocols/openai_chat/decode.py": 425,  # every dialect of the most copied protocol
     "protocols/openai_responses/decode.py": 425,  # forty kinds of event
     "stages/repair.py": 625,  # one automaton
 }

@@ -107,6 +107,15 @@ def test_a_missing_extra_is_answered_with_its_install_line(words: list[str], mod
     assert b"Traceback" not in run.stderr
 
 
+def test_the_catalogue_needs_no_extra() -> None:
+    script = (
+        "import sys\nsys.modules['aiohttp'] = None\nfrom dragoman.cli.main import main\n"
+        "sys.exit(main(['models', 'list', '--provider', 'anthropic']))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+    assert run.returncode == 0 and b"anthropic/claude-" in run.stdout
+
+
 def test_a_reader_that_leaves_is_no_complaint(tmp_path: Path) -> None:
     body = tmp_path / "long.sse"
     frame = b'data: {"choices":[{"index":0,"delta":{"content":"words"}}]}\n\n'

@@ -10,20 +10,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from dragoman import _json
 from dragoman.cli.bodies import write
 from dragoman.cli.main import DONE, complain
-from dragoman.cli.probing import LOCAL_SECONDS, Found, look, make_transport
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
 from dragoman.embedded import SMOLLM2
 from dragoman.errors import UsageError
 from dragoman.providers import Model, Provider, load_model_sources, split_target
+
+if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
+    from dragoman.cli.probing import Found
 
 EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anthropic/claude-sonnet-4-5"
 
@@ -108,6 +110,9 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
 def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
     """What the local ones among these providers answer."""
     local = [provider for provider in providers if provider.local and provider.base_url]
+    if not local:
+        return []
+    from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
 
     async def ask_all() -> list[Found]:
         transport = make_transport(seconds=LOCAL_SECONDS)
@@ -118,7 +123,7 @@ def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
         finally:
             await transport.close()
 
-    return asyncio.run(ask_all()) if local else []
+    return asyncio.run(ask_all())
 
 
 def model_object(model: Model) -> dict[str, Any]:

@@ -483,6 +483,7 @@ class Assembly:
         merged = self._usage.merged(usage)
         if merged != self._usage or (cost is not None and cost != self._cost):
             self._usage, self._cost = merged, cost or self._cost
+            self.start()
             self.events.append(UsageUpdate(merged, self._cost))
 
     def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:

@@ -31,12 +31,11 @@ from dragoman.protocols.openai_chat.wire import (
     Choice,
     Chunk,
     Delta,
-    HotChoice,
     HotChunk,
-    HotDelta,
     decode_chunk,
     decode_hot,
     google_fields,
+    is_plain,
     parts_of,
     read_head,
     signature_of,
@@ -150,7 +149,7 @@ class Decoder:
             return False
         choice = choices[0]
         delta = choice.delta
-        if choice.index != self._choice or delta is None or choice.finish_reason or not _is_plain(choice, delta):
+        if choice.index != self._choice or delta is None or choice.finish_reason or not is_plain(choice, delta):
             return False
         content = delta.content
         calls = delta.tool_calls
@@ -219,6 +218,8 @@ class Decoder:
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
         """A chunk without choices: usage, an error, a wrapped response, something else."""
+        if not self._assembly.started and isinstance(value_of(chunk.usage), dict):
+            self._start(data)
         self._usage(chunk)
         value = _json.decode(data)
         if self._error_in(chunk.error) is not None:
@@ -241,8 +242,7 @@ class Decoder:
 
     def _chunk(self, chunk: Chunk, data: bytes) -> None:
         if not self._assembly.started:
-            id, model, created, native = read_head(data)
-            self._assembly.start(id, model, created, native=native)
+            self._start(data)
         self._usage(chunk)
         error = self._error_in(chunk.error)
         for choice in chunk.choices or ():
@@ -254,6 +254,10 @@ class Decoder:
                 self._finish(choice.finish_reason)
         if error is not None:
             self._fail({"error": error})
+
+    def _start(self, data: bytes) -> None:
+        id, model, created, native = read_head(data)
+        self._assembly.start(id, model, created, native=native)
 
     def _is_ours(self, index: int | None) -> bool:
         """Choices of the first one's index are one answer; others were not asked for."""
@@ -387,14 +391,3 @@ class Decoder:
         failure = read_problem(value, status=None)
         status, retry_after = failure.status, failure.retry_after
         self._assembly.fail(failure.kind, failure.message, status=status, retry_after=retry_after, code=failure.code)
-
-
-def _is_plain(choice: HotChoice, delta: HotDelta) -> bool:
-    return (
-        delta.refusal is None
-        and delta.extra_content is None
-        and delta.reasoning_details is None
-        and delta.annotations is None
-        and choice.message is None
-        and choice.error is None
-    )

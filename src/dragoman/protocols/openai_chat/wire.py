@@ -96,6 +96,18 @@ class HotChunk(msgspec.Struct, gc=False):
     error: Any = None
 
 
+def is_plain(choice: HotChoice, delta: HotDelta) -> bool:
+    """Whether nothing stands beside text, thinking and calls."""
+    return (
+        delta.refusal is None
+        and delta.extra_content is None
+        and delta.reasoning_details is None
+        and delta.annotations is None
+        and choice.message is None
+        and choice.error is None
+    )
+
+
 class FunctionPiece(msgspec.Struct, gc=False):
     """`function` of a call. `parameters` is another spelling of arguments, as they are."""
 

@@ -153,7 +153,7 @@ def failure(server: Scripted | str, tmp_path: Path, more: str = "") -> Failure:
         ([b"HTTP/1.1 junk\r\n\r\n", "close"], "wire", None),
         ([head(), chunk(event({"content": "a"})), "reset"], "connection", None),
         ([head(), chunk(event({"content": "a"})), END], "connection", None),
-        ([head(), b"zz\r\n", "close"], "connection", None),
+        ([head(), b"zz\r\n", "close"], "wire", None),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

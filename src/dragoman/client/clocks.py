@@ -59,6 +59,14 @@ class Watch:
         """The loop's clock."""
         return self._loop.time()
 
+    def note_event(self) -> None:
+        """Something of the answer came with the last bytes: from the first time on, other limits hold."""
+        is_first = self.last_event is None
+        self.last_event = self.last_byte
+        if is_first and not self._trailing:
+            self._handle.cancel()
+            self._handle = self._loop.call_at(self._next(), self._look)
+
     def trail(self) -> None:
         """The protocol's own end was seen: the body's end is not waited for much longer."""
         if not self._trailing:

@@ -48,7 +48,7 @@ class AsyncStream:
         self._position = 0
         self._done = False
         self._fold = Fold()
-        self._pending: list[Event] = []  # events that `_fold` has not taken yet
+        self._pending: list[Event] = []  # events that were given out and `_fold` has not taken yet
         self._partials: dict[int, PartialArguments] = {}
 
     # ------------------------------------------------------------ reading
@@ -79,20 +79,25 @@ class AsyncStream:
     async def __anext__(self) -> Event:
         """The next event."""
         while self._position == len(self._batch):
-            batch = await self.next_batch()
+            batch = await self._next()
             if not batch:
                 raise StopAsyncIteration
             self._batch, self._position = batch, 0
         event = self._batch[self._position]
         self._position += 1
+        self._pending.append(event)
         return event
 
     async def next_batch(self) -> list[Event]:
         """The events of the next bytes that come, at least one; [] at the end. Do not mix with single events."""
+        batch = await self._next()
+        self._pending += batch
+        return batch
+
+    async def _next(self) -> list[Event]:
         while not self._done:
             batch = await self._read()
             if batch:
-                self._pending += batch
                 return batch
         return []
 
@@ -113,7 +118,7 @@ class AsyncStream:
         watch.last_byte = watch.now()
         events = exchange.feed(data)
         if any(type(event) in SEMANTIC for event in events):
-            watch.last_event = watch.last_byte
+            watch.note_event()
         if exchange.ended:
             watch.trail()
         return events
@@ -132,7 +137,7 @@ class AsyncStream:
 
     def _expire(self) -> None:
         if self._response is not None:
-            self._response.close()
+            self._response.abort()
 
     def _end(self, events: list[Event]) -> list[Event]:
         self._finish()
@@ -201,8 +206,11 @@ class Stream:
 
     def __iter__(self) -> Iterator[Event]:
         """The events, as they come."""
-        while batch := self._run(self._stream.next_batch()):
-            yield from batch
+        stream = self._stream
+        while batch := self._run(stream._next()):
+            for event in batch:
+                stream._pending.append(event)
+                yield event
 
     @property
     def reply(self) -> Reply:

@@ -164,6 +164,19 @@ def test_colours_are_for_terminals_unless_the_environment_says_otherwise() -> No
     assert Paint(colourful=True)("red", "word") == "\033[31mword\033[0m"
 
 
+def test_a_terminal_that_knows_few_characters_is_no_fault() -> None:
+    run = dragoman("demo", "--streams", PYTHONIOENCODING="ascii")
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"?" in run.stdout
+
+
+def test_a_servers_words_cannot_steer_the_terminal_from_an_error() -> None:
+    body = b'{"error": {"message": "bad \\u001b[2J request"}}'
+    run = dragoman("decode", "--protocol", "openai-chat", "--status", "400", stdin=body)
+    assert run.returncode == 1
+    assert b"bad" in run.stderr and b"\x1b" not in run.stderr + run.stdout
+
+
 def test_a_models_words_cannot_steer_the_terminal() -> None:
     assert harmless("a\033[2Jb\x07c\x9bd\te\n") == "a�[2Jb�c�d\te\n"
     assert clip("a\nb" + "c" * 20, 10) == "a bcccccc…"

@@ -129,7 +129,7 @@ async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, 
         return False
     results = tuple(_run(TOOLS.get(call.name), call) for call in calls)
     for call, result in zip(calls, results, strict=True):
-        say(f"  {paint('green', f'{call.name}({clip(call.arguments, 60)})')} → {paint('bold', result.text)}\n")
+        say(f"  {paint('green', clip(f'{call.name}({call.arguments})', 80))} → {paint('bold', result.text)}\n")
     told = Request(
         target.model,
         (question, Message("assistant", tuple(calls)), Message("tool", results), _SAY_IT),

@@ -48,5 +48,5 @@ def run(options: argparse.Namespace) -> int:
 def render_finding(finding: Finding, paint: Paint) -> str:
     """A finding in a line, its fix in another."""
     mark, colour = _MARKS[finding.level]
-    line = f"{paint(colour, mark)} {finding.subject}: {harmless(finding.text)}\n"
+    line = f"{paint(colour, mark)} {harmless(f'{finding.subject}: {finding.text}')}\n"
     return line + (f"    {paint('bold', 'fix')} {finding.fix}\n" if finding.fix else "")

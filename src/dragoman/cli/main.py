@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from dragoman.cli.terminal import harmless
 from dragoman.errors import DragomanError, UsageError
 
 #: Each command and what it does, in the order of the help. Its module is `dragoman.cli.<command>`.
@@ -48,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; gives the exit status: 0 done, 1 the work failed, 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = words[0] if words and words[0] in COMMANDS else None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no "✓" must not end the work
     try:
         if name is None:
             return _run_without_command(words)
@@ -89,7 +94,7 @@ def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
 def complain(message: str) -> int:
     """Say in one line on standard error what failed; gives the exit status for that."""
     sys.stdout.flush()
-    print(f"dragoman: {' '.join(message.split())}", file=sys.stderr)
+    print(f"dragoman: {harmless(' '.join(message.split()))}", file=sys.stderr)
     return FAILED
 
 

@@ -54,6 +54,7 @@ def clip(text: str, width: int) -> str:
 
 def render_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of equal length as aligned columns; "" at the end of a row costs nothing."""
+    rows = [[harmless(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)

@@ -41,9 +41,14 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Close(msgspec.Struct, frozen=True, gc=False):
-    """The open call is whole. `is_cut`: its text ended before its own end."""
+    """The open call is whole. `is_cut`: its text ended before its own end. `problem`: why it cannot be read."""
 
     is_cut: bool = False
+    problem: str = ""
+
+    def is_whole(self) -> bool:
+        """Whether the call can be delivered as far as its family knows."""
+        return not self.is_cut and not self.problem
 
 
 class NotACall(Exception):
@@ -54,7 +59,7 @@ MORE: Final = More()
 Action: TypeAlias = More | Open | Piece | Close
 Parser: TypeAlias = Generator[Action, None, None]
 
-_OUTSIDE: Final = re.compile(r'["{}\[\]]')
+_OUTSIDE: Final = re.compile(r'["{}\[\]<]')
 _INSIDE: Final = re.compile(r'["\\]')
 _SPACE: Final = re.compile(r"\s*")
 _NAME_LIMIT: Final = 200
@@ -87,19 +92,46 @@ class Tools:
 
 
 class Cursor:
-    """The text from behind a marker on, as far as it has come. What was read is dropped."""
+    """The text from behind a marker on, as far as it has come. What was read is dropped, from a mark on it is kept.
 
-    __slots__ = ("_position", "_text", "ended")
+    Attributes:
+        ended: no more text comes.
+        stops: markers that end a JSON value whose brackets were not closed, set by families that have such.
+    """
+
+    __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "stops")
 
     def __init__(self, text: str = "") -> None:
         self._text = text
         self._position = 0
+        self._mark = -1  # where in the text the mark stands
+        self._kept: list[str] = []  # what was read since the mark and is not in the text any more
         self.ended = False
+        self.stops: tuple[str, ...] = ()
 
     def append(self, text: str) -> None:
         """More text has come."""
+        if self._mark >= 0:
+            self._kept.append(self._text[self._mark : self._position])
+            self._mark = 0
         self._text = self._text[self._position :] + text
         self._position = 0
+
+    def mark(self) -> None:
+        """What is read from here on may be given back by `rewind`."""
+        self._kept.clear()
+        self._mark = self._position
+
+    def unmark(self) -> None:
+        """What was read since the mark counts."""
+        self._kept.clear()
+        self._mark = -1
+
+    def rewind(self) -> None:
+        """Back to the mark."""
+        self._text = "".join(self._kept) + self._text[self._mark :]
+        self._position = 0
+        self.unmark()
 
     def rest(self) -> str:
         """What has come and was not read."""
@@ -144,7 +176,7 @@ class Cursor:
             yield MORE
 
     def closing(self, *literals: str) -> Generator[Action, None, str]:
-        """The same behind white space, which is passed over only with the literal."""
+        """The same behind white space, which is passed over only with the literal. The end of the text may cut it."""
         while True:
             rest = self.rest()
             bare = rest.lstrip()
@@ -152,8 +184,12 @@ class Cursor:
                 if bare.startswith(literal):
                     self._position += len(rest) - len(bare) + len(literal)
                     return literal
-            if self.ended or not any(literal.startswith(bare) for literal in literals):
+            begun = next((literal for literal in literals if literal.startswith(bare)), "")
+            if not begun:
                 return ""
+            if self.ended:
+                self._position += len(rest) if bare else 0
+                return begun if bare else ""
             yield MORE
 
     def expect(self, *literals: str) -> Generator[Action, None, str]:
@@ -226,33 +262,38 @@ class Cursor:
         depth, in_string, escaped = 0, False, False
         while True:
             text, start = self._text, self._position
-            position = start
+            position, is_stopped = start, False
             if escaped and position < len(text):
                 escaped = False
                 position += 1
-            while True:
-                found = (_INSIDE if in_string else _OUTSIDE).search(text, position)
-                if found is None:
-                    break
+            while (found := (_INSIDE if in_string else _OUTSIDE).search(text, position)) is not None:
                 mark, position = found.group(), found.end()
                 if mark == '"':
                     in_string = not in_string
                 elif mark == "\\":
-                    if position == len(text):
-                        escaped = True
+                    escaped = position == len(text)
                     position += 1
-                else:
+                elif self._may_stop(found.start()):
+                    position, is_stopped = found.start(), True
+                    break
+                elif mark != "<":
                     depth += 1 if mark in "{[" else -1
                 if depth <= 0 and not in_string:
                     self._position = position
                     yield Piece(text[start:position])
                     return True
-            self._position = len(text)
-            if len(text) > start:
-                yield Piece(text[start:])
-            if self.ended:
+            end = position if is_stopped else len(text)
+            self._position = end
+            if end > start:
+                yield Piece(text[start:end])
+            if self.ended or (is_stopped and any(text.startswith(stop, end) for stop in self.stops)):
                 return False
             yield MORE
+
+    def _may_stop(self, place: int) -> bool:
+        """Whether one of the stops begins here, as far as its text has come."""
+        rest = self._text[place : place + 64]
+        return any(rest.startswith(stop) or stop.startswith(rest) for stop in self.stops)
 
 
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")

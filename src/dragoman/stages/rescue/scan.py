@@ -26,7 +26,7 @@ Found: TypeAlias = Prose | Open | Piece | Close
 class _Runner:
     """One family reading one candidate."""
 
-    __slots__ = ("cursor", "family", "found", "is_over", "opened", "parser")
+    __slots__ = ("cursor", "family", "found", "is_over", "is_spoilt", "opened", "parser", "_in_call")
 
     def __init__(self, family: Family, parser: Parser, cursor: Cursor) -> None:
         self.family = family
@@ -35,28 +35,37 @@ class _Runner:
         self.found: list[Found] = []
         self.opened = False
         self.is_over = False
+        self.is_spoilt = False  # a call of it cannot be delivered
+        self._in_call = False
 
     def run(self) -> bool:
         """Read what has come; False when it is no call of this family."""
         try:
             for action in self.parser:
                 if isinstance(action, Open | Piece | Close):
-                    self.found.append(action)
-                    self.opened = True
+                    self._take(action)
                 else:
                     return True
         except NotACall:
             if not self.opened:
                 return False
-            self._cut()
+            if self._in_call:
+                cut = self.cursor.ended
+                self._take(Close(is_cut=cut, problem="" if cut else "its text is not of its format"))
+            else:
+                self.cursor.rewind()  # what follows the last call is none
         self.is_over = True
         return self.opened
 
-    def _cut(self) -> None:
-        """Not readable any more, after its name was known: the call fails."""
-        last = self.found[-1] if self.found else None
-        if not isinstance(last, Close):
-            self.found.append(Close(is_cut=True))
+    def _take(self, action: Open | Piece | Close) -> None:
+        self.found.append(action)
+        if isinstance(action, Open):
+            self.opened = self._in_call = True
+            self.cursor.unmark()
+        elif isinstance(action, Close):
+            self._in_call = False
+            self.is_spoilt = self.is_spoilt or not action.is_whole()
+            self.cursor.mark()
 
 
 class Scanner:
@@ -64,16 +73,14 @@ class Scanner:
 
     Attributes:
         family: the name of the family that read the last call.
-        raw: the text of the call that was read last, its marker included.
     """
 
-    __slots__ = ("_code", "_families", "_first", "_hold", "_longest", "_openers", "_partial", "_race", "_tools",
-                 "_whole", "family", "raw")  # fmt: skip
+    __slots__ = ("_code", "_families", "_first", "_hold", "_longest", "_openers", "_partial", "_race", "_raw", "_tools",
+                 "_whole", "family")  # fmt: skip
 
     def __init__(self, families: Sequence[Family], tools: Tools, *, whole: Sequence[Family] = ()) -> None:
         """`families` may begin anywhere, or on a line; `whole` must be the whole message."""
         self.family = ""
-        self.raw: list[str] = []
         self._families = families
         self._whole = tuple(whole)
         self._tools = tools
@@ -85,6 +92,7 @@ class Scanner:
         self._code = Code()
         self._hold = ""  # text that may become a marker
         self._race: list[_Runner] = []
+        self._raw: list[str] = []  # the text that the race reads, until one of it is a call
 
     def is_held(self) -> bool:
         """Whether what is held is a call only if it is the whole message."""
@@ -92,12 +100,18 @@ class Scanner:
 
     def feed(self, text: str) -> list[Found] | None:
         """Take the next text; None when it passes as it is."""
-        if not self._race and not self._whole and not self._hold and self._first.search(text) is None:
+        if not self._race and not self._whole and not self._hold and self._passes(text):
             self._code.feed(text)
             return None
         out: list[Found] = []
         self._take(text, out)
         return out
+
+    def _passes(self, text: str) -> bool:
+        """Whether no marker begins in a text."""
+        if self._first.search(text) is None:
+            return True
+        return self._openers.search(text) is None and self._hold_from(text) == len(text)
 
     def end(self, *, is_message: bool) -> list[Found]:
         """The text ended; `is_message`: and nothing of the answer follows it."""
@@ -121,7 +135,8 @@ class Scanner:
     def _take(self, text: str, out: list[Found]) -> None:
         while text:
             if self._race:
-                self.raw.append(text)
+                if self._raw:
+                    self._raw.append(text)
                 for runner in self._race:
                     runner.cursor.append(text)
                 text = self._run(out)
@@ -143,7 +158,7 @@ class Scanner:
         self._whole = ()
         if not begun:
             return text
-        self.raw = [text]
+        self._raw = [text]
         for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
@@ -161,11 +176,11 @@ class Scanner:
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
-            self.raw = [rest]
+            self._raw = [rest]
             for family, opener in begun:
                 self._start(family, opener, rest[len(opener) :])
             return self._run(out)
-        cut = self._hold_from(text, max(position, len(text) - self._longest + 1, 0))
+        cut = self._hold_from(text, position)
         self._code.feed(text[passed:cut])
         if cut < len(text) and self._code.is_inside():
             self._code.feed(text[cut:])
@@ -184,8 +199,9 @@ class Scanner:
                 begun.append((family, max(fitting, key=len)))
         return begun
 
-    def _hold_from(self, text: str, start: int) -> int:
-        """Where the text begins that may become a marker."""
+    def _hold_from(self, text: str, start: int = 0) -> int:
+        """Where the text begins that may become a marker; its length when none does."""
+        start = max(start, len(text) - self._longest + 1)
         while start < len(text):
             found = self._first.search(text, start)
             if found is None:
@@ -216,7 +232,7 @@ class Scanner:
             if self._race and is_end:
                 self._race.clear()
             return "" if self._race else self._release(out)
-        self._race = [winner]
+        self._race, self._raw = [winner], []
         self.family = winner.family.name
         out += winner.found
         winner.found = []
@@ -227,13 +243,12 @@ class Scanner:
 
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
         """Whole-message families: nothing but white space may follow, and only the end decides."""
-        self._race = [runner for runner in self._race if not (runner.is_over and runner.cursor.rest().strip())]
+        self._race = [
+            runner for runner in self._race
+            if not runner.is_spoilt and not (runner.is_over and runner.cursor.rest().strip())
+        ]  # fmt: skip
         if is_end:
-            whole = [
-                runner for runner in self._race if runner.is_over and not any(
-                    isinstance(found, Close) and found.is_cut for found in runner.found
-                ) and self._fits(runner.found)
-            ]  # fmt: skip
+            whole = [runner for runner in self._race if runner.is_over and self._fits(runner.found)]
             self._race = []
             if whole:
                 self.family = whole[0].family.name
@@ -256,7 +271,7 @@ class Scanner:
 
     def _release(self, out: list[Found], *, is_message: bool = False) -> str:
         """No call: the marker's first character is prose, the rest is looked at again."""
-        text, self.raw = "".join(self.raw), []
+        text, self._raw = "".join(self._raw), []
         if is_message:
             return text
         self._prose(text[:1], out)

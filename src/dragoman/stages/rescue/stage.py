@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -38,14 +39,16 @@ _PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFa
 class _Part:
     """A text or thinking part that is scanned."""
 
-    __slots__ = ("held", "index", "is_ended", "scanner", "space", "start")
+    __slots__ = ("held", "index", "is_ended", "is_thinking", "raw", "scanner", "space", "start")
 
     def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
         self.start = start
         self.scanner = scanner
         self.index = -1  # of the part that is open in the output
         self.space = ""  # white space behind a call: markup, unless prose follows
-        self.held: list[Found] = []  # of thinking: what came from its first call on
+        self.is_thinking = isinstance(start, ThinkingStart)
+        self.held: list[Found] = []  # of thinking: what was found from its first call on
+        self.raw: list[str] = []  # of thinking: the text that has not left
         self.is_ended = False
 
 
@@ -133,6 +136,16 @@ class Rescue:
                 self._out.append(event)
                 return
             found = [Prose(event.text)]
+        self._scanned(part, event.text, found)
+
+    def _scanned(self, part: _Part, text: str, found: list[Found]) -> None:
+        """A text was scanned, and this was found in it and in what waited."""
+        if part.is_thinking:
+            part.raw.append(text)
+            if not part.held and found:
+                calls = (place for place, action in enumerate(found) if not isinstance(action, Prose))
+                said = sum(len(action.text) for action in found[: next(calls, len(found))] if isinstance(action, Prose))
+                part.raw = ["".join(part.raw)[said:]]
         for action in found:
             self._found(part, action)
 
@@ -142,8 +155,7 @@ class Rescue:
         if isinstance(event, TextEnd) and part.scanner.is_held():
             self._pending = part
             return
-        for action in part.scanner.end(is_message=False):
-            self._found(part, action)
+        self._scanned(part, "", part.scanner.end(is_message=False))
         self._close(part, event)
 
     def _close(self, part: _Part, event: TextEnd | ThinkingEnd | None = None) -> None:
@@ -155,7 +167,7 @@ class Rescue:
         if event is not None:
             self._out.append(msgspec.structs.replace(event, index=part.index))
         else:
-            self._out.append((TextEnd if isinstance(part.start, TextStart) else ThinkingEnd)(part.index))
+            self._out.append((ThinkingEnd if part.is_thinking else TextEnd)(part.index))
         part.index = -1
 
     def _open(self, part: _Part) -> None:
@@ -165,12 +177,8 @@ class Rescue:
         self._out.append(msgspec.structs.replace(part.start, index=index) if index != part.start.index else part.start)
 
     def _found(self, part: _Part, action: Found) -> None:
-        is_thinking = isinstance(part.start, ThinkingStart)
-        if is_thinking and (part.held or not isinstance(action, Prose)):
-            if isinstance(action, Close):
-                part.held += [action, Prose("".join(part.scanner.raw))]
-            else:
-                part.held.append(action)
+        if part.is_thinking and (part.held or not isinstance(action, Prose)):
+            part.held.append(action)
             return
         if isinstance(action, Prose):
             self._prose(part, action.text)
@@ -181,7 +189,7 @@ class Rescue:
             self._act(action, part.scanner.family)
 
     def _prose(self, part: _Part, text: str) -> None:
-        if not isinstance(part.start, ThinkingStart):
+        if not part.is_thinking:
             if not text.strip() and part.scanner.family and part.index < 0:
                 part.space += text
                 return
@@ -189,7 +197,7 @@ class Rescue:
         if part.index < 0:
             self._open(part)
         self._out.append(
-            (ThinkingDelta if isinstance(part.start, ThinkingStart) else TextDelta)(part.index, part.space + text)
+            (ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text)
         )
         part.space = ""
 
@@ -213,14 +221,14 @@ class Rescue:
                 self._out.append(ToolCallDelta(call_open.index, text))
         elif isinstance(action, Close):
             self._call = None
-            self._close_call(call_open, is_cut=action.is_cut)
+            self._close_call(call_open, action)
 
-    def _close_call(self, call: _Call, *, is_cut: bool) -> None:
-        settled = call.text.settle(proven=not is_cut)
-        if settled.text is None or is_cut:
+    def _close_call(self, call: _Call, end: Close) -> None:
+        settled = call.text.settle(proven=end.is_whole())
+        if settled.text is None or not end.is_whole():
             self._failed += 1
-            problem = settled.problem or "its text ends before its end"
-            kind = "cut" if is_cut else settled.kind
+            problem = end.problem or settled.problem or "its text ends before its end"
+            kind = "cut" if end.is_cut else "unreadable" if end.problem else settled.kind
             message = f"tool call {call.name}, written as text: {problem}"
             self._out.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
             return
@@ -278,8 +286,8 @@ class Rescue:
     def _release_thinking(self) -> None:
         for part in self._parts.values():
             if part.held:
-                held, part.held = part.held, []
-                text = "".join(action.text for action in held if isinstance(action, Prose))
+                part.held = []
+                text, part.raw = "".join(part.raw), []
                 if part.index < 0:
                     self._open_again(part)
                 self._out.append(ThinkingDelta(part.index, text))
@@ -300,19 +308,24 @@ class Rescue:
             self._close(part)
         for part in self._parts.values():
             held, part.held = part.held, []
-            for position, action in enumerate(held):
-                is_raw = position > 0 and isinstance(held[position - 1], Close)
-                if not isinstance(action, Prose):
+            for is_prose, actions in itertools.groupby(held, lambda action: isinstance(action, Prose)):
+                if is_prose:
+                    self._thought_between(part, "".join(action.text for action in actions if isinstance(action, Prose)))
+                    continue
+                for action in actions:
                     self._act(action, part.scanner.family)
-                elif not is_raw and action.text.strip():
-                    self._open_again(part)
-                    self._out.append(ThinkingDelta(part.index, action.text))
-                    self._close(part)
         usable = self._shift - self._failed
         if self._shift and event.reason != "tool_use":
             reason = settle_reason(event.reason, usable_calls=usable, failed_calls=self._failed)
             event = msgspec.structs.replace(event, reason=reason)
         self._out.append(event)
+
+    def _thought_between(self, part: _Part, text: str) -> None:
+        """Thinking behind a call of it."""
+        if text.strip():
+            self._open_again(part)
+            self._out.append(ThinkingDelta(part.index, text))
+            self._close(part)
 
     # ------------------------------------------------------------ indices
 

@@ -26,6 +26,7 @@ from dragoman.events import (
     TextStart,
     ThinkingDelta,
     ThinkingEnd,
+    ThinkingStart,
     ToolCallDelta,
     ToolCallEnd,
     ToolCallFailed,
@@ -70,7 +71,7 @@ class Encoder:
 
     __slots__ = (
         "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_head", "_held", "_is_over", "_new_id",
-        "_style", "_text_key", "_thinking_key", "_usage", "aborted",
+        "_native", "_style", "_text_key", "_thinking_key", "_usage", "aborted",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
@@ -84,6 +85,7 @@ class Encoder:
         self._after = b',"finish_reason":null}]}\n\n'
         self._text_key = b"content"
         self._thinking_key = style.reasoning_field.encode()
+        self._native: Fields = {}  # of the part that is open
         self._held: ToolCallStart | None = None  # a call of which nothing has left
         self._call_before = b""  # around argument text of the call that is open and has left; b"" when there is none
         self._call_after = b""
@@ -97,6 +99,8 @@ class Encoder:
         """Write what these events say."""
         out: list[bytes] = []
         for event in events:
+            if self._is_over:
+                break
             if type(event) is TextDelta:
                 text = _json.encode_text(event.text)
                 out.append(b'%b{"%b":%b}%b' % (self._before, self._text_key, text, self._after))
@@ -108,7 +112,7 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 text = _json.encode_text(event.text)
                 out.append(b'%b{"%b":%b}%b' % (self._before, self._thinking_key, text, self._after))
-            elif not self._is_over:
+            else:
                 self._encode_rare(event, out)
         return b"".join(out)
 
@@ -132,14 +136,18 @@ class Encoder:
                 role = self._chunk({"role": "assistant", "content": ""})
                 out.append(role if not extra else role[:-3] + b",%b}\n\n" % extra)
             case TextStart(_, native):
-                self._text_key = b"refusal" if "refusal" in native_fields(native, NAME) else b"content"
+                self._native = native_fields(native, NAME)
+                self._text_key = b"refusal" if "refusal" in self._native else b"content"
             case TextEnd(_, _, _, native):
-                annotations = native_fields(native, NAME).get("annotations")
-                if annotations is not None:
-                    out.append(self._chunk(_on_one_line({"annotations": annotations})))
+                fields = self._native | native_fields(native, NAME)
+                if "annotations" in fields:
+                    out.append(self._chunk(_on_one_line({"annotations": fields["annotations"]})))
+            case ThinkingStart(_, native):
+                self._native = native_fields(native, NAME)
             case ThinkingEnd(_, signature, redacted, native):
                 if signature or redacted:
-                    out.append(self._chunk({"reasoning_details": [render_detail(None, signature, redacted, native)]}))
+                    whole = Native(NAME, self._native | native_fields(native, NAME))
+                    out.append(self._chunk({"reasoning_details": [render_detail(None, signature, redacted, whole)]}))
             case ToolCallStart():
                 self._held = event
             case ToolCallEnd(_, call):
@@ -158,7 +166,7 @@ class Encoder:
                 out.append(write_event(_json.encode(_render_problem(event))))
                 self._is_over = True
             case _:
-                pass  # deviations and the start of thinking have no form here
+                pass  # deviations have no form here
 
     # ------------------------------------------------------------ calls
 

@@ -10,14 +10,40 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue import bare_json, hermes, qwen_xml
+from dragoman.stages.rescue import (
+    bare_json,
+    deepseek,
+    deepseek_dsml,
+    glm,
+    hermes,
+    kimi,
+    laguna,
+    lfm,
+    llama3,
+    llama4,
+    mistral,
+    olmo,
+    python_list,
+    qwen_xml,
+)
 from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.stage import Rescue
 
 FAMILIES: Final[tuple[Family, ...]] = (
     hermes.FAMILY,
     qwen_xml.FAMILY,
+    glm.FAMILY,
+    laguna.FAMILY,
+    mistral.FAMILY,
+    llama3.FAMILY,
+    llama4.FAMILY,
+    lfm.FAMILY,
+    olmo.FAMILY,
+    deepseek.FAMILY,
+    deepseek_dsml.FAMILY,
+    kimi.FAMILY,
     bare_json.FAMILY,
+    python_list.FAMILY,
 )
 
 __all__ = ["FAMILIES", "Rescue"]

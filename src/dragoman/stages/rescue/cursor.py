@@ -237,6 +237,18 @@ class Cursor:
                 raise NotACall
             yield MORE
 
+    def object_begins(self) -> Generator[Action, None, bool]:
+        """Whether a JSON object begins here: a brace and a key or its end, or the end of the text on the way there."""
+        while True:
+            rest = self.rest()
+            if _OBJECT.match(rest):
+                return True
+            if _OBJECT_BEGUN.fullmatch(rest) is None:
+                return False
+            if self.ended:
+                return True
+            yield MORE
+
     def json(self) -> Generator[Action, None, str]:
         """One JSON value, read by its brackets and quotes only (it may need repair); cut, when the text ends first."""
         pieces: list[str] = []
@@ -296,6 +308,8 @@ class Cursor:
         return any(rest.startswith(stop) or stop.startswith(rest) for stop in self.stops)
 
 
+_OBJECT: Final = re.compile(r"\{\s*[\"'}\w]")
+_OBJECT_BEGUN: Final = re.compile(r"(?:\{\s*)?")
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")
 
 

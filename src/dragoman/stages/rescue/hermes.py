@@ -7,6 +7,7 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = ("</tool_call>",)
     yield from call_objects(cursor, tools)
     yield from cursor.closing("</tool_call>")
 

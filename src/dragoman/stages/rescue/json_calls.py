@@ -13,6 +13,9 @@ from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open,
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
 _ARGUMENT_KEYS: Final = frozenset({"arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs"})
 _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
+#: Keys that may stand before the name.
+_OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
+_ALL_KEYS: Final = _NAME_KEYS | _ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = re.compile(r"[\w.-]+")
 
 
@@ -26,7 +29,7 @@ def call_object(cursor: Cursor, tools: Tools) -> Parser:
             break
         key = yield from _key(cursor)
         if not key:
-            if not (name and cursor.ended):
+            if not opened and not (name and cursor.ended):
                 raise NotACall
             if not opened:
                 yield Open(name, call_id)
@@ -36,6 +39,8 @@ def call_object(cursor: Cursor, tools: Tools) -> Parser:
         first = yield from cursor.peek()
         if key in _ARGUMENT_KEYS and name:
             if not opened:
+                if first == "{" and not (yield from cursor.object_begins()):
+                    raise NotACall
                 yield Open(name, call_id)
                 opened = True
             whole = yield from cursor.json_pieces()
@@ -48,6 +53,8 @@ def call_object(cursor: Cursor, tools: Tools) -> Parser:
             opened = True
             name = ""
         else:
+            if not name and key not in _ALL_KEYS:
+                raise NotACall
             value = yield from cursor.json()
             if key in _NAME_KEYS and not name:
                 name = _name(value, tools)
@@ -69,6 +76,15 @@ def call_object(cursor: Cursor, tools: Tools) -> Parser:
             yield Piece(held)
     if name:
         yield Close()
+
+
+def named_call(cursor: Cursor, name: str, call_id: str = "") -> Parser:
+    """The call of a known tool whose arguments follow as a JSON object, live from its first key on."""
+    if not (yield from cursor.object_begins()):
+        raise NotACall
+    yield Open(name, call_id)
+    whole = bool(cursor.rest()) and (yield from cursor.json_pieces())
+    yield Close(is_cut=not whole)
 
 
 def _key(cursor: Cursor) -> Generator[Action, None, str]:

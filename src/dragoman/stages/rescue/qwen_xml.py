@@ -27,6 +27,9 @@ def _function(cursor: Cursor, tools: Tools) -> Parser:
     name = tools.offered(written.strip().strip("\"'"))
     if name is None:
         raise NotACall
+    yield from cursor.space()
+    if (yield from cursor.peek()) == "{":  # Llama's custom format
+        raise NotACall
     yield Open(name)
     lead = "{"
     while True:

@@ -196,9 +196,7 @@ class Rescue:
             self._answer_begins()
         if part.index < 0:
             self._open(part)
-        self._out.append(
-            (ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text)
-        )
+        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
         part.space = ""
 
     # ------------------------------------------------------------ calls

@@ -23,7 +23,7 @@ def value_until(
         if stop:
             yield Piece(_as_json(text, trim, is_typed=shape.types is not None or shape.is_decided))
         return stop
-    return (yield from _live_string(cursor, stops, trim))
+    return (yield from live_string(cursor, stops, trim=trim))
 
 
 def _as_json(text: str, trim: bool, *, is_typed: bool) -> str:
@@ -39,7 +39,17 @@ def _trimmed(text: str) -> str:
     return text.removeprefix("\n").removesuffix("\n")
 
 
-def _live_string(cursor: Cursor, stops: tuple[str, ...], trim: bool) -> Generator[Action, None, str]:
+def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None, str]:
+    """A value that its tag calls JSON; what is neither JSON nor almost is a string. Gives the closing tag."""
+    text, stop = yield from cursor.until(*stops)
+    if stop:
+        bare = text.strip()
+        yield Piece(bare if bare[:1] in ("{", "[") else _as_json(text, False, is_typed=True))
+    return stop
+
+
+def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Generator[Action, None, str]:
+    """The text up to one of the closing tags as a JSON string, while it comes; gives which."""
     yield Piece('"')
     longest = max(map(len, stops))
     if trim and (yield from cursor.peek()) == "\n":
@@ -54,6 +64,8 @@ def _live_string(cursor: Cursor, stops: tuple[str, ...], trim: bool) -> Generato
             yield Piece(_escaped(text.removesuffix("\n") if trim else text) + '"')
             return stop
         if cursor.ended:
+            cursor.skip(len(rest))
+            yield Piece(_escaped(rest))
             return ""
         sure = len(rest) - longest
         if sure > 0:  # a line end before the closing tag may be markup: it waits with what may be the tag

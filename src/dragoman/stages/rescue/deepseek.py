@@ -1,0 +1,64 @@
+"""DeepSeek V3, R1 and V3.1, Cogito: `<｜tool▁call▁begin｜>…<｜tool▁call▁end｜>` between `<｜tool▁calls▁begin｜>` and
+`<｜tool▁calls▁end｜>`. In a call: `function<｜tool▁sep｜>NAME`, a line end and the arguments in a `json` fence (V3),
+or `NAME<｜tool▁sep｜>{…}` (V3.1). Distilled models write the tokens with underscores, spaces or ASCII pipes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.json_calls import named_call
+
+_NAME: Final = re.compile(r"[^\s<>{}`]+")
+_PIPES: Final = ("｜", "|")
+_JOINTS: Final = ("▁", "_", " ")
+
+
+def _spellings(words: str) -> tuple[str, ...]:
+    return tuple(f"<{pipe}{words.replace(' ', joint)}{pipe}>" for pipe in _PIPES for joint in _JOINTS)
+
+
+_SECTION: Final = _spellings("tool calls begin")
+_SECTION_END: Final = (*_spellings("tool calls end"), *_spellings("end of sentence"))
+_CALL: Final = _spellings("tool call begin")
+_CALL_END: Final = _spellings("tool call end")
+_SEPARATOR: Final = _spellings("tool sep")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    cursor.stops = (*_CALL_END, *_SECTION_END)
+    if opener in _SECTION:
+        yield from cursor.space()
+        yield from cursor.expect(*_CALL)
+    yield from cursor.space()
+    written = yield from cursor.word(_NAME)
+    yield from cursor.expect(*_SEPARATOR)
+    yield from cursor.space()
+    if (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
+        written = yield from cursor.word(_NAME)
+        yield from cursor.space()
+        if (yield from cursor.take("```json", "```")):
+            yield from cursor.space()
+    name = tools.offered(written)
+    if name is None:
+        raise NotACall
+    if (yield from cursor.take(*_CALL_END)):
+        yield Open(name)
+        yield Piece("{}")
+        yield Close()
+    else:
+        yield from named_call(cursor, name)
+        yield from cursor.closing("```")
+        yield from cursor.closing(*_CALL_END)
+    yield from cursor.closing(*_SECTION_END)
+    yield from cursor.closing(*_SECTION_END)
+
+
+FAMILY = Family(
+    name="deepseek",
+    openers=(*_SECTION, *_CALL),
+    parse=_parse,
+    source="https://github.com/sgl-project/sglang/pull/9446 (both formats, read 2026-11-21)",
+)

@@ -1,0 +1,42 @@
+"""Kimi K2: `<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}
+<|tool_call_end|><|tool_calls_section_end|>`; the id `functions.NAME:0` holds the name."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import named_call
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_CALL: Final = "<|tool_call_begin|>"
+_CALL_END: Final = "<|tool_call_end|>"
+_SECTION_END: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    cursor.stops = (_CALL_END, *_SECTION_END)
+    if opener != _CALL:
+        yield from cursor.space()
+        yield from cursor.expect(_CALL)
+    yield from cursor.space()
+    written = yield from cursor.word(_NAME)
+    name = tools.offered(written)
+    if name is None:
+        raise NotACall
+    yield from cursor.space()
+    yield from cursor.expect("<|tool_call_argument_begin|>")
+    yield from cursor.space()
+    yield from named_call(cursor, name, written)
+    yield from cursor.closing(_CALL_END)
+    yield from cursor.closing(*_SECTION_END)
+
+
+FAMILY = Family(
+    name="kimi",
+    openers=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", _CALL),
+    parse=_parse,
+    source="https://huggingface.co/moonshotai/Kimi-K2-Thinking/blob/main/docs/tool_call_guidance.md (read 2026-11-21)",
+)

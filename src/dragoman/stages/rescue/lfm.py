@@ -1,0 +1,28 @@
+"""Liquid LFM2: Python calls in a list, `<|tool_call_start|>[NAME(key="value"), …]<|tool_call_end|>`; as JSON objects
+where the system prompt asks for JSON."""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+from dragoman.stages.rescue.python_calls import python_calls
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    yield from cursor.space()
+    is_listed = (yield from cursor.take("[")) != ""
+    yield from cursor.space()
+    if (yield from cursor.peek()) == "{":
+        yield from call_objects(cursor, tools)
+        yield from cursor.closing("]")
+    else:
+        yield from python_calls(cursor, tools, is_listed=is_listed)
+    yield from cursor.closing("<|tool_call_end|>")
+
+
+FAMILY = Family(
+    name="lfm",
+    openers=("<|tool_call_start|>",),
+    parse=_parse,
+    source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/lfm2_tool_parser/ (read 2026-11-21)",
+)

@@ -1,0 +1,47 @@
+"""Llama 3: `<|python_tag|>` and `{"name": …, "parameters": {…}}` (several with `;` between) or a Python call
+(`brave_search.call(query="…")`); and the custom format `<function=NAME>{…}</function>`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects, named_call
+from dragoman.stages.rescue.python_calls import python_calls
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    if opener == "<function=":
+        yield from _custom(cursor, tools)
+    else:
+        yield from cursor.space()
+        if (yield from cursor.peek()) == "{":
+            yield from call_objects(cursor, tools)
+        else:
+            yield from python_calls(cursor, tools)
+    yield from cursor.closing("<|eom_id|>", "<|eot_id|>")
+
+
+def _custom(cursor: Cursor, tools: Tools) -> Parser:
+    cursor.stops = ("</function>",)
+    written = yield from cursor.word(_NAME)
+    yield from cursor.take(">")  # now and then it is missing
+    name = tools.offered(written.strip("\"'"))
+    if name is None:
+        raise NotACall
+    yield from cursor.space()
+    if (yield from cursor.peek()) != "{":
+        raise NotACall
+    yield from named_call(cursor, name)
+    yield from cursor.closing("</function>")
+
+
+FAMILY = Family(
+    name="llama3",
+    openers=("<|python_tag|>", "<function="),
+    parse=_parse,
+    source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",
+)

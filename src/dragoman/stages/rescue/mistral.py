@@ -1,0 +1,46 @@
+"""Mistral: `[TOOL_CALLS]NAME[ARGS]{…}` for each call (tokenizer v11 on, with `[CALL_ID]…` in some, and without
+`[ARGS]`), `[TOOL_CALLS] [{"name": …, "arguments": …}]` before."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects, named_call
+
+_NAME: Final = re.compile(r"[^\s\[\]{}<>]+")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = (opener, "</s>")
+    yield from cursor.space()
+    if (yield from cursor.peek()) in ("[", "{"):
+        yield from call_objects(cursor, tools)
+    else:
+        yield from _named(cursor, tools)
+    yield from cursor.closing("[/TOOL_CALLS]", "</s>")
+
+
+def _named(cursor: Cursor, tools: Tools) -> Parser:
+    name = tools.offered((yield from cursor.word(_NAME)))
+    if name is None:
+        raise NotACall
+    yield from cursor.space()
+    mark = yield from cursor.take("[CALL_ID]", "[ARGS]")
+    call_id = ""
+    if mark == "[CALL_ID]":
+        call_id, mark = yield from cursor.until("[ARGS]", limit=200)
+    if mark:
+        yield from cursor.space()
+    elif (yield from cursor.peek()) != "{":
+        raise NotACall
+    yield from named_call(cursor, name, call_id)
+
+
+FAMILY = Family(
+    name="mistral",
+    openers=("[TOOL_CALLS]",),
+    parse=_parse,
+    source="https://docs.vllm.ai/en/latest/api/vllm/tool_parsers/mistral_tool_parser/ (read 2026-11-21)",
+)

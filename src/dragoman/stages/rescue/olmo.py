@@ -1,0 +1,20 @@
+"""OLMo 3: Python calls, one a line, `<function_calls>NAME(key="value")` … `</function_calls>`, with JSON's words for
+literals."""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.python_calls import python_calls
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    yield from python_calls(cursor, tools)
+    yield from cursor.closing("</function_calls>")
+
+
+FAMILY = Family(
+    name="olmo",
+    openers=("<function_calls>",),
+    parse=_parse,
+    source="https://docs.vllm.ai/en/v0.19.1/api/vllm/tool_parsers/olmo3_tool_parser/ (read 2026-11-21)",
+)

@@ -1,0 +1,315 @@
+"""Calls written as Python: `f(city="Oslo", days=3)`, one or several, their values read as JSON while they come.
+
+Literals only: strings of either quote (also tripled, raw, side by side) with all escapes, numbers, `True`, `False`,
+`None` (and JSON's words), lists, tuples, dicts. A call with anything else in it fails alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman import _json
+from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+
+_NAME: Final = re.compile(r"[\w.$/:-]+")
+_KEY: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"[^\s,()\[\]{}:'\"=]+")
+_PLAIN: Final = re.compile(r"[^\"'\\]+")
+_LITERALS: Final = {
+    "True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null",
+}  # fmt: skip
+_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "\n": "",
+}  # fmt: skip
+_HEXADECIMAL: Final = {"x": 2, "u": 4, "U": 8}
+_OCTAL: Final = re.compile(r"[0-7]{1,3}")
+_ENDS: Final = {"[": "]", "(": ")", "{": "}"}
+_DEEPEST: Final = 64
+
+
+class _Unreadable(Exception):
+    """Not a literal; the message says what stands there."""
+
+
+class _Cut(Exception):
+    """The text ended inside a call."""
+
+
+def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Parser:
+    """Calls in a row, in a list or each on a line. `is_listed`: the list's bracket was read."""
+    if not is_listed:
+        yield from cursor.space()
+        is_listed = (yield from cursor.take("[")) != ""
+    while True:
+        yield from cursor.space()
+        yield from _call(cursor, tools)
+        separator = yield from cursor.closing(",", ";", "]")
+        if separator == "]":
+            return
+        if separator:
+            if (yield from cursor.closing("]")):
+                return
+        elif is_listed or not _NAME.match(cursor.rest().lstrip()):
+            return
+
+
+def _call(cursor: Cursor, tools: Tools) -> Parser:
+    written = yield from cursor.word(_NAME)
+    yield from cursor.space()
+    yield from cursor.expect("(")
+    name = tools.offered(written) or tools.offered(written.removesuffix(".call"))
+    if name is None:
+        raise NotACall
+    yield Open(name)
+    reader = _Reader(cursor)
+    try:
+        yield from reader.arguments()
+        yield Close()
+    except _Cut:
+        yield Close(is_cut=True)
+    except _Unreadable as problem:
+        yield from reader.skip()
+        yield Close(problem=str(problem))
+
+
+class _Reader:
+    """Reads what stands between the parentheses of one call."""
+
+    __slots__ = ("_cursor", "_open")
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._open = ["("]  # brackets that are open
+
+    def arguments(self) -> Parser:
+        """`key=value, …)` as a JSON object; a dict alone is the object."""
+        cursor = self._cursor
+        first = yield from self._next()
+        if first == "{":
+            yield from self._value()
+            yield from self._expect(")", "only keyword arguments, or one dict, can be read")
+            return
+        lead = "{"
+        while (yield from self._next()) != ")":
+            key = yield from cursor.word(_KEY)
+            yield from self._expect("=", "only keyword arguments can be read")
+            yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+            lead = ", "
+            yield from self._next()
+            yield from self._value()
+            yield from self._comma(")")
+        cursor.skip(1)
+        self._open.pop()
+        yield Piece("{}" if lead == "{" else "}")
+
+    def skip(self) -> Parser:
+        """Pass over the rest of a call that cannot be read, strings and brackets minded."""
+        quote = ""
+        while self._open:
+            mark = yield from self._cursor.peek()
+            if not mark:
+                return
+            self._cursor.skip(1)
+            if quote:
+                if mark == "\\":
+                    self._cursor.skip(len((yield from self._cursor.peek())))
+                elif mark == quote:
+                    quote = ""
+            elif mark in "\"'":
+                quote = mark
+            elif mark in _ENDS:
+                self._open.append(mark)
+            elif mark in ")]}":
+                self._open.pop()
+
+    # ------------------------------------------------------------ marks
+
+    def _next(self) -> Generator[Action, None, str]:
+        """The next character that is no white space."""
+        yield from self._cursor.space()
+        mark = yield from self._cursor.peek()
+        if not mark:
+            raise _Cut
+        return mark
+
+    def _expect(self, wanted: str, problem: str) -> Parser:
+        if (yield from self._next()) != wanted:
+            raise _Unreadable(problem)
+        self._cursor.skip(1)
+        if wanted == ")":
+            self._open.pop()
+
+    def _comma(self, end: str) -> Parser:
+        mark = yield from self._next()
+        if mark == ",":
+            self._cursor.skip(1)
+        elif mark != end:
+            raise _Unreadable("a value is not a literal")
+
+    # ------------------------------------------------------------ values
+
+    def _value(self) -> Parser:
+        mark = yield from self._next()
+        if mark in "\"'":
+            yield from self._string(mark)
+        elif mark in _ENDS:
+            if len(self._open) > _DEEPEST:
+                raise _Unreadable(f"a value is nested deeper than {_DEEPEST} levels")
+            self._cursor.skip(1)
+            self._open.append(mark)
+            yield from self._dict() if mark == "{" else self._list(_ENDS[mark])
+            self._cursor.skip(1)
+            self._open.pop()
+        else:
+            yield from self._word()
+
+    def _list(self, end: str) -> Parser:
+        yield Piece("[")
+        lead, commas = "", 0
+        while (yield from self._next()) != end:
+            yield Piece(lead)
+            lead = ", "
+            yield from self._value()
+            commas += (yield from self._next()) == ","
+            yield from self._comma(end)
+        if end == ")" and lead and not commas:
+            raise _Unreadable("a value is not a literal")
+        yield Piece("]")
+
+    def _dict(self) -> Parser:
+        yield Piece("{")
+        lead = ""
+        while (mark := (yield from self._next())) != "}":
+            yield Piece(lead)
+            lead = ", "
+            if mark not in "\"'":
+                raise _Unreadable("a key of a dict is not a string")
+            yield from self._string(mark)
+            yield from self._expect(":", "a value is not a literal")
+            yield Piece(": ")
+            yield from self._value()
+            yield from self._comma("}")
+        yield Piece("}")
+
+    def _word(self) -> Parser:
+        word = yield from self._cursor.word(_WORD, 1 << 16)
+        following = yield from self._cursor.peek()
+        if not following:
+            raise _Cut
+        if word in ("r", "R", "u", "U") and following in "\"'":
+            yield from self._string(following, is_raw=word in "rR")
+        elif word in _LITERALS:
+            yield Piece(_LITERALS[word])
+        else:
+            yield Piece(_number(word))
+
+    # ------------------------------------------------------------ strings
+
+    def _string(self, quote: str, *, is_raw: bool = False) -> Parser:
+        """A string, or several side by side, as one JSON string."""
+        yield Piece('"')
+        while True:
+            yield from self._content(quote, is_raw=is_raw)
+            mark = yield from self._next()
+            if mark not in "\"'":
+                break
+            quote, is_raw = mark, False
+        yield Piece('"')
+
+    def _content(self, quote: str, *, is_raw: bool) -> Parser:
+        cursor = self._cursor
+        ahead = yield from cursor.peek(3)
+        if ahead == quote * 3:
+            quote = ahead
+        cursor.skip(len(quote))
+        before = ""
+        while True:
+            rest = cursor.rest()
+            found = _PLAIN.match(rest)
+            if found is not None:
+                before = found.group()[-1]
+                cursor.skip(found.end())
+                yield Piece(_escaped(found.group()))
+                continue
+            if not rest:
+                if cursor.ended:
+                    raise _Cut
+                yield MORE
+            elif rest[0] == "\\":
+                before = ""
+                yield from self._escape(quote, is_raw=is_raw)
+            elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
+                cursor.skip(len(quote))
+                return
+            else:
+                before = rest[0]
+                cursor.skip(1)
+                yield Piece(_escaped(rest[0]))
+
+    def _is_apostrophe(self, before: str, quote: str) -> Generator[Action, None, bool]:
+        """Whether a quote stands between letters, so that it cannot end its string (`'Martha's'`)."""
+        if quote != "'" or not before.isalpha():
+            return False
+        return (yield from self._cursor.peek(2))[1:].isalpha()
+
+    def _escape(self, quote: str, *, is_raw: bool) -> Parser:
+        cursor = self._cursor
+        escape = yield from cursor.peek(2)
+        if len(escape) < 2:
+            raise _Cut
+        cursor.skip(2)
+        mark = escape[1]
+        if is_raw:
+            yield Piece(_escaped(escape))
+        elif mark in _ESCAPES:
+            yield Piece(_escaped(_ESCAPES[mark]))
+        elif mark in _HEXADECIMAL:
+            yield from self._hexadecimal(mark, _HEXADECIMAL[mark])
+        elif mark in "01234567":
+            found = _OCTAL.match(mark + (yield from cursor.peek(2)))
+            assert found is not None
+            cursor.skip(found.end() - 1)
+            yield Piece(_escaped(chr(int(found.group(), 8))))
+        else:
+            yield Piece(_escaped(escape))  # Python keeps the backslash of what is no escape
+
+    def _hexadecimal(self, mark: str, count: int) -> Parser:
+        digits = yield from self._cursor.peek(count)
+        if len(digits) < count:
+            raise _Cut
+        try:
+            code = int(digits, 16)
+        except ValueError:
+            yield Piece(_escaped("\\" + mark))  # a path, most likely
+            return
+        if code > 0x10FFFF:
+            raise _Unreadable("an escape names no character")
+        self._cursor.skip(count)
+        yield Piece(f"\\u{code:04x}" if code <= 0xFFFF else _escaped(chr(code)))
+
+
+def _number(word: str) -> str:
+    """A number's own text where JSON has that form too."""
+    found = _json.read_number(word)
+    if found is not None:
+        if abs(float(found)) == float("inf"):
+            raise _Unreadable("a number is not finite")
+        return word
+    try:
+        return str(int(word, 0))
+    except ValueError:
+        pass
+    try:
+        number = float(word)
+    except ValueError:
+        raise _Unreadable("a value is not a literal") from None
+    if number - number != 0:
+        raise _Unreadable("a number is not finite")
+    return repr(number)
+
+
+def _escaped(text: str) -> str:
+    return _json.encode_text(text).decode()[1:-1]

@@ -627,6 +627,24 @@ def test_final_arguments_that_contradict_a_cut_call_fail_it():
     assert (reply.error.kind, reply.stop_reason) == ("unreadable", "error")
 
 
+@pytest.mark.parametrize("kind", ["refusal", "output_text"])
+def test_a_final_message_with_another_id_counts_once(kind: str):
+    part = {"type": kind, "refusal" if kind == "refusal" else "text": "No."}
+    final = {"type": "message", "id": "msg_b", "role": "assistant", "content": [part]}
+    search = {"type": "web_search_call", "id": "msg_a"}  # ids are told apart by type
+    reply = read(
+        stream(
+            BEGUN,
+            item("message", id="msg_a", content=[part]),
+            {**item(""), "output_index": 1, "item": search},
+            {"type": "response.completed", "response": {"status": "completed", "output": [final, search]}},
+        )
+    )
+    assert reply.text == "No."
+    assert len(reply.parts) == 2
+    assert reply.deviations == ()
+
+
 def test_an_end_that_is_not_one():
     for body in (b'{"object":"response","status":"queued","output":[]}', b'{"output":[],"status":"in_progress"}'):
         reply = read(body)

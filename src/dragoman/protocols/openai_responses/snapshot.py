@@ -52,36 +52,33 @@ class Streamed:
 
     def __init__(self, streamed: list[Item]) -> None:
         self.is_any = bool(streamed)
-        self._by_id: dict[str, Item] = {}
+        self._by_id: dict[tuple[str, str], Item] = {}
         self._by_index: dict[int, Item] = {}
         self._by_type: dict[str, deque[Item]] = {}
         for item in streamed:
-            self._by_id[item.id] = item
+            self._by_id[item.type, item.id] = item
             if item.call is not None:
-                self._by_id[item.call.id] = item
+                self._by_id[item.type, item.call.id] = item
             self._by_index[item.index] = item
             self._by_type.setdefault(item.type, deque()).append(item)
 
     def match(self, index: int, fields: dict[str, Json]) -> Item | None:
         """The item that an entry repeats."""
+        kind = fields.get("type")
+        kind = kind if isinstance(kind, str) else ""
         for name in ("call_id", "id"):
             id = fields.get(name)
-            item = self._by_id.get(id) if isinstance(id, str) and id else None
-            if item is not None and _is_free(item, fields):
+            item = self._by_id.get((kind, id)) if isinstance(id, str) and id else None
+            if item is not None and not item.repeated:
                 return item
         item = self._by_index.get(index)
-        if item is not None and _is_free(item, fields) and _is_alike(item, fields):
+        if item is not None and not item.repeated and item.type == (kind or item.type) and _is_alike(item, fields):
             return item
-        kind = fields.get("type")
-        waiting = self._by_type.get(kind) if isinstance(kind, str) else None
+        waiting = self._by_type.get(kind)
         while waiting and waiting[0].repeated:
             waiting.popleft()
         nearest = islice(waiting or (), _MOST_COMPARED)
         return next((item for item in nearest if not item.repeated and _is_alike(item, fields)), None)
-
-
-def _is_free(item: Item, fields: dict[str, Json]) -> bool:
-    return not item.repeated and item.type == fields.get("type", item.type)
 
 
 def _is_alike(item: Item, fields: dict[str, Json]) -> bool:

@@ -112,7 +112,7 @@ def text_of(value: Json) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return next((text_of(value[key]) for key in ("text", "content") if value.get(key)), "")
+        return next((text_of(value[key]) for key in ("text", "content", "refusal") if value.get(key)), "")
     return "".join(map(text_of, value)) if isinstance(value, list) else ""
 
 

@@ -495,7 +495,7 @@ class Assembly:
             return
         if self.reason is not None and (self.reason, self._native_reason) != (reason, native_reason):
             self.deviate("late-stop-reason", "stop reason", native_reason)
-            if reason == "stop":
+            if reason == "stop" and self.reason != "other":
                 return
         self.reason, self._native_reason = reason, native_reason
         self._finish_native = native

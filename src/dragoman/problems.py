@@ -19,6 +19,9 @@ from dragoman.events import Failure, FailureKind
 
 MESSAGE_LIMIT: Final = 1_000  # characters
 _DEPTH: Final = 5
+_MESSAGE_KEYS: Final = (
+    "message", "msg", "error_message", "errorMessage", "Message", "detail", "error_description", "status_msg", "title",
+)  # fmt: skip
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 #: Codes and types that tell more than the status does.
@@ -215,14 +218,24 @@ def _read_text(text: str, found: _Finding, depth: int) -> None:
 
 def _read_object(value: dict[str, Json], found: _Finding, depth: int) -> None:
     spoken = len(found.messages)
-    for key in ("message", "msg", "error_message", "errorMessage", "Message", "detail", "error_description", "title"):
+    for key in (
+        "message",
+        "msg",
+        "error_message",
+        "errorMessage",
+        "Message",
+        "detail",
+        "error_description",
+        "status_msg",
+        "title",
+    ):
         if value.get(key) and len(found.messages) == spoken:
             _read_value(value[key], found, depth + 1)
     if isinstance(value.get("loc"), list) and len(found.messages) > spoken:
         found.messages[-1] += f" ({'.'.join(str(step) for step in value['loc'])})"
     for key in ("code", "type", "status", "error_type", "error_code", "reason"):
         _read_word(value.get(key), found)
-    for key in ("error", "errors", "response", "data", "fault", "body"):
+    for key in ("error", "errors", "response", "data", "fault", "body", "base_resp"):
         if holds_error(value.get(key)):
             _read_value(value[key], found, depth + 1)
     metadata = value.get("metadata")

@@ -842,3 +842,41 @@ def test_errors_in_the_clients_form() -> None:
     assert json.loads(body) == {
         "error": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": "tpm"}
     }
+
+
+# ---------------------------------------------------------------- errors without the form of one
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        ({"object": "error", "message": "no such model", "code": 404}, "no such model"),
+        (
+            {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+            "insufficient balance",
+        ),
+        ({"choices": [], "detail": "gone"}, "gone"),
+        ({"success": False, "data": {"reason": "limit"}}, "limit"),
+        ({"error_msg": "too many"}, "error_msg: too many"),
+        ({"errors": [{"message": "bad"}]}, "bad"),
+    ],
+)
+def test_errors_of_any_form_in_a_stream(frame: dict[str, Any], words: str) -> None:
+    events = decode(chunk({"content": "Hi"}), b"data: %b\n\n" % json.dumps(frame).encode(), b"data: [DONE]\n\n")
+    last = events[-1]
+    assert isinstance(last, Failure)
+    assert words in last.message
+    assert fold(events).text == "Hi"
+
+
+def test_what_follows_the_end_is_no_error() -> None:
+    after = b'data: {"error":{"message":"late"}}\n\ndata: {broken\n\n'
+    answer = fold(decode(chunk({"content": "Hi"}, "stop"), b'data: "[DONE]"\n\n', after))
+    assert (answer.text, answer.error) == ("Hi", None)
+    assert "after-end" in {found.code for found in answer.deviations}
+
+
+def test_entries_of_calls_that_say_nothing_are_no_calls() -> None:
+    empty = [{}, {"index": 1, "type": "function", "function": {"name": "", "arguments": ""}}, {"index": 0, "id": None}]
+    answer = fold(decode(chunk({"content": "Hi", "tool_calls": empty}), chunk({"tool_calls": []}, "stop")))
+    assert (answer.text, answer.error, answer.stop_reason) == ("Hi", None, "stop")

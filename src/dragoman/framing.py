@@ -167,12 +167,11 @@ class BodyReader:
 
     def _sniff_object(self, start: bytes) -> bool:
         """JSON: lines of it when the first line is whole, else one document (pretty-printed)."""
-        cut = re.search(rb"[\r\n]", start)
-        if cut is None:
+        cuts = [cut for cut in (start.find(b"\n"), start.find(b"\r")) if cut >= 0]
+        if not cuts:
             self.kind = "object"
             return False
-        first = _json.decode(start[: cut.start()])
-        self.kind = "document" if type(first) is Malformed else "lines"
+        self.kind = "lines" if _json.is_json(start[: min(cuts)]) else "document"
         return True
 
     def _close_unknown(self) -> Iterator[Frame]:
@@ -256,7 +255,7 @@ class BodyReader:
         """A body that is one document, or several one after the other; unreadable text comes out line by line."""
         if not text.strip():
             return
-        if type(_json.decode(text)) is not Malformed:
+        if _json.is_json(text):
             yield text, b""
             return
         values = _json.split_values(text.decode("utf-8", "replace"))
@@ -367,7 +366,7 @@ class _EventLines:
 
     def _odd_line(self, line: bytes) -> Iterator[Frame]:
         text = line.strip()
-        if text == b"[DONE]" or (text[:1] in (b"{", b"[") and type(_json.decode(text)) is not Malformed):
+        if text == b"[DONE]" or (text[:1] in (b"{", b"[") and _json.is_json(text)):
             self._deviate("bare-json-line", "body", "")
             yield from self._dispatch()
             yield text, b""
@@ -388,7 +387,7 @@ class _EventLines:
         if last[-1:] not in (b"}", b"]"):
             return False
         text = b"\n".join(self._data)
-        if text.strip() == b"[DONE]" or type(_json.decode(text)) is not Malformed:
+        if text.strip() == b"[DONE]" or _json.is_json(text):
             return True
         self._tries += 1
         return False

@@ -14,6 +14,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
 from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
+from dragoman.fields import read, read_text
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.gemini.calls import CallReader
@@ -27,11 +28,13 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
+    Head,
     Part,
     RawChunk,
     UsageMetadata,
     camel_key,
     decode_chunk,
+    decode_head,
     decode_raw_chunk,
     read_media,
 )
@@ -214,13 +217,13 @@ class Decoder:
         if not _is_answer(chunk):
             return
         self._begun = True
-        fields = _json.decode(frame)
-        named = {camel_key(key): value for key, value in fields.items()} if isinstance(fields, dict) else {}
-        id, model = named.get("responseId"), named.get("modelVersion")
+        head = decode_head(frame)
+        if isinstance(head, Malformed):
+            head = Head()
         self._assembly.start(
-            id if isinstance(id, str) else None,
-            model if isinstance(model, str) else None,
-            parse_time(named.get("createTime")),
+            read_text(head.responseId) or read_text(head.response_id),
+            read_text(head.modelVersion) or read_text(head.model_version),
+            parse_time(read(head.createTime) or read(head.create_time)),
         )
 
     def _read_bare(self, value: dict[str, Json]) -> None:

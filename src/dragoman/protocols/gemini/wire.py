@@ -117,6 +117,17 @@ class Chunk(msgspec.Struct, gc=False):
     prompt_feedback: Raw = NOTHING
 
 
+class Head(msgspec.Struct, gc=False):
+    """What the first chunk says beside its answer, as it is."""
+
+    responseId: Raw = NOTHING
+    modelVersion: Raw = NOTHING
+    createTime: Raw = NOTHING
+    response_id: Raw = NOTHING
+    model_version: Raw = NOTHING
+    create_time: Raw = NOTHING
+
+
 class _RawContent(msgspec.Struct, gc=False):
     parts: list[dict[str, Raw]] | None = None
 
@@ -131,6 +142,7 @@ class RawChunk(msgspec.Struct, gc=False):
     candidates: list[_RawCandidate] | None = None
 
 
+decode_head: Final = _json.typed_decoder(Head)
 decode_chunk: Final = _json.typed_decoder(Chunk)
 decode_raw_chunk: Final = _json.typed_decoder(RawChunk)
 decode_call: Final = _json.typed_decoder(FunctionCall)

@@ -13,6 +13,7 @@ PROTOCOL = Protocol(
     name=NAME,
     routes=(("POST", "/api/chat"),),
     stream_type="application/x-ndjson",
+    truncates_silently=True,
     parse_request=parse_request,
     render_request=render_request,
     decoder=Decoder,

@@ -14,6 +14,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
 from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
+from dragoman.fields import read
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.ollama.wire import (
@@ -23,8 +24,10 @@ from dragoman.protocols.ollama.wire import (
     REASONS,
     Answer,
     Call,
+    Head,
     Line,
     decode_fields,
+    decode_head,
     decode_line,
     image_type,
     loosen_line,
@@ -159,22 +162,27 @@ class Decoder:
         self._read_end(line)
 
     def _begin(self, frame: bytes, value: dict[str, Json] | None) -> None:
-        fields: Json = _json.decode(frame) if value is None else value
+        """The first line with an answer; `value` is it when the strict reader could not read it."""
         self._begun = True
+        deviate = self._assembly.deviate
         if self._reader.kind == "events":
-            self._assembly.deviate("envelope", "body", "an event stream")
-        if not isinstance(fields, dict):
-            fields = {}
-        model = fields.get("model")
+            deviate("envelope", "body", "an event stream")
+        head = decode_head(frame)
+        if type(head) is Head:
+            model, created = read(head.model), read(head.created_at)
+            role = "assistant" if head.message is None else read(head.message.role)
+        else:
+            message = (value or {}).get("message")
+            role = message.get("role") if isinstance(message, dict) else "assistant"
+            model, created = (value or {}).get("model"), (value or {}).get("created_at")
         if not isinstance(model, str) or not model:
-            self._assembly.deviate("missing-field", "model")
+            deviate("missing-field", "model")
             model = None
-        created = parse_time(fields.get("created_at"))
+        created = parse_time(created)
         if created is None:
-            self._assembly.deviate("missing-field", "created_at")
-        message = fields.get("message")
-        if isinstance(message, dict) and message.get("role") != "assistant":
-            self._assembly.deviate("missing-field", "message.role", message.get("role") or "")
+            deviate("missing-field", "created_at")
+        if role != "assistant":
+            deviate("missing-field", "message.role", role or "")
         self._assembly.start(None, model, created)
 
     def _read_answer(self, answer: Answer, *, lenient: bool) -> None:

@@ -78,11 +78,24 @@ class Line(msgspec.Struct, gc=False):
     eval_count: int | None = None
 
 
+class _Sender(msgspec.Struct, gc=False):
+    role: Raw = NOTHING
+
+
+class Head(msgspec.Struct, gc=False):
+    """What the first line says beside its answer, as it is."""
+
+    model: Raw = NOTHING
+    created_at: Raw = NOTHING
+    message: _Sender | None = None
+
+
 def image_type(data: str) -> str | None:
     """The MIME type of an image in base64, from its first bytes; None when they tell nothing."""
     return next((mime for start, mime in _IMAGE_TYPES if data.startswith(start)), None)
 
 
+decode_head: Final = _json.typed_decoder(Head)
 decode_line: Final = _json.typed_decoder(Line)
 #: A line's fields by name, each as its JSON text.
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])

@@ -1,0 +1,178 @@
+"""S1 and S4–S7: decoding bytes that are in memory, beside the JSON libraries alone on the same events."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import jiter
+import orjson
+import streams
+from measuring import Row, exponent, medians
+
+from dragoman._json import Raw
+from dragoman.contract import Decoder, Stage
+from dragoman.events import ToolCallDelta
+from dragoman.identifiers import new_id
+from dragoman.partial import PartialArguments
+from dragoman.pipe import Reader
+from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Tool
+
+COUNT = 2000
+SIZES = (500, 2000, 8000)
+MEGABYTE = 1024 * 1024
+
+#: What a client offers in the streams of this bench.
+TOOLS = (
+    Tool(
+        "get_weather", "", Raw(b'{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}}}')
+    ),
+    Tool("edit_file", "", Raw(b'{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array"}}}')),
+)
+NAMES = frozenset(tool.name for tool in TOOLS)
+
+
+def decoder(protocol: str) -> Decoder:
+    return PROTOCOLS[protocol].decoder(new_id=new_id, offered_names=NAMES)
+
+
+def decode(protocol: str, pieces: list[bytes]) -> None:
+    machine = decoder(protocol)
+    for piece in pieces:
+        machine.feed(piece)
+    machine.close()
+
+
+def decode_staged(protocol: str, pieces: list[bytes]) -> None:
+    """With every stage that the client puts behind a decoder."""
+    stages: list[Stage] = stages_for(TOOLS, Policy(), new_id=new_id)
+    reader = Reader(decoder(protocol), stages)
+    for piece in pieces:
+        reader.feed(piece)
+    reader.close()
+
+
+def decode_looking(protocol: str, pieces: list[bytes]) -> int:
+    """With the partial object looked at on every delta, down to the part of it that grows."""
+    machine = decoder(protocol)
+    partial = PartialArguments()
+    seen = 0
+    for piece in pieces:
+        for event in machine.feed(piece):
+            if type(event) is ToolCallDelta:
+                partial.feed(event.text)
+                values = partial.values()
+                growing = values.get("edits") or values.get("content") or ()
+                seen += len(growing)
+    machine.close()
+    return seen
+
+
+def each(load: Callable[[bytes], object], events: list[bytes]) -> Callable[[], None]:
+    def run() -> None:
+        for event in events:
+            load(event)
+
+    return run
+
+
+def kinds(protocol: str) -> tuple[tuple[str, int], ...]:
+    return (
+        (("text", COUNT), ("arguments", COUNT)) if protocol in streams.GROWING else (("text", COUNT), ("parallel", 50))
+    )
+
+
+def against_orjson() -> Iterator[Row]:
+    """S1: the full decoder against an orjson-only decode of the same events."""
+    for protocol in streams.PROTOCOLS:
+        target = 5 if protocol == "anthropic-messages" else 3
+        for kind, count in kinds(protocol):
+            written = streams.frames(protocol, kind, count)
+            pieces = streams.blocks(written)
+            alone, whole, single, staged = medians(
+                each(orjson.loads, streams.payloads(protocol, written)),
+                lambda: decode(protocol, pieces),  # noqa: B023
+                lambda: decode(protocol, written),  # noqa: B023
+                lambda: decode_staged(protocol, pieces),  # noqa: B023
+            )
+            deltas = streams.deltas(protocol, kind, count)
+            note = f"{whole / deltas * 1e5:.2f} CPU-s per 100k deltas; one event a feed × {single / alone:.1f}"
+            yield Row("S1", f"{protocol} {kind}: decode / orjson alone", target, whole / alone, note=note)
+            yield Row("S1", f"{protocol} {kind}: with all stages / decode", 1.5, staged / whole)
+
+
+def growth() -> Iterator[Row]:
+    """S4: arguments of one call, 500 → 8,000 deltas."""
+    for protocol in streams.GROWING:
+        for kind in ("arguments", "string"):
+            written = [streams.frames(protocol, kind, size) for size in SIZES]
+            pieces = [streams.blocks(item) for item in written]
+            for mode, run, fed in (
+                ("decode", decode, pieces),
+                ("one event a feed", decode, written),
+                ("all stages", decode_staged, pieces),
+                ("partial read on every delta", decode_looking, written),
+            ):
+                seconds = medians(*((lambda one=one: run(protocol, one)) for one in fed), repeats=5)  # noqa: B023
+                yield Row("S4", f"{protocol} {kind}, {mode}: growth exponent", 1.1, exponent(SIZES, seconds), "")
+    written_largest = streams.frames("openai-chat", "arguments", SIZES[-1])
+    (ours,) = medians(lambda: decode_looking("openai-chat", written_largest), repeats=5)
+    texts = streams.cut(streams.nested_arguments(SIZES[-1]), streams.WIDTH)
+    (theirs,) = medians(lambda: jiter_each(texts), repeats=1)
+    what = "a call of 8,000 deltas, read on every delta: jiter on every delta / ours"
+    yield Row("S4", what, 50, theirs / ours, at_least=True)
+
+
+def jiter_each(texts: list[str]) -> None:
+    whole = ""
+    for text in texts:
+        whole += text
+        jiter.from_json(whole.encode(), partial_mode="trailing-strings")
+
+
+def looking() -> Iterator[Row]:
+    """S5: what a look at every delta adds, beside json.loads of every event."""
+    for protocol in streams.GROWING:
+        for kind in ("arguments", "string"):
+            written = streams.frames(protocol, kind, COUNT)
+            plain, looked, loads = medians(
+                lambda: decode(protocol, written),  # noqa: B023
+                lambda: decode_looking(protocol, written),  # noqa: B023
+                each(json.loads, streams.payloads(protocol, written)),
+            )
+            what = f"{protocol} {kind}: added by a look at every delta / json.loads of every event"
+            yield Row("S5", what, 0.5, (looked - plain) / loads)
+
+
+def parallel() -> Iterator[Row]:
+    """S6: 50 calls of 9 deltas, per delta, beside one call of as many deltas."""
+    for protocol in streams.GROWING:
+        count = streams.deltas(protocol, "parallel", 50)
+        many = streams.blocks(streams.frames(protocol, "parallel", 50))
+        one = streams.blocks(streams.frames(protocol, "arguments", count))
+        of_many, of_one = medians(lambda: decode(protocol, many), lambda: decode(protocol, one))  # noqa: B023
+        yield Row("S6", f"{protocol}: a delta of 50 calls / a delta of one call", 1.3, of_many / of_one)
+
+
+def extremes() -> Iterator[Row]:
+    """S7: one event of up to 1 MB in packets of 1 KB; up to 100,000 events of a packet each."""
+    for protocol in streams.PROTOCOLS:
+        sizes = (MEGABYTE // 8, MEGABYTE // 2, MEGABYTE)
+        packets = [in_packets(protocol, size) for size in sizes]
+        seconds = medians(*((lambda one=one: decode(protocol, one)) for one in packets), repeats=5)  # noqa: B023
+        what = f"{protocol}: one event of 128 KB → 1 MB in 1 KB packets: growth exponent"
+        yield Row("S7", what, 1.1, exponent(sizes, seconds), "", note=f"1 MB in {seconds[-1] * 1000:.1f} CPU-ms")
+    counts = (10_000, 100_000)
+    for protocol in streams.PROTOCOLS:
+        tiny = [streams.frames(protocol, "text", count) for count in counts]
+        seconds = medians(*((lambda one=one: decode(protocol, one)) for one in tiny), repeats=3)  # noqa: B023
+        what = f"{protocol}: 10,000 → 100,000 packets of one event: growth exponent"
+        yield Row("S7", what, 1.1, exponent(counts, seconds), "", note=f"{seconds[-1]:.2f} CPU-s per 100k")
+
+
+def in_packets(protocol: str, size: int) -> list[bytes]:
+    written = streams.WRITERS[protocol](["x" * size], [])
+    return streams.blocks(written, 1024)
+
+
+SECTIONS = (against_orjson, growth, looking, parallel, extremes)

@@ -78,7 +78,7 @@ def test_what_waits_is_bounded():
 def test_strict_ends_at_the_first_deviation():
     from dragoman.events import Deviation
 
-    (strict,) = stages_for((), Policy(strict=True), new_id=str)
+    *_, strict = stages_for((), Policy(strict=True), new_id=str)
     out = strict.feed([Start(), Deviation("missing-id", "tool_calls[0]"), TextStart(0)])
     assert [type(event) for event in out] == [Start, Deviation, Failure]
     assert "missing-id" in out[-1].message

@@ -45,6 +45,6 @@ def decode(
 
     offered, _ = read_tools(tools)
     names = frozenset(tool.name for tool in offered)
-    stages = stages_for(offered, Policy(strict=strict), new_id=new_id)
+    stages = stages_for(offered, Policy(strict=strict), new_id=new_id, dialect=dialect)
     reader = Reader(chosen.decoder(new_id=new_id, offered_names=names, dialect=dialect), stages)
     return fold([*reader.feed(body), *reader.close()])

@@ -66,6 +66,8 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "arguments-misfit": ("Arguments do not fit the tool's schema.", "They are delivered as they are."),
     "legacy-function-call": ("A call came in the old `function_call` field.", "It is read as a tool call."),
     "rescued-call": ("A tool call was written as text.", "It is a tool call; its markup leaves the text."),
+    "parallel-wrapper": ("Several calls are packed into one call of a `parallel` tool that was not offered.", "Each is a call."),
+    "thinking-as-text": ("Thinking was written into the text, between tags.", "It is thinking; the tags leave the text."),
     "mangled-name": ("A tool's name has white space, a prefix, a suffix or markup around it.", "It is cleaned when that gives an offered name exactly."),
     "unknown-tool": ("A call names a tool that was not offered.", "It is delivered under that name."),
     # ------------------------------------------------------------ ends and counts

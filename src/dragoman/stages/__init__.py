@@ -6,12 +6,14 @@ from typing import Literal, final
 
 import msgspec
 
-from dragoman.contract import NewId, Stage
+from dragoman.contract import PLAIN, Dialect, NewId, Stage
 from dragoman.stages.arguments import Arguments
 from dragoman.stages.names import Names
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequence import Sequencer
 from dragoman.stages.strict import Strict
+from dragoman.stages.thinking import ThinkingTags
+from dragoman.stages.wrapper import ParallelWrapper
 from dragoman.types import Tool
 
 
@@ -20,25 +22,26 @@ class Policy(msgspec.Struct, frozen=True):
     """What a route asks of the stages.
 
     `rescue`: calls written as text are taken out of it. `arguments`: "live" repairs and coerces them while they
-    stream, "raw" leaves them as they came. `strict`: the first deviation ends the response. `sequential`: one part
-    open at a time, for encoders.
+    stream, "whole" when they are whole, "raw" leaves them as they came. `strict`: the first deviation ends the
+    response. `sequential`: one part open at a time, for encoders.
     """
 
     rescue: bool = True
-    arguments: Literal["live", "raw"] = "live"
+    arguments: Literal["live", "whole", "raw"] = "live"
     strict: bool = False
     sequential: bool = False
 
 
-def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> list[Stage]:
-    """The stages of one response, in order: mend, judge, put in sequence. Without tools nothing is mended."""
-    stages: list[Stage] = []
+def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialect: Dialect = PLAIN) -> list[Stage]:
+    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended."""
+    stages: list[Stage] = [ThinkingTags(dialect)]
     if tools:
         if policy.rescue:
             stages.append(Rescue(tools, FAMILIES, new_id=new_id))
+        stages.append(ParallelWrapper([tool.name for tool in tools]))
         stages.append(Names([tool.name for tool in tools]))
         if policy.arguments != "raw":
-            stages.append(Arguments(tools))
+            stages.append(Arguments(tools, live=policy.arguments == "live"))
     if policy.strict:
         stages.append(Strict())
     if policy.sequential:
@@ -46,4 +49,14 @@ def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> lis
     return stages
 
 
-__all__ = ["Arguments", "Names", "Policy", "Rescue", "Sequencer", "Strict", "stages_for"]
+__all__ = [
+    "Arguments",
+    "Names",
+    "ParallelWrapper",
+    "Policy",
+    "Rescue",
+    "Sequencer",
+    "Strict",
+    "ThinkingTags",
+    "stages_for",
+]

@@ -152,11 +152,14 @@ class Rescue:
     def _end_part(self, event: TextEnd | ThinkingEnd) -> None:
         part = self._parts[event.index]
         part.is_ended = True
-        if isinstance(event, TextEnd) and part.scanner.is_held():
+        was_thinking = isinstance(event, TextEnd) and event.was_thinking
+        if isinstance(event, TextEnd) and part.scanner.is_held() and not was_thinking:
             self._pending = part
             return
         self._scanned(part, "", part.scanner.end(is_message=False))
         self._close(part, event)
+        if was_thinking:
+            self._has_answer = bool(self._shift)  # the message itself begins behind it
 
     def _close(self, part: _Part, event: TextEnd | ThinkingEnd | None = None) -> None:
         """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
@@ -165,7 +168,7 @@ class Rescue:
         if part.index < 0:
             return
         if event is not None:
-            self._out.append(msgspec.structs.replace(event, index=part.index))
+            self._out.append(event if event.index == part.index else msgspec.structs.replace(event, index=part.index))
         else:
             self._out.append((ThinkingEnd if part.is_thinking else TextEnd)(part.index))
         part.index = -1

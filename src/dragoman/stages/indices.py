@@ -1,0 +1,69 @@
+"""Part indices for stages that make several parts of one: unique, and in the order in which the parts stand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from dragoman.events import (
+    Event,
+    PartEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
+
+#: Events with which a part first shows.
+OPENING: Final = frozenset({TextStart, ThinkingStart, ToolCallStart, ToolCallFailed, PartEvent})
+_OF_PARTS: Final = OPENING | {TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, ToolCallDelta, ToolCallEnd}
+
+
+class Indices:
+    """Gives each part that came in its index in the output. Nothing changes until a part is added."""
+
+    __slots__ = ("_added", "_given", "_split", "_taken")
+
+    def __init__(self) -> None:
+        self._given: dict[int, int] = {}  # in → out
+        self._taken = -1  # the highest in the output
+        self._split = -1  # the last part, as it came in, that became several
+        self._added = 0
+
+    @property
+    def are_changed(self) -> bool:
+        """Whether a part was added."""
+        return self._added > 0
+
+    def of(self, index: int) -> int:
+        """The index of a part that came in: those behind a split one move on."""
+        known = self._given.get(index)
+        if known is None:
+            known = index + self._added if index > self._split else index
+            if known in self._given.values():
+                known = self._taken + 1
+            self._given[index] = known
+            self._taken = max(self._taken, known)
+        return known
+
+    def move(self, event: Event) -> Event:
+        """The event, with the index that its part has in the output."""
+        if type(event) not in _OF_PARTS:
+            return event
+        index = self.of(event.index)  # type: ignore[union-attr]
+        return event if index == event.index else msgspec.structs.replace(event, index=index)  # type: ignore[union-attr]
+
+    def add(self, split: int) -> int:
+        """The index of one more part made of the part `split`, behind all that have opened."""
+        self._added += 1
+        self._taken += 1
+        self._split = max(self._split, split)
+        self._given[-self._added] = self._taken
+        return self._taken

@@ -1,0 +1,164 @@
+"""Thinking that a model writes into its text between tags becomes thinking parts, live.
+
+`tags.py` reads the text; this stage says what the pieces are among the other events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.contract import PLAIN, Dialect
+from dragoman.events import (
+    Deviation,
+    Event,
+    Failure,
+    PartEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallStart,
+)
+from dragoman.stages.indices import OPENING, Indices
+from dragoman.stages.tags import Found, TagReader
+from dragoman.types import Native
+
+
+class _Text:
+    """A text part that is read for tags. `index` is that of the part that is open in the output, -1 for none."""
+
+    __slots__ = ("has_said", "index", "is_thinking", "reader", "start")
+
+    def __init__(self, start: TextStart, reader: TagReader) -> None:
+        self.start = start
+        self.reader = reader
+        self.index = -1
+        self.is_thinking = False  # the part that is open in the output
+        self.has_said = False  # something left
+
+
+class ThinkingTags:
+    """The stage for one response. A `dragoman.contract.Stage`."""
+
+    __slots__ = ("_dialect", "_indices", "_is_start", "_may_begin", "_out", "_text")
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._dialect = dialect
+        self._out: list[Event] = []
+        self._text: _Text | None = None  # the part in which tags may still be found
+        self._may_begin = True  # at the start of the message, or after thinking only
+        self._is_start = True  # nothing has come at all
+        self._indices = Indices()
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Take the next events."""
+        passed = 0
+        if not self._indices.are_changed:
+            text = self._text
+            for event in events:
+                kind = type(event)
+                if kind is TextDelta:
+                    is_read = text is not None and event.index == text.start.index  # type: ignore[union-attr]
+                    if is_read and not text.reader.passes(event.text):  # type: ignore[union-attr]
+                        break
+                elif kind in _TAKEN:
+                    break
+                passed += 1
+            else:
+                return list(events)
+        self._out += events[:passed]
+        for event in events[passed:]:
+            self._take(event)
+        out, self._out = self._out, []
+        return out
+
+    def _take(self, event: Event) -> None:
+        text = self._text
+        kind = type(event)
+        if kind is TextDelta and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
+            self._delta(text, event)  # type: ignore[arg-type]
+        elif kind is TextStart and self._may_begin and text is None:
+            opened = self._dialect.thinking_opened and self._is_start
+            reader = TagReader(self._dialect.thinking_tags, opened=opened, watches=self._is_start)
+            self._text = _Text(event, reader)  # type: ignore[arg-type]
+        elif kind is TextEnd and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
+            self._end(text, event)  # type: ignore[arg-type]
+        else:
+            if kind is ToolCallStart or kind is PartEvent or kind is TextStart:
+                self._may_begin = self._is_start = False
+            elif kind is ThinkingStart:
+                self._may_begin, self._is_start = True, False
+            elif kind is Failure and text is not None:
+                self._read(text, text.reader.end())
+            self._out.append(self._indices.move(event))
+
+    # ------------------------------------------------------------ text
+
+    def _delta(self, text: _Text, event: TextDelta) -> None:
+        if text.reader.passes(event.text):
+            self._out.append(event if text.index == event.index else TextDelta(text.index, event.text))
+            return
+        self._read(text, text.reader.feed(event.text))
+        if text.reader.is_done and text.index == event.index:
+            self._text = None  # the part goes on as it came
+            self._may_begin = self._is_start = False
+
+    def _read(self, text: _Text, found: Sequence[Found]) -> None:
+        for kind, piece in found:
+            if kind == "was":
+                self._out.append(TextEnd(text.index, was_thinking=True))
+                self._report(text)
+                text.index = -1
+            elif kind == "end":
+                self._close(text)
+            else:
+                is_thinking = kind == "thinking"
+                if text.is_thinking is not is_thinking:
+                    self._close(text)
+                if text.index < 0:
+                    self._open(text, is_thinking=is_thinking)
+                self._out.append((ThinkingDelta if is_thinking else TextDelta)(text.index, piece))
+
+    def _open(self, text: _Text, *, is_thinking: bool) -> None:
+        given = text.start.index
+        native = None if text.has_said else text.start.native
+        text.index = self._indices.add(given) if text.has_said else self._indices.of(given)
+        text.has_said, text.is_thinking = True, is_thinking
+        if is_thinking:
+            self._report(text)
+        self._out.append((ThinkingStart if is_thinking else TextStart)(text.index, native))
+
+    def _close(self, text: _Text) -> None:
+        if text.index >= 0:
+            self._out.append((ThinkingEnd if text.is_thinking else TextEnd)(text.index))
+            text.index = -1
+
+    def _end(self, text: _Text, event: TextEnd) -> None:
+        """The part that came in ends; its seal and fields go to the last part that it became."""
+        self._read(text, text.reader.end())
+        self._text = None
+        if text.index < 0 and (event.signature is not None or event.native is not None or not text.reader.has_markup):
+            self._open(text, is_thinking=False)
+        if text.index >= 0:
+            self._out.append(_ended(text, event.signature, event.native))
+        if text.has_said and not text.is_thinking and text.index >= 0:
+            self._may_begin = self._is_start = False
+        elif text.reader.has_markup:
+            self._is_start = False
+
+    def _report(self, text: _Text) -> None:
+        """Thinking in the text is a deviation, unless the dialect says that it is so."""
+        if self._dialect.thinking_tags is None and not self._dialect.thinking_opened:
+            self._out.append(Deviation("thinking-as-text", f"part {text.start.index}"))
+
+
+def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
+    if text.is_thinking:
+        return ThinkingEnd(text.index, signature, None, native)
+    return TextEnd(text.index, False, signature, native)
+
+
+#: Events that change what this stage knows, and what it does with them.
+_TAKEN = OPENING | {TextEnd, Failure}

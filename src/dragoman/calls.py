@@ -69,7 +69,7 @@ class CallSlots:
         """The call that a fragment continues; None when it begins a new one."""
         known = self._assembly.call_of(id) if id else None
         if known is not None and known is not at_index:
-            return self._find_by_id(known, at_index, name, where)
+            return self._find_by_id(known, at_index, name, index=index, where=where)
         call = at_index
         if call is None and index is not None:
             return self._find_unindexed(id, name, arguments, where)
@@ -83,18 +83,20 @@ class CallSlots:
                 return None if not self._extends(call, name) else call
             return call if call.is_open() or not (name or arguments.strip()) else None
         if not id:
-            return call if self._continues(call, name) else None
+            return call if self._continues(call, name, arguments) else None
         if not name:
             return call  # quirk: a new id with every chunk, no name: the same call goes on
-        if not call.id and self._continues(call, name):
+        if not call.id and self._continues(call, name, arguments):
             return call  # a late id
         return call if name == call.name and call.is_open() and self._is_begun(call, arguments) else None
 
-    def _find_by_id(self, known: OpenCall, at_index: OpenCall | None, name: str, where: str) -> OpenCall | None:
+    def _find_by_id(
+        self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str
+    ) -> OpenCall | None:
         """The fragment's id is that of another call than the one at its index."""
         if name and not known.is_open():
             return None
-        if name and name == known.name and known.text.is_whole():
+        if name and name == known.name and (known.text.is_closed() if index is None else known.text.is_whole()):
             return None
         if name and known.name and name != known.name and not self._extends(known, name):
             return None
@@ -113,7 +115,7 @@ class CallSlots:
         self._assembly.deviate("odd-index", where)
         return last
 
-    def _continues(self, call: OpenCall, name: str) -> bool:
+    def _continues(self, call: OpenCall, name: str, arguments: str) -> bool:
         """Whether a fragment without a new id goes on with this call."""
         if not name:
             return True
@@ -121,8 +123,8 @@ class CallSlots:
             return False
         if not call.name or self._extends(call, name):
             return True
-        if name == call.name:
-            return not call.text.is_whole()
+        if name == call.name:  # `{}` may have been a placeholder
+            return not call.text.is_closed() and not (call.text.is_whole() and arguments.strip() == "{}")
         return call.text.is_started() and name not in self._assembly.offered_names
 
     def _is_begun(self, call: OpenCall, arguments: str) -> bool:

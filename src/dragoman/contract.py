@@ -222,7 +222,7 @@ class Protocol(msgspec.Struct, frozen=True):
     """One wire language, both directions.
 
     `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
-    its streams.
+    its streams; `truncates_silently`: its servers cut a prompt that is too long without a word.
     """
 
     name: ProtocolName
@@ -235,3 +235,4 @@ class Protocol(msgspec.Struct, frozen=True):
     encoder: MakeEncoder
     render_response: RenderResponse
     render_error: RenderError
+    truncates_silently: bool = False

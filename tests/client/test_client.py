@@ -403,3 +403,63 @@ def test_a_call_is_whole_before_its_end_event(tmp_path):
     with serving(streamed(*call("get_weather", '{"city": "Paris"}'))) as server:
         ends = [step for step in events_of(server, tmp_path, tools=[get_weather]) if isinstance(step, ToolCallEnd)]
     assert [end.call.values() for end in ends] == [{"city": "Paris"}]
+
+
+# ---------------------------------------------------------------- deviations, strict mode, policies
+
+
+ODD = [event({"tool_calls": [{"index": 0, "function": {"name": "get_weather", "arguments": '{"city": 5}'}}]}),
+       event({}, "tool_calls"), b"data: [DONE]\n\n"]  # fmt: skip
+
+
+def test_deviations_are_counted_and_told(tmp_path):
+    told = []
+    with serving(streamed(*ODD)) as server:
+        config = config_for(server, tmp_path)
+        with dragoman.Client(config, on_deviation=lambda target, found: told.append((target, found.code))) as client:
+            reply = client.reply("lab/m", "hello", tools=[get_weather])
+            counts = dict(client.deviations)
+    assert reply.tool_calls[0].values() == {"city": "5"}
+    assert ("lab/m", "coerced-arguments") in told
+    assert counts["lab", "m", "missing-id"] == 1
+    assert [code for _, code in told] == [found.code for found in reply.deviations]
+
+
+@pytest.mark.parametrize("where", ["client", "provider", "model", "route"])
+def test_strict_mode_is_set_for_a_client_a_provider_a_model_or_a_route(where, tmp_path):
+    more = {
+        "provider": "strict = true",
+        "model": '[models."lab/m"]\nstrict = true',
+        "route": '[routes.coder]\ntargets = ["lab/m"]\nstrict = true',
+    }.get(where, "")
+    with serving(streamed(*ODD)) as server:
+        strict = True if where == "client" else None
+        with dragoman.Client(config_for(server, tmp_path, more), strict=strict) as client:
+            with pytest.raises(CallFailed) as caught:
+                client.reply("coder" if where == "route" else "lab/m", "hello", tools=[get_weather])
+    assert "(strict)" in caught.value.failure.message
+
+
+@pytest.mark.parametrize(
+    ("policy", "deltas", "city"),
+    [("live", 2, "5"), ("whole", 1, "5"), ("raw", 2, 5)],
+)
+def test_a_route_says_how_arguments_are_treated(policy, deltas, city, tmp_path):
+    more = f'[routes.coder]\ntargets = ["lab/m"]\narguments = "{policy}"'
+    pieces = call("get_weather", '{"days":1, "city": 5}')
+    with serving(streamed(*pieces)) as server, dragoman.Client(config_for(server, tmp_path, more)) as client:
+        with client.stream("coder", "hello", tools=[get_weather]) as stream:
+            found = [step for step in stream if isinstance(step, ToolCallDelta)]
+        assert stream.reply.tool_calls[0].values()["city"] == city
+    assert (len(found) == 1) == (deltas == 1)
+
+
+def test_a_prompt_that_was_cut_short_is_told(tmp_path):
+    usage = {"prompt_tokens": 30, "completion_tokens": 1}
+    body = [event({"content": "a"}), event({}, "stop", usage=usage), b"data: [DONE]\n\n"]
+    with serving(streamed(*body)) as server:
+        config = config_for(server, tmp_path, "local = true")
+        with dragoman.Client(config) as client:
+            reply = client.reply("lab/m", "word " * 2000)
+            assert [found.code for found in reply.deviations] == ["context-truncated"]
+            assert client.reply("lab/m", "word").deviations == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections import Counter
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from dragoman.client.clocks import Clocks
-from dragoman.client.exchange import Exchange
+from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.local import LocalServers
 from dragoman.client.prices import Prices
 from dragoman.client.resolver import resolve, with_defaults
@@ -21,7 +22,7 @@ from dragoman.client.stream import AsyncStream, Stream
 from dragoman.client.transport import Transport
 from dragoman.config import Config, HttpConfig, load_config
 from dragoman.errors import CallFailed
-from dragoman.events import Failure, Reply
+from dragoman.events import Deviation, Failure, Reply
 from dragoman.identifiers import new_id
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.types import Params, Request, ToolChoice
@@ -35,10 +36,24 @@ class AsyncClient:
 
     Args:
         config: a configuration that was loaded, or the path of one; None reads the usual one, if there is one.
+        strict: the first deviation of a response is a `Failure`; None takes the configuration's word.
+        on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
+
+    Attributes:
+        deviations: how often each deviation came, by (provider, model, code).
     """
 
-    def __init__(self, config: Config | Path | str | None = None) -> None:
+    def __init__(
+        self,
+        config: Config | Path | str | None = None,
+        *,
+        strict: bool | None = None,
+        on_deviation: OnDeviation | None = None,
+    ) -> None:
         self.config = config if isinstance(config, Config) else _load(config)
+        self.deviations: Counter[tuple[str, str, str]] = Counter()
+        self._strict = strict
+        self._on_deviation = on_deviation
         self._clocks = _clocks(self.config.http)
         self._prices = Prices(self.config)
         self._transport = Transport(
@@ -141,32 +156,51 @@ class AsyncClient:
         return steps.answer
 
     def _ask(self, target: str, request: Request) -> AsyncStream:
-        found = resolve(target, self.config)
+        found = resolve(target, self.config, strict=self._strict)
 
         async def prepare() -> Exchange:
             ready = await self._servers.ready(found)
-            asked = with_defaults(request, ready, self.config)
-            return Exchange(ready, asked, new_id=new_id, price_of=self._prices.cost)
+            asked = with_defaults(request, ready)
+            return Exchange(ready, asked, new_id=new_id, price_of=self._prices.cost, on_deviation=self._note_deviation)
 
         limit = self._clocks.first_event_of(local=found.provider.local, reasoning=request.params.reasoning is not None)
         return AsyncStream(prepare, transport=self._transport, clocks=self._clocks, first_event=limit)
+
+    def _note_deviation(self, target: str, deviation: Deviation) -> None:
+        provider, _, model = target.partition("/")
+        self.deviations[provider, model, deviation.code] += 1
+        if self._on_deviation is not None:
+            self._on_deviation(target, deviation)
 
 
 class Client:
     """`AsyncClient` without `await`. It may be used from many threads, and inside a running event loop.
 
-    Its event loop runs in a thread of its own.
+    Its event loop runs in a thread of its own; `on_deviation` is called there.
     """
 
-    def __init__(self, config: Config | Path | str | None = None) -> None:
+    def __init__(
+        self,
+        config: Config | Path | str | None = None,
+        *,
+        strict: bool | None = None,
+        on_deviation: OnDeviation | None = None,
+    ) -> None:
         self.config = config if isinstance(config, Config) else _load(config)
+        self._settings = (strict, on_deviation)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
         self._thread.start()
         self._client: AsyncClient = self._run(self._make())
 
     async def _make(self) -> AsyncClient:
-        return AsyncClient(self.config)
+        strict, on_deviation = self._settings
+        return AsyncClient(self.config, strict=strict, on_deviation=on_deviation)
+
+    @property
+    def deviations(self) -> Counter[tuple[str, str, str]]:
+        """How often each deviation came, by (provider, model, code)."""
+        return self._client.deviations
 
     def __enter__(self) -> Client:
         """The client itself."""

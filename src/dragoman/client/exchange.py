@@ -15,11 +15,14 @@ from dragoman.estimate import estimate_tokens
 from dragoman.events import Deviation, Event, Failure, Finish, UsageUpdate
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
-from dragoman.stages import Policy, stages_for
+from dragoman.stages import stages_for
 from dragoman.types import Cost, Request, Usage
 
 #: (target's name, usage) → what it costs, None when unknown.
 PriceOf: TypeAlias = Callable[[str, Usage], Cost | None]
+
+#: Is told (target's name, deviation) for each one.
+OnDeviation: TypeAlias = Callable[[str, Deviation], None]
 
 #: Bytes of an error's body that are read.
 _ERROR_LIMIT: Final = 256 * 1024
@@ -34,8 +37,10 @@ class Exchange:
         outgoing: what to send.
     """
 
-    __slots__ = ("_deviations", "_error_body", "_headers", "_price_of", "_prompt_estimate", "_reader", "_status",
-                 "_target", "outgoing")  # fmt: skip
+    __slots__ = (
+        "_deviations", "_error_body", "_headers", "_on_deviation", "_price_of", "_prompt_estimate", "_reader",
+        "_status", "_target", "outgoing",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,8 +48,8 @@ class Exchange:
         request: Request,
         *,
         new_id: NewId,
-        policy: Policy | None = None,
         price_of: PriceOf | None = None,
+        on_deviation: OnDeviation | None = None,
     ) -> None:
         protocol = target.protocol
         rendered = protocol.render_request(request, dialect=target.dialect, limits=target.limits)
@@ -55,10 +60,12 @@ class Exchange:
         names = frozenset(tool.name for tool in request.tools)
         self._reader = Reader(
             protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
-            stages_for(request.tools, policy or Policy(strict=target.strict), new_id=new_id),
+            stages_for(request.tools, target.policy, new_id=new_id, dialect=target.dialect),
         )
         self._price_of = price_of
-        self._prompt_estimate = estimate_tokens(request) if target.provider.local else 0
+        self._on_deviation = on_deviation
+        may_truncate = target.provider.local or protocol.truncates_silently
+        self._prompt_estimate = estimate_tokens(request) if may_truncate else 0
         self._status = 200
         self._headers: Mapping[str, str] = {}
         self._error_body: list[bytes] | None = None
@@ -108,6 +115,14 @@ class Exchange:
         if self._deviations:
             events = [*self._deviations, *events]
             self._deviations = []
+        events = self._priced_from(events)
+        if self._on_deviation is not None:
+            for event in events:
+                if type(event) is Deviation:
+                    self._on_deviation(self._target.name, event)
+        return events
+
+    def _priced_from(self, events: list[Event]) -> list[Event]:
         for position, event in enumerate(events):
             kind = type(event)
             if kind is UsageUpdate or kind is Finish or kind is Failure:

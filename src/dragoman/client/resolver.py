@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from dragoman.client.target import Target
-from dragoman.config import Config, ModelConfig
-from dragoman.contract import ModelLimits
+from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig
 from dragoman.errors import UsageError
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider, nearest, split_target
 from dragoman.secret import Secret
+from dragoman.stages import Policy
 from dragoman.types import Params, Request
 
-_NO_MODEL_CONFIG = ModelConfig()
+_NO_MODEL_CONFIG: Final = ModelConfig()
+_NO_PROVIDER_CONFIG: Final = ProviderConfig()
+_NO_ROUTE: Final = RouteConfig(targets=())
 
 
-def resolve(name: str, config: Config) -> Target:
+def resolve(name: str, config: Config, *, strict: bool | None = None) -> Target:
     """The target of that name: `provider/model`, or the first target of a route.
+
+    Args:
+        name: as the caller has it.
+        strict: whether the first deviation fails; None takes the configuration's word.
 
     Raises:
         UsageError: no such provider or route; names the nearest.
         ConfigError: its key cannot be read.
     """
+    route = _NO_ROUTE
     if "/" not in name:
-        route = config.routes.get(name)
-        if route is None:
+        found = config.routes.get(name)
+        if found is None:
             near = nearest(name, (*config.routes, *config.catalog.providers))
             raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
-        name = route.targets[0]
+        route, name = found, found.targets[0]
     provider_name, model_id = split_target(name)
     provider = config.catalog.provider(provider_name)
-    known = config.catalog.model(name)
-    mine = config.models.get(name, _NO_MODEL_CONFIG)
+    model = config.models.get(name, _NO_MODEL_CONFIG)
+    theirs = config.providers.get(provider_name, _NO_PROVIDER_CONFIG)
+    if strict is None:
+        strict = model.strict if model.strict is not None else route.strict or theirs.strict
+    cache = model.options.cache or route.cache
     return Target(
         provider=provider,
         protocol=PROTOCOLS[provider.protocol],
         model=model_id,
-        dialect=msgspec.structs.replace(provider.dialect, **mine.dialect) if mine.dialect else provider.dialect,
-        limits=ModelLimits(known.context, known.max_output),
+        dialect=msgspec.structs.replace(provider.dialect, **model.dialect) if model.dialect else provider.dialect,
+        limits=config.catalog.model(name).limits(),
         key=config.key(provider_name),
-        strict=bool(mine.strict),
+        policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
+        options=msgspec.structs.replace(model.options, cache=cache),
     )
 
 
-def with_defaults(request: Request, target: Target, config: Config) -> Request:
-    """A request with the model's configured options where it names none of its own."""
-    options = config.models.get(target.name, _NO_MODEL_CONFIG).options
+def with_defaults(request: Request, target: Target) -> Request:
+    """A request with the target's options where it names none of its own."""
     changes = {
-        field: getattr(options, field)
+        field: getattr(target.options, field)
         for field in Params.__struct_fields__
-        if getattr(request.params, field) in (None, ()) and getattr(options, field) not in (None, ())
+        if getattr(request.params, field) in (None, ()) and getattr(target.options, field) not in (None, ())
     }
     params = msgspec.structs.replace(request.params, **changes) if changes else request.params
     return msgspec.structs.replace(request, model=target.model, params=params)

@@ -9,13 +9,16 @@ import msgspec
 from dragoman.contract import Dialect, ModelLimits, Protocol
 from dragoman.providers import Provider
 from dragoman.secret import Secret
+from dragoman.stages import Policy
+from dragoman.types import Params
 
 
 @final
 class Target(msgspec.Struct, frozen=True):
     """A provider, a model and a key.
 
-    `dialect` is the provider's, with the model's own differences over it. `strict`: the first deviation fails.
+    `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
+    the route, the provider's table and the model's. `options`: parameters where a request names none of its own.
     """
 
     provider: Provider
@@ -24,7 +27,8 @@ class Target(msgspec.Struct, frozen=True):
     dialect: Dialect
     limits: ModelLimits
     key: Secret | None = None
-    strict: bool = False
+    policy: Policy = Policy()
+    options: Params = Params()
 
     @property
     def name(self) -> str:

@@ -132,11 +132,11 @@ class _Reading:
 
     def _provider(self, name: str, table: Mapping[str, Any]) -> ProviderConfig:
         where = f"providers.{_dotted(name)}"
-        mine = _convert({key: table[key] for key in ("api_key", "clean") if key in table}, ProviderConfig, where)
+        mine = _convert({key: table[key] for key in _USERS_OWN if key in table}, ProviderConfig, where)
         if mine.api_key is not None:
             _check_reference(mine.api_key, f"{where}.api_key")
-        rest = {key: value for key, value in table.items() if key not in ("api_key", "clean")}
-        return ProviderConfig(rest, mine.api_key, mine.clean)
+        rest = {key: value for key, value in table.items() if key not in _USERS_OWN}
+        return ProviderConfig(rest, mine.api_key, mine.clean, mine.strict)
 
     def _keys(
         self, providers: Mapping[str, ProviderConfig], catalog: Catalog
@@ -211,6 +211,7 @@ class _Reading:
         return read_secret(reference, where, environ=self._environ, home=self._home, folder=self._folder)
 
 
+_USERS_OWN: Final = ("api_key", "clean", "strict")
 _SECTIONS: Final = ("server", "providers", "routes", "models", "validate", "http", "prices")
 
 

@@ -28,7 +28,8 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ProviderConfig(msgspec.Struct, frozen=True):
-    """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean.
+    """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean, and
+    whether its first deviation is a failure.
 
     `clean`: known to keep to its protocol, so same-protocol traffic passes as bytes. None: not said.
     """
@@ -36,6 +37,7 @@ class ProviderConfig(msgspec.Struct, frozen=True):
     table: dict[str, Any] = {}
     api_key: str | None = None
     clean: bool | None = None
+    strict: bool = False
 
 
 @final

@@ -38,9 +38,11 @@ _DEEPEST_ENCODING: Final = 3
 class Arguments:
     """The stage for the calls of one response. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_calls", "_failed", "_mended", "_schemas", "_tools")
+    __slots__ = ("_calls", "_failed", "_live", "_mended", "_schemas", "_tools")
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], *, live: bool = True) -> None:
+        """`live`: arguments leave while they come; else each call has one delta, when it is whole."""
+        self._live = live
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools if tool.kind == "function"}
         self._schemas: dict[str, ToolSchema] = {}
         self._calls: dict[int, _OpenCall] = {}
@@ -89,12 +91,11 @@ class Arguments:
             return
         call.size += len(event.text)
         text = call.repairer.feed(event.text)
-        if text is event.text:
+        if text is event.text and self._live:
             call.left.append(text)
             out.append(event)
-        elif text:
-            call.left.append(text)
-            out.append(ToolCallDelta(event.index, text))
+        else:
+            self._put(call, text, out)
 
     def _end(self, event: ToolCallEnd, out: list[Event]) -> None:
         call = self._calls.pop(event.index, None)
@@ -107,8 +108,9 @@ class Arguments:
             text = event.call.arguments
             left = "".join(call.left)
             if text.startswith(left):
-                if text[len(left) :]:
-                    out.append(ToolCallDelta(event.index, text[len(left) :]))
+                rest = text[len(left) :] if self._live else text
+                if rest:
+                    out.append(ToolCallDelta(event.index, rest))
                 out.append(event)
             else:
                 self._fail(call, call.repairer.problem, text, out)
@@ -144,7 +146,8 @@ class Arguments:
     def _put(self, call: _OpenCall, text: str, out: list[Event]) -> None:
         if text:
             call.left.append(text)
-            out.append(ToolCallDelta(call.start.index, text))
+            if self._live:
+                out.append(ToolCallDelta(call.start.index, text))
 
     def _deliver(self, call: _OpenCall, whole: ToolCall, out: list[Event]) -> None:
         text = "".join(call.left)
@@ -155,6 +158,8 @@ class Arguments:
             out.append(Deviation(code, f"call {call.start.index}: {where}", clip(done)))
         if text != whole.arguments:
             whole = msgspec.structs.replace(whole, arguments=text)
+        if not self._live:
+            out.append(ToolCallDelta(call.start.index, text))
         out.append(ToolCallEnd(call.start.index, whole))
 
     def _fail(self, call: _OpenCall, problem: str, text: str, out: list[Event]) -> None:

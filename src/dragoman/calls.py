@@ -85,7 +85,7 @@ class CallSlots:
         if not id:
             return call if self._continues(call, name, arguments) else None
         if not name:
-            return call  # quirk: a new id with every chunk, no name: the same call goes on
+            return call  # quirk: id-new-on-every-chunk
         if not call.id and self._continues(call, name, arguments):
             return call  # a late id
         return call if name == call.name and call.is_open() and self._is_begun(call, arguments) else None

@@ -274,7 +274,7 @@ def _read_details(details: Json, found: _Finding, depth: int) -> None:
 
 def _read_odd_keys(value: dict[str, Json], found: _Finding) -> None:
     """`{"error parsing tool call": "…"}`: the key is half of the message."""
-    # quirk: ollama-error-under-odd-key
+    # quirk: error-under-another-key
     for key, inner in value.items():
         if "error" in key.lower() and key.lower() not in ("error", "errors") and isinstance(inner, str) and inner:
             found.say(f"{key}: {inner}")

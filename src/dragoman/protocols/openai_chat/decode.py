@@ -265,6 +265,7 @@ class Decoder:
             return True
         if index is None:
             return True
+        # quirk: answer-in-two-choices
         self._assembly.deviate("extra-choice", "choices", f"index {index}")
         return False
 
@@ -338,7 +339,7 @@ class Decoder:
         if reason is None:
             lower = word.strip().lower()
             if lower in ("", "null", "none"):
-                return  # quirk: finish-reason-empty-string-every-chunk
+                return  # quirk: finish-reason-empty-then-foreign
             if lower in FAILED_REASONS:
                 self._assembly.fail("internal", f"the provider ended the answer with finish_reason {word[:80]!r}")
                 return
@@ -372,7 +373,7 @@ class Decoder:
     def _usage(self, chunk: Chunk) -> None:
         usage, groq = value_of(chunk.usage), value_of(chunk.x_groq)
         if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
-            self._assembly.deviate("usage-place", "x_groq.usage")
+            self._assembly.deviate("usage-place", "x_groq.usage")  # quirk: usage-of-groq
             usage = groq["usage"]
         if isinstance(usage, dict):
             self._assembly.usage(read_usage(usage), read_cost(usage))

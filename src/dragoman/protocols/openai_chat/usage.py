@@ -23,7 +23,7 @@ def read_usage(usage: dict[str, Json]) -> Usage:
     if written is None:
         written = _count(usage, "cache_creation_input_tokens")
     if input and output is not None and reasoning and _count(usage, "total_tokens") == input + output + reasoning:
-        output += reasoning
+        output += reasoning  # quirk: usage-in-choice-and-cost
     return Usage(input, output, cached, written, reasoning)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import jiter
 import orjson
@@ -20,6 +21,8 @@ from dragoman.types import Tool
 
 COUNT = 2000
 SIZES = (500, 2000, 8000)
+#: Kind of stream → the argument that grows.
+GROWING = {"arguments": "edits", "string": "content"}
 MEGABYTE = 1024 * 1024
 
 #: What a client offers in the streams of this bench.
@@ -52,18 +55,16 @@ def decode_staged(protocol: str, pieces: list[bytes]) -> None:
     reader.close()
 
 
-def decode_looking(protocol: str, pieces: list[bytes]) -> int:
-    """With the partial object looked at on every delta, down to the part of it that grows."""
+def decode_looking(protocol: str, pieces: list[bytes], growing: str) -> int:
+    """With the partial object looked at on every delta, down to the value that grows."""
     machine = decoder(protocol)
-    partial = PartialArguments()
+    arguments = PartialArguments()
     seen = 0
     for piece in pieces:
         for event in machine.feed(piece):
             if type(event) is ToolCallDelta:
-                partial.feed(event.text)
-                values = partial.values()
-                growing = values.get("edits") or values.get("content") or ()
-                seen += len(growing)
+                arguments.feed(event.text)
+                seen += len(arguments.values().get(growing, ()))
     machine.close()
     return seen
 
@@ -104,19 +105,19 @@ def against_orjson() -> Iterator[Row]:
 def growth() -> Iterator[Row]:
     """S4: arguments of one call, 500 → 8,000 deltas."""
     for protocol in streams.GROWING:
-        for kind in ("arguments", "string"):
+        for kind, growing in GROWING.items():
             written = [streams.frames(protocol, kind, size) for size in SIZES]
             pieces = [streams.blocks(item) for item in written]
             for mode, run, fed in (
                 ("decode", decode, pieces),
                 ("one event a feed", decode, written),
                 ("all stages", decode_staged, pieces),
-                ("partial read on every delta", decode_looking, written),
+                ("partial read on every delta", partial(decode_looking, growing=growing), written),
             ):
                 seconds = medians(*((lambda one=one: run(protocol, one)) for one in fed), repeats=5)  # noqa: B023
                 yield Row("S4", f"{protocol} {kind}, {mode}: growth exponent", 1.1, exponent(SIZES, seconds), "")
     written_largest = streams.frames("openai-chat", "arguments", SIZES[-1])
-    (ours,) = medians(lambda: decode_looking("openai-chat", written_largest), repeats=5)
+    (ours,) = medians(lambda: decode_looking("openai-chat", written_largest, "edits"), repeats=5)
     texts = streams.cut(streams.nested_arguments(SIZES[-1]), streams.WIDTH)
     (theirs,) = medians(lambda: jiter_each(texts), repeats=1)
     what = "a call of 8,000 deltas, read on every delta: jiter on every delta / ours"
@@ -133,11 +134,11 @@ def jiter_each(texts: list[str]) -> None:
 def looking() -> Iterator[Row]:
     """S5: what a look at every delta adds, beside json.loads of every event."""
     for protocol in streams.GROWING:
-        for kind in ("arguments", "string"):
+        for kind, growing in GROWING.items():
             written = streams.frames(protocol, kind, COUNT)
             plain, looked, loads = medians(
                 lambda: decode(protocol, written),  # noqa: B023
-                lambda: decode_looking(protocol, written),  # noqa: B023
+                lambda: decode_looking(protocol, written, growing),  # noqa: B023
                 each(json.loads, streams.payloads(protocol, written)),
             )
             what = f"{protocol} {kind}: added by a look at every delta / json.loads of every event"

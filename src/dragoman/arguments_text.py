@@ -14,7 +14,8 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed
 
-_OUTSIDE: Final = re.compile(r'["{}\[\]]')
+#: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
+_OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
@@ -195,10 +196,11 @@ class ArgumentText:
                     return -1
                 self._in_string = False
                 position += 1
-            found = _OUTSIDE.search(text, position)
-            if found is None:
+            position = _OUTSIDE.match(text, position).end()  # type: ignore[union-attr]  # as above
+            if position == size:
                 return -1
-            mark, position = found.group(), found.end()
+            mark = text[position]
+            position += 1
             if mark == '"':
                 self._in_string = True
             elif mark in "{[":

@@ -13,9 +13,13 @@ from typing import Any, Final, Literal, final, overload
 
 from dragoman import _json
 
-_PLAIN: Final = re.compile(r'[^"\\]*')
+#: The inside of a string as far as it needs no second look: no code points, no end.
+_INSIDE: Final = re.compile(r'[^"\\]*+(?:\\["\\/bfnrt][^"\\]*+)*+')
+#: A whole key with its colon, without escapes.
+_KEY: Final = re.compile(r'[ \t\r\n]*"([^"\\]*+)"[ \t\r\n]*:')
 _TOKEN: Final = re.compile(r'[ \t\r\n]*(?:([{}\[\],:"])|([-+.0-9A-Za-z]+)|[^ \t\r\n])')
 _WORD: Final = re.compile(r"[-+.0-9A-Za-z]+")
+_ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
 
 
@@ -44,6 +48,14 @@ class LiveObject(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         return _seen(self._items[key])
+
+    @overload
+    def get(self, key: str, /) -> Any: ...
+    @overload
+    def get(self, key: str, /, default: Any) -> Any: ...
+    def get(self, key: str, /, default: Any = None) -> Any:
+        """The value of a key, or the default."""
+        return _seen(self._items.get(key, default))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -114,6 +126,16 @@ def _plain(value: Any) -> Any:
     return _seen(value)
 
 
+def _unescaped(text: str) -> str:
+    """The inside of a string whose escapes are of one letter."""
+    if "\\" not in text:
+        return text
+    value = _json.decode(f'"{text}"')
+    if isinstance(value, str):
+        return value
+    return _ESCAPE.sub(lambda found: _ESCAPES[found[1]], text)  # there are raw control characters in it
+
+
 class PartialArguments:
     """Reads the argument text of one call as it comes. Time is linear in the text."""
 
@@ -134,6 +156,10 @@ class PartialArguments:
 
     def feed(self, text: str) -> None:
         """Take the next text."""
+        string = self._string
+        if string is not None and not self._escape and '"' not in text and "\\" not in text:  # the usual delta
+            string.pieces.append(text)
+            return
         position, end = 0, len(text)
         while position < end and self._state != "done":
             if self._string is not None:
@@ -146,6 +172,12 @@ class PartialArguments:
     # ------------------------------------------------------------ tokens
 
     def _read_token(self, text: str, position: int) -> int:
+        if self._state == "key":
+            key = _KEY.match(text, position)
+            if key is not None:
+                self._key = key[1]
+                self._state = "value"
+                return key.end()
         found = _TOKEN.match(text, position)
         if found is None:
             return len(text)
@@ -220,11 +252,9 @@ class PartialArguments:
     def _read_string(self, string: _OpenString, text: str, position: int) -> int:
         if self._escape:
             return self._read_escape(string, text, position)
-        found = _PLAIN.match(text, position)
-        assert found is not None
-        end = found.end()
+        end = _INSIDE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing at least
         if end > position:
-            string.pieces.append(text[position:end])
+            string.pieces.append(_unescaped(text[position:end]))
         if end < len(text):
             if text[end] == "\\":
                 self._escape = "\\"

@@ -880,3 +880,18 @@ def test_entries_of_calls_that_say_nothing_are_no_calls() -> None:
     empty = [{}, {"index": 1, "type": "function", "function": {"name": "", "arguments": ""}}, {"index": 0, "id": None}]
     answer = fold(decode(chunk({"content": "Hi", "tool_calls": empty}), chunk({"tool_calls": []}, "stop")))
     assert (answer.text, answer.error, answer.stop_reason) == ("Hi", None, "stop")
+
+
+@pytest.mark.parametrize(
+    "legacy", [{}, {"name": "", "arguments": ""}, {"name": None}, {"name": "look", "arguments": "{}"}]
+)
+def test_an_older_call_beside_a_call_or_empty_is_none(legacy: dict[str, Any]) -> None:
+    entry = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    answer = fold(decode(chunk({"tool_calls": [entry], "function_call": legacy}), chunk({}, "tool_calls")))
+    assert [call.id for call in answer.tool_calls] == ["a"]
+    message = {"role": "assistant", "content": "Hi", "tool_calls": [entry], "function_call": legacy}
+    whole = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    assert [call.id for call in fold(decode(whole)).tool_calls] == ["a"]
+    if not legacy.get("name"):
+        empty = fold(decode(chunk({"content": "Hi", "function_call": legacy}, "stop")))
+        assert (empty.text, empty.error) == ("Hi", None)

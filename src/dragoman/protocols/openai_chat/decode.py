@@ -37,6 +37,7 @@ from dragoman.protocols.openai_chat.wire import (
     decode_hot,
     google_fields,
     is_plain,
+    legacy_call,
     parts_of,
     read_head,
     signature_of,
@@ -296,12 +297,12 @@ class Decoder:
             self._said += len(content)
             self._first_text = self._first_text or content
         self._rare.read(delta)
-        if delta.function_call is not None:
-            self._assembly.deviate("legacy-function-call", "function_call")
-            name, arguments = delta.function_call.name or "", delta.function_call.arguments or ""
-            self._slots.fragment(0, "", name, arguments, where="function_call")
         for piece in delta.tool_calls or ():
             self._call(piece)
+        name, arguments = legacy_call(delta)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.fragment(0, "", name, arguments, where="function_call")
 
     def _message(self, message: Delta) -> None:
         """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
@@ -318,11 +319,12 @@ class Decoder:
             self._assembly.text(content)
         if not self._said:
             self._rare.read(message)
-        if message.function_call is not None:
-            self._assembly.deviate("legacy-function-call", "function_call")
-            self._slots.whole("", message.function_call.name or "", message.function_call.arguments or "")
         for piece in message.tool_calls or ():
             self._whole_call(piece)
+        name, arguments = legacy_call(message)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.whole("", name, arguments)
 
     def _unsaid(self, text: str, said: int, where: str) -> str:
         """What of a final text the deltas did not say."""
@@ -341,7 +343,7 @@ class Decoder:
             if lower in ("", "null", "none"):
                 return  # quirk: finish-reason-empty-then-foreign
             if lower in FAILED_REASONS:
-                self._assembly.fail("internal", f"the provider ended the answer with finish_reason {word[:80]!r}")
+                self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
                 return
             reason = REASONS.get(lower) or FOREIGN_REASONS.get(lower, "other")
             self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)

@@ -232,6 +232,14 @@ def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]
     return piece.name or "", piece.arguments or "", "function"
 
 
+def legacy_call(delta: Delta) -> tuple[str, str]:
+    """Name and arguments of the older `function_call`; "" where there is none, or where `tool_calls` says it too."""
+    function = delta.function_call
+    if function is None or delta.tool_calls:
+        return "", ""
+    return function.name or "", function.arguments or ""
+
+
 def signature_of(piece: CallPiece) -> str | None:
     """The seal of the thinking behind a call."""
     signature = google_fields(piece.extra_content).get("thought_signature")

@@ -15,7 +15,7 @@ from dragoman.events import Reply, fold, unfold
 from dragoman.pipe import Pipe, Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages import Policy, stages_for
-from dragoman.types import Text, Thinking, ToolCall, Usage
+from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
 from grammar import check
 
 LOSSES = tomllib.loads((Path(__file__).parent / "losses.toml").read_text())
@@ -123,3 +123,40 @@ def test_usage_survives_where_the_protocol_has_it():
     assert kept["anthropic-messages"] == details
     assert kept["gemini-generate"] == details
     assert kept["ollama-chat"] == Usage(input=120, output=34)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("target", PROTOCOLS)
+def test_a_healthy_stream_has_no_deviation(target: str, shape: str):
+    """What is normal in a protocol is none there, so strict mode passes it."""
+    tools = tuple(Tool(name) for name in ("get_weather", "write_file", "ping"))
+    stages = stages_for(tools, Policy(strict=True), new_id=counter())
+    reader = Reader(decoder(target), stages)
+    wire = encoder(target).encode(unfold(reply(shape)))
+    seen = fold(check([*reader.feed(wire), *reader.close()]))
+    assert [(found.code, found.where) for found in seen.deviations] == []
+    assert seen.error is None
+
+
+@pytest.mark.parametrize(
+    ("protocol", "wire"),
+    [
+        (
+            "ollama-chat",
+            b'{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"","tool_calls":'
+            b'[{"function":{"name":"ping",'
+            b'"arguments":{}}}]},"done":false}\n{"model":"m","created_at":"2026-01-01T00:00:01Z",'
+            b'"message":{"role":"assistant","content":""},"done":true,'
+            b'"done_reason":"stop","prompt_eval_count":9,"eval_count":2}\n',
+        ),
+        (
+            "gemini-generate",
+            b'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"ping","args":{}}}],"role":"model"},'
+            b'"finishReason":"STOP","index":0}],"modelVersion":"m","responseId":"r"}\n\n',
+        ),
+    ],
+)
+def test_calls_without_ids_are_healthy_where_ids_are_optional(protocol: str, wire: bytes):
+    seen = read(protocol, wire)
+    assert seen.deviations == ()
+    assert seen.tool_calls[0].id

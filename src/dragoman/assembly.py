@@ -106,6 +106,7 @@ class Assembly:
         "_high_surrogate",
         "_ids",
         "_names_tool_use",
+        "_needs_ids",
         "_native_reason",
         "_new_id",
         "_next_index",
@@ -123,8 +124,12 @@ class Assembly:
         "reason",
     )  # fmt: skip
 
-    def __init__(self, new_id: NewId, offered_names: frozenset[str], *, names_tool_use: bool = True) -> None:
-        """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie."""
+    def __init__(
+        self, new_id: NewId, offered_names: frozenset[str], *, names_tool_use: bool = True, needs_ids: bool = True
+    ) -> None:
+        """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
+        `needs_ids`: its calls have ids, so one without is odd."""
+        self._needs_ids = needs_ids
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.offered_names = offered_names
@@ -317,7 +322,8 @@ class Assembly:
         if call.state != "waiting" or not call.name or call.repeats is not None:
             return
         if not call.id:
-            self.deviate("missing-id", f"call {call.name}")
+            if self._needs_ids:
+                self.deviate("missing-id", f"call {call.name}")
             call.id = f"call_{self._new_id()}"
             self._ids[call.id] = call
         if self.offered_names and call.name not in self.offered_names:

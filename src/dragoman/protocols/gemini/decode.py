@@ -57,7 +57,7 @@ class Decoder:
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=False)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._calls = CallReader(self._assembly)
         self._limit = limit
@@ -174,7 +174,7 @@ class Decoder:
             self._read_rare(chunk, frame)
         if chunk.error is not NOTHING:
             self._read_error(_json.decode_lenient(bytes(chunk.error)))
-        elif not candidates and chunk.promptFeedback is not None:
+        if not candidates and chunk.promptFeedback is not None:
             blocked = chunk.promptFeedback.blockReason
             if blocked and blocked not in UNSPECIFIED:
                 self._assembly.finish(blocked, "content_filter")

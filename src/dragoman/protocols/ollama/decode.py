@@ -51,7 +51,7 @@ class Decoder:
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=False)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._limit = limit
         self._begun = False

@@ -9,14 +9,18 @@ from typing import Any, NamedTuple
 from dragoman import _json
 from dragoman.contract import PLAIN, Dialect
 from dragoman.events import Event, Reply, fold
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Tool
 from grammar import check
 
 FOLDER = Path(__file__).parent / "corpus"
 
 
 class Case(NamedTuple):
-    """One case; `expect` has the shape that `dragoman decode --result` prints."""
+    """One case; `expect` has the shape that `dragoman decode --result` prints. `stages`: those of a response are
+    between."""
 
     name: str
     protocol: str
@@ -27,6 +31,7 @@ class Case(NamedTuple):
     expect: dict[str, Any]
     deviations: list[str]
     dialect: Dialect
+    stages: bool
 
 
 def load_cases() -> list[Case]:
@@ -46,6 +51,7 @@ def load_cases() -> list[Case]:
                 expect=fields["expect"],
                 deviations=fields.get("deviations", []),
                 dialect=Dialect(**fields["dialect"]) if "dialect" in fields else PLAIN,
+                stages=fields.get("stages", False),
             )
         )
     return cases
@@ -63,11 +69,14 @@ def play(case: Case, pieces: list[bytes]) -> list[Event]:
     if case.status >= 400:
         return [protocol.parse_error(case.status, b"".join(pieces))]
     names = frozenset(tool["name"] for tool in case.tools)
-    decoder = protocol.decoder(new_id=counter(), offered_names=names, dialect=case.dialect)
+    new_id = counter()
+    decoder = protocol.decoder(new_id=new_id, offered_names=names, dialect=case.dialect)
+    tools = tuple(Tool(tool["name"], schema=_json.raw(tool["parameters"])) for tool in case.tools)
+    reader = Reader(decoder, stages_for(tools, Policy(), new_id=new_id, dialect=case.dialect) if case.stages else ())
     events: list[Event] = []
     for piece in pieces:
-        events += decoder.feed(piece)
-    return check([*events, *decoder.close()])
+        events += reader.feed(piece)
+    return check([*events, *reader.close()])
 
 
 def differences(case: Case, events: list[Event]) -> list[str]:

@@ -64,55 +64,69 @@ _HARMONY_TEXT: Final = tuple(
 class _Marks:
     """Some literals, looked for in text that comes in pieces."""
 
-    __slots__ = ("_first", "_longest", "_partial", "search")
+    __slots__ = ("_longest", "_partial", "first", "search")
 
     def __init__(self, literals: Iterable[str]) -> None:
         ordered = sorted(literals, key=len, reverse=True)
         self.search = re.compile("|".join(map(re.escape, ordered))).search
-        self._first = re.compile("[" + "".join(re.escape(mark) for mark in {literal[0] for literal in ordered}) + "]")
+        marks = "".join(re.escape(mark) for mark in {literal[0] for literal in ordered})
+        self.first = re.compile(f"[{marks}]").search
         self._longest = len(ordered[0])
         self._partial = frozenset(literal[:size] for literal in ordered for size in range(1, len(literal)))
 
-    def may_begin(self, text: str) -> bool:
-        """Whether one of them can begin in the text."""
-        return self._first.search(text) is not None
-
     def half(self, text: str) -> int:
         """Characters at the end of the text with which one may have begun."""
+        if self.first(text, max(0, len(text) - self._longest)) is None:
+            return 0
         for size in range(min(self._longest - 1, len(text)), 0, -1):
             if text[-size:] in self._partial:
                 return size
         return 0
 
 
-class _Watch:
-    """Knows of the text so far whether a closing tag in it stands alone."""
+class _Tags:
+    """What is looked for, made of the pairs."""
 
-    __slots__ = ("_code", "_last", "_pieces", "_size", "_unclosed")
+    __slots__ = ("closers", "known", "pairs", "start")
+
+    def __init__(self, pairs: tuple[Pair, ...]) -> None:
+        self.pairs = pairs
+        self.known = {opener: pair for pair in (*reversed(pairs), HARMONY) for opener in pair.openers}
+        closers = [closer for pair in pairs for closer in pair.closers]
+        self.closers = _Marks(closers)
+        self.start = _Marks([*self.known, *closers, *_HARMONY_TEXT])
+
+
+_KNOWN: Final = _Tags(PAIRS)
+
+
+class _Watch:
+    """Knows of the text so far whether a closing tag in it stands alone.
+
+    Attributes:
+        pieces: text that passed and was not looked at yet.
+        size: characters that passed.
+    """
+
+    __slots__ = ("_code", "_last", "_unclosed", "pieces", "size")
 
     def __init__(self) -> None:
         self._code = Code()
-        self._pieces: list[str] = []
-        self._size = 0
+        self.pieces: list[str] = []
+        self.size = 0
         self._last = ""  # the characters before
         self._unclosed: set[Pair] = set()  # their opening tag stands in the text
-
-    def add(self, text: str) -> bool:
-        """Text that passed; False when it is too much to be thinking."""
-        self._pieces.append(text)
-        self._size += len(text)
-        return self._size <= WATCHED
 
     def is_alone(self, closer: str, following: str, pairs: Sequence[Pair]) -> bool | None:
         """Whether this closing tag, which comes next, closes nothing and stands in no code or quotation marks; None
         until a character is known to follow."""
-        before = _QUOTED.search((self._last + "".join(self._pieces[-2:]))[-2:])
+        before = _QUOTED.search((self._last + "".join(self.pieces[-2:]))[-2:])
         if before is not None and not following:
             return None
         if before is not None and following[0] == _QUOTE_ENDS[before[1]]:
             return False
-        text = "".join(self._pieces)
-        self._pieces.clear()
+        text = "".join(self.pieces)
+        self.pieces.clear()
         if not self._last and text.lstrip()[:1] == "{":
             self._unclosed.update(pairs)  # a JSON answer
         self._code.feed(text)
@@ -131,20 +145,17 @@ class TagReader:
         has_markup: a tag was read.
     """
 
-    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_known", "_pairs", "_space", "_start",
-                 "_watch", "has_markup", "mode")  # fmt: skip
+    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_pairs", "_space",
+                 "_start", "_watch", "has_markup", "mode")  # fmt: skip
 
     def __init__(self, named: tuple[str, str] | None, *, opened: bool, watches: bool) -> None:
         """`named`: a pair beside the known ones. `opened`: the text begins inside tags. `watches`: a lone closing tag
         counts."""
-        own = (Pair((named[0],), (named[1],)),) if named is not None else ()
-        self._pairs = own + PAIRS
-        self._known = {opener: pair for pair in (*reversed(self._pairs), HARMONY) for opener in pair.openers}
-        closers = [closer for pair in self._pairs for closer in pair.closers]
-        self._closers = _Marks(closers)
-        self._start = _Marks([*self._known, *closers, *_HARMONY_TEXT])
+        tags = _KNOWN if named is None else _Tags((Pair((named[0],), (named[1],)), *PAIRS))
+        self._pairs, self._known, self._closers, self._start = tags.pairs, tags.known, tags.closers, tags.start
         self._inside = self._closers
         self._is_final = False  # in harmony's text
+        self._is_plain = False  # nothing needs to be read but lone closing tags
         self._is_fresh = False  # white space that comes next is markup
         self._watch = _Watch() if watches and not opened else None
         self._hold = ""  # what may become a tag
@@ -156,16 +167,20 @@ class TagReader:
     @property
     def is_done(self) -> bool:
         """Nothing can be found any more."""
-        return self.mode == "text" and self._watch is None and not self._is_final and not self._hold
+        return self._is_plain and self._watch is None
 
     def passes(self, text: str) -> bool:
         """Whether the next text is text, and nothing needs to be read in it; then it is taken."""
-        if self.mode != "text" or self._hold or self._is_final:
+        if not self._is_plain:
             return False
-        if self._watch is not None:
-            if self._closers.may_begin(text):
+        watch = self._watch
+        if watch is not None:
+            if self._closers.first(text) is not None:
                 return False
-            self._add(text)
+            watch.pieces.append(text)
+            watch.size += len(text)
+            if watch.size > WATCHED:
+                self._watch = None
         return True
 
     def feed(self, text: str) -> list[Found]:
@@ -179,6 +194,7 @@ class TagReader:
                 text = self._read_thinking(text, out)
             else:
                 text = self._read_text(text, out)
+        self._is_plain = self.mode == "text" and not self._hold and not self._is_final
         return out
 
     def end(self) -> list[Found]:
@@ -303,8 +319,8 @@ class TagReader:
     def _pass(self, text: str, out: list[Found]) -> None:
         if text:
             out.append(("text", text))
-            self._add(text)
-
-    def _add(self, text: str) -> None:
-        if self._watch is not None and not self._watch.add(text):
-            self._watch = None
+            if self._watch is not None:
+                self._watch.pieces.append(text)
+                self._watch.size += len(text)
+                if self._watch.size > WATCHED:
+                    self._watch = None

@@ -7,7 +7,7 @@ something: `Open(name)`, `Piece(text)` of the arguments, `Close()`. `NotACall` s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -81,6 +81,11 @@ class Tools:
         """What the schema says of one argument of an offered tool."""
         schema = self._schemas[name]
         return schema.member(schema.root(), key)
+
+    def has_required(self, name: str, keys: Collection[str]) -> bool:
+        """Whether an offered tool's call with these arguments lacks none that its schema requires."""
+        required = self._schemas[name].root().schema.get("required")
+        return not isinstance(required, list) or all(key in keys for key in required)
 
     def fits(self, name: str, arguments: str) -> bool:
         """Whether argument text, repaired and coerced, is what the tool's schema asks for."""
@@ -165,14 +170,10 @@ class Cursor:
         """Pass over the one of these that comes next; gives it, or "" when none does. Longer ones go first."""
         while True:
             rest = self._text[self._position : self._position + 64]
-            waiting = False
-            for literal in sorted(literals, key=len, reverse=True):
-                if rest.startswith(literal):
-                    self._position += len(literal)
-                    return literal
-                waiting = waiting or (len(rest) < len(literal) and literal.startswith(rest))
-            if not waiting or self.ended:
-                return ""
+            literal, is_sure = _first_of(rest, literals)
+            if is_sure or self.ended:
+                self._position += len(literal)
+                return literal
             yield MORE
 
     def closing(self, *literals: str) -> Generator[Action, None, str]:
@@ -180,16 +181,15 @@ class Cursor:
         while True:
             rest = self.rest()
             bare = rest.lstrip()
-            for literal in literals:
-                if bare.startswith(literal):
-                    self._position += len(rest) - len(bare) + len(literal)
-                    return literal
-            begun = next((literal for literal in literals if literal.startswith(bare)), "")
-            if not begun:
+            literal, is_sure = _first_of(bare, literals)
+            if literal and (is_sure or self.ended):
+                self._position += len(rest) - len(bare) + len(literal)
+                return literal
+            if is_sure:
                 return ""
             if self.ended:
                 self._position += len(rest) if bare else 0
-                return begun if bare else ""
+                return next(literal for literal in literals if literal.startswith(bare)) if bare else ""
             yield MORE
 
     def expect(self, *literals: str) -> Generator[Action, None, str]:
@@ -311,6 +311,12 @@ class Cursor:
 _OBJECT: Final = re.compile(r"\{\s*[\"'}\w]")
 _OBJECT_BEGUN: Final = re.compile(r"(?:\{\s*)?")
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")
+
+
+def _first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
+    """The longest literal that a text begins with, else ""; and whether more text cannot make it another one."""
+    found = max((literal for literal in literals if text.startswith(literal)), key=len, default="")
+    return found, not any(len(literal) > len(text) and literal.startswith(text) for literal in literals)
 
 
 @final

@@ -40,11 +40,11 @@ def _arguments(cursor: Cursor, tools: Tools, name: str, prefix: str) -> Generato
     """The parameters up to the end of the call; gives whether it came."""
     close = f"</{prefix}parameter>"
     ends = (f"</{prefix}invoke>", f"</{prefix}tool_calls>", f"</{prefix}function_calls>")
-    lead = "{"
+    keys: list[str] = []
     while True:
         mark = yield from cursor.closing(f"<{prefix}parameter", *ends)
-        if mark in ends or (lead == ", " and not mark):
-            yield Piece("{}" if lead == "{" else "}")
+        if mark in ends or (not mark and keys and tools.has_required(name, keys)):
+            yield Piece("}" if keys else "{}")
             return True
         if not mark:
             return False
@@ -52,8 +52,8 @@ def _arguments(cursor: Cursor, tools: Tools, name: str, prefix: str) -> Generato
         key = attributes.get("name", "")
         if not key:
             return False
-        yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
-        lead = ", "
+        yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
+        keys.append(key)
         kind = attributes.get("string")
         if kind == "true":
             stop = yield from live_string(cursor, (close,), trim=False)

@@ -25,19 +25,21 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if not mark and (cursor.rest() or not space):
         raise NotACall
     yield Open(name)
-    lead = "{"
+    keys: list[str] = []
     while mark == "<arg_key>":
-        key = yield from cursor.word(_KEY)
+        key = (yield from cursor.word(_KEY)).strip()
         if not (yield from cursor.take("</arg_key>")) or not (yield from cursor.closing("<arg_value>")):
             break
-        yield Piece(f"{lead}{_json.encode_text(key.strip()).decode()}: ")
-        lead = ", "
-        if not (yield from value_until(cursor, tools, name, key.strip(), ("</arg_value>",), trim=False)):
+        yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
+        keys.append(key)
+        if not (yield from value_until(cursor, tools, name, key, ("</arg_value>",), trim=False)):
             break
-        mark = (yield from cursor.closing("<arg_key>", "</tool_call>")) or "whole"
-    is_whole = mark == "</tool_call>" or (mark == "whole" and lead == ", ")
+        mark = yield from cursor.closing("<arg_key>", "</tool_call>")
+        if not mark and tools.has_required(name, keys):
+            mark = "</tool_call>"  # it is missing
+    is_whole = mark == "</tool_call>"
     if is_whole:
-        yield Piece("{}" if lead == "{" else "}")
+        yield Piece("}" if keys else "{}")
     yield Close(is_cut=not is_whole)
 
 

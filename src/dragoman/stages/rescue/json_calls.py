@@ -22,19 +22,17 @@ _KEY: Final = re.compile(r"[\w.-]+")
 def call_object(cursor: Cursor, tools: Tools) -> Parser:
     """One call object from behind its brace on: live once its name is known, else held until it is."""
     name, call_id, held = "", "", ""
-    opened = False
+    opened = is_closed = False
     while True:
         yield from cursor.space()
         if (yield from cursor.take("}")):
+            is_closed = True
             break
         key = yield from _key(cursor)
         if not key:
             if not opened and not (name and cursor.ended):
                 raise NotACall
-            if not opened:
-                yield Open(name, call_id)
-            yield Close(is_cut=True)
-            return
+            break
         yield from cursor.space()
         first = yield from cursor.peek()
         if key in _ARGUMENT_KEYS and name:
@@ -74,8 +72,8 @@ def call_object(cursor: Cursor, tools: Tools) -> Parser:
         yield Open(name, call_id)
         if held:
             yield Piece(held)
-    if name:
-        yield Close()
+    if name:  # a brace that is missing behind whole arguments takes nothing from them
+        yield Close(is_cut=not (is_closed or opened or held))
 
 
 def named_call(cursor: Cursor, name: str, call_id: str = "") -> Parser:

@@ -38,8 +38,8 @@ class _Cut(Exception):
     """The text ended inside a call."""
 
 
-def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Parser:
-    """Calls in a row, in a list or each on a line. `is_listed`: the list's bracket was read."""
+def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Generator[Action, None, bool]:
+    """Calls in a row, in a list or each on a line; gives whether the list was closed. `is_listed`: its bracket was read."""
     if not is_listed:
         yield from cursor.space()
         is_listed = (yield from cursor.take("[")) != ""
@@ -47,13 +47,10 @@ def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Pa
         yield from cursor.space()
         yield from _call(cursor, tools)
         separator = yield from cursor.closing(",", ";", "]")
-        if separator == "]":
-            return
-        if separator:
-            if (yield from cursor.closing("]")):
-                return
-        elif is_listed or not _NAME.match(cursor.rest().lstrip()):
-            return
+        if separator == "]" or (separator and (yield from cursor.closing("]"))):
+            return is_listed
+        if not separator and (is_listed or not _NAME.match(cursor.rest().lstrip())):
+            return False
 
 
 def _call(cursor: Cursor, tools: Tools) -> Parser:

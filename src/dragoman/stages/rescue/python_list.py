@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.python_calls import python_calls
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    yield from python_calls(cursor, tools, is_listed=True)
+    if not (yield from python_calls(cursor, tools, is_listed=True)):
+        raise NotACall
     yield from cursor.closing("<|eom|>", "<|eot|>")
 
 

@@ -17,11 +17,12 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener == "<tool_call>":
         yield from cursor.space()
         yield from cursor.expect("<function=")
-    yield from _function(cursor, tools)
+    yield from function_tag(cursor, tools, end="</tool_call>")
     yield from cursor.closing("</tool_call>")
 
 
-def _function(cursor: Cursor, tools: Tools) -> Parser:
+def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
+    """The call from behind `<function=` on. `end`: the tag around it, which ends it too."""
     written = yield from cursor.word(_NAME)
     yield from cursor.expect(">")
     name = tools.offered(written.strip().strip("\"'"))
@@ -31,16 +32,16 @@ def _function(cursor: Cursor, tools: Tools) -> Parser:
     if (yield from cursor.peek()) == "{":  # Llama's custom format
         raise NotACall
     yield Open(name)
-    lead = "{"
+    keys: list[str] = []
     while True:
         yield from cursor.space()
-        mark = yield from cursor.take("<parameter=", "</function>", "</tool_call>")
+        mark = yield from cursor.take("<parameter=", "</function>", end)
         if mark != "<parameter=":
-            # Nothing after a whole parameter: the closing tag is missing, the call is whole.
-            if not mark and (lead == "{" or cursor.rest()):
+            # Nothing after a whole parameter: the closing tag is missing, the call is whole if it lacks nothing.
+            if not mark and (not keys or cursor.rest() or not tools.has_required(name, keys)):
                 yield Close(is_cut=True)
                 return
-            yield Piece("{}" if lead == "{" else "}")
+            yield Piece("}" if keys else "{}")
             yield Close()
             return
         key = yield from cursor.word(_NAME)
@@ -48,8 +49,8 @@ def _function(cursor: Cursor, tools: Tools) -> Parser:
             yield Close(is_cut=True)
             return
         key = key.strip().strip("\"'")
-        yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
-        lead = ", "
+        yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
+        keys.append(key)
         if not (yield from value_until(cursor, tools, name, key, ("</parameter>",))):
             yield Close(is_cut=True)
             return

@@ -35,7 +35,7 @@ class _Runner:
         self.found: list[Found] = []
         self.opened = False
         self.is_over = False
-        self.is_spoilt = False  # a call of it cannot be delivered
+        self.is_spoilt = False  # not all of it is calls that can be delivered
         self._in_call = False
 
     def run(self) -> bool:
@@ -54,6 +54,7 @@ class _Runner:
                 self._take(Close(is_cut=cut, problem="" if cut else "its text is not of its format"))
             else:
                 self.cursor.rewind()  # what follows the last call is none
+                self.is_spoilt = True
         self.is_over = True
         return self.opened
 
@@ -103,8 +104,11 @@ class Scanner:
         if not self._race and not self._whole and not self._hold and self._passes(text):
             self._code.feed(text)
             return None
+        waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
+        if not waited and len(out) == 1 and isinstance(out[0], Prose) and len(out[0].text) == len(text):
+            return None
         return out
 
     def _passes(self, text: str) -> bool:

@@ -55,13 +55,14 @@ class _Part:
 class _Call:
     """A rescued call that is open."""
 
-    __slots__ = ("id", "index", "name", "pieces", "text")
+    __slots__ = ("id", "index", "name", "text", "waits")
 
-    def __init__(self, index: int, call_id: str, name: str) -> None:
+    def __init__(self, index: int, call_id: str, name: str, *, waits: bool) -> None:
         self.index = index
         self.id = call_id
         self.name = name
         self.text = ArgumentText()
+        self.waits = waits  # it may say again what a structured call said
 
 
 class Rescue:
@@ -132,6 +133,8 @@ class Rescue:
         part = self._parts[event.index]
         found = part.scanner.feed(event.text)
         if found is None:
+            if part.index < 0 and not part.held and not part.scanner.family:
+                self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._out.append(event)
                 return
@@ -192,15 +195,19 @@ class Rescue:
             self._act(action, part.scanner.family)
 
     def _prose(self, part: _Part, text: str) -> None:
+        if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
+            part.space += text
+            return
+        self._begin(part)
+        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
+        part.space = ""
+
+    def _begin(self, part: _Part) -> None:
+        """Text or thinking is about to leave."""
         if not part.is_thinking:
-            if not text.strip() and part.scanner.family and part.index < 0:
-                part.space += text
-                return
             self._answer_begins()
         if part.index < 0:
             self._open(part)
-        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
-        part.space = ""
 
     # ------------------------------------------------------------ calls
 
@@ -209,16 +216,18 @@ class Rescue:
         if isinstance(action, Open):
             self._has_answer = True
             self._shift += 1
-            call = self._call = _Call(self._fresh_index(), f"call_{self._new_id()}", action.name)
-            self._out.append(Deviation("rescued-call", f"call {call.index}", family))
-            self._out.append(ToolCallStart(call.index, call.id, call.name))
+            waits = any(name == action.name for name, _ in self._structured)
+            self._call = _Call(self._fresh_index(), f"call_{self._new_id()}", action.name, waits=waits)
+            self._out.append(Deviation("rescued-call", f"call {self._call.index}", family))
+            if not waits:
+                self._out.append(ToolCallStart(self._call.index, self._call.id, self._call.name))
             return
         call_open = self._call
         if call_open is None:
             return
         if isinstance(action, Piece):
             text = call_open.text.add(action.text)
-            if text:
+            if text and not call_open.waits:
                 self._out.append(ToolCallDelta(call_open.index, text))
         elif isinstance(action, Close):
             self._call = None
@@ -226,6 +235,15 @@ class Rescue:
 
     def _close_call(self, call: _Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
+        delta = settled.delta
+        if call.waits:
+            delta = settled.text or ""
+            for known in self._structured:
+                if known[0] == call.name and settled.text is not None and _same(known[1], settled.text):
+                    self._structured.remove(known)
+                    self._out.append(Deviation("duplicate-call", f"call {call.index}", "structured and in the text"))
+                    return
+            self._out.append(ToolCallStart(call.index, call.id, call.name))
         if settled.text is None or not end.is_whole():
             self._failed += 1
             problem = end.problem or settled.problem or "its text ends before its end"
@@ -235,8 +253,8 @@ class Rescue:
             return
         for code, seen in settled.codes:
             self._out.append(Deviation(code, f"call {call.index}", seen))
-        if settled.delta:
-            self._out.append(ToolCallDelta(call.index, settled.delta))
+        if delta:
+            self._out.append(ToolCallDelta(call.index, delta))
         self._rescued.append((call.name, settled.text))
         self._out.append(ToolCallEnd(call.index, ToolCall(call.id, call.name, settled.text)))
 
@@ -266,6 +284,8 @@ class Rescue:
             self._pass(waiting)
 
     def _pass(self, event: _PartEvent) -> None:
+        if isinstance(event, ToolCallEnd):
+            self._structured.append((event.call.name, event.call.arguments))
         index = self._out_index(event.index)
         self._out.append(event if index == event.index else msgspec.structs.replace(event, index=index))
 

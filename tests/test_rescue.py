@@ -1,0 +1,138 @@
+"""Calls written as text: each family's cases however they are cut, and text that is none passing untouched."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.events import Deviation, Event, Finish, Start, TextDelta, TextEnd, TextStart, fold
+from dragoman.stages.rescue import FAMILIES, Rescue
+from rescue_cases import TOOLS, RescueCase, load_rescue_cases, outcome, play_text
+
+CASES = load_rescue_cases()
+IDS = [f"{case.family}/{case.name}" for case in CASES]
+BY_NAME = {family.name: family for family in FAMILIES}
+OPENERS = {opener for family in FAMILIES for opener in family.openers}
+#: What ends one argument in formats that write each by itself.
+VALUE_ENDS = ("</parameter>", "</arg_value>", "DSML｜parameter>", "DSML|parameter>")
+#: Cuts of one case that are played.
+MOST_CUTS = 200
+
+
+def expected(case: RescueCase) -> tuple[list[tuple[str, object]], list[str], str]:
+    return case.calls, case.failed, case.left.strip()
+
+
+def test_every_family_has_cases_and_a_source():
+    for family in FAMILIES:
+        cases = [case for case in CASES if case.family == family.name]
+        assert len([case for case in cases if case.calls or case.failed]) >= 4, family.name
+        assert len(cases) >= 5, family.name
+        assert any(case.failed or case.cut_at for case in cases), family.name
+        assert family.source.startswith("https://"), family.name
+    assert {case.family for case in CASES} <= set(BY_NAME)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_whole(case: RescueCase):
+    events = play_text([case.text])
+    assert outcome(events) == expected(case)
+    reason = "tool_use" if case.calls else "error" if case.failed else "stop"
+    assert fold(events).stop_reason == reason
+    rescued = [event.seen for event in events if isinstance(event, Deviation) and event.code == "rescued-call"]
+    assert rescued == [case.family] * len(case.calls + case.failed)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_character_by_character(case: RescueCase):
+    assert outcome(play_text(list(case.text))) == expected(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_every_cut_in_two(case: RescueCase):
+    for cut in range(1, len(case.text), len(case.text) // MOST_CUTS + 1):
+        assert outcome(play_text([case.text[:cut], case.text[cut:]])) == expected(case), f"cut at {cut}"
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.cut_at], ids=lambda case: f"{case.family}/{case.name}")
+def test_a_call_cut_in_its_arguments_fails_and_leaves_no_markup(case: RescueCase):
+    text = case.text[: case.text.index(case.cut_at) + len(case.cut_at)]
+    calls, failed, left = outcome(play_text(list(text)))
+    assert calls == case.calls[: len(calls)]
+    assert len(failed) == 1 and failed[0] == case.calls[len(calls)][0]
+    assert case.left.strip().startswith(left)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase):
+    if BY_NAME[case.family].where == "message" and not case.calls:
+        return  # what comes next is why it is no call
+    for end in range(1, len(case.text), len(case.text) // MOST_CUTS + 1):
+        calls, failed, _ = outcome(play_text([case.text[:end]]))
+        if calls and case.text[:end].rstrip().endswith(VALUE_ENDS):
+            # Only the closing tag seems to be missing.
+            whole = case.calls[len(calls) - 1]
+            calls[-1] = (calls[-1][0], {**whole[1], **calls[-1][1]})
+        assert calls == case.calls[: len(calls)], f"ends at {end}"
+        assert len(failed) <= len(case.failed) + 1, f"ends at {end}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_in_thinking(case: RescueCase):
+    """A call in thinking is one when no answer follows, else it was thinking."""
+    reply = fold(play_text(list(case.text), field="reasoning_content"))
+    if BY_NAME[case.family].where == "message":
+        assert not reply.tool_calls and reply.thinking == case.text
+    else:
+        assert [call.name for call in reply.tool_calls] == [name for name, _ in case.calls]
+        assert reply.thinking.split() == case.left.split()
+    answered = fold(play_text(list(case.text), field="reasoning_content", answer="Done."))
+    assert (answered.thinking, answered.text, answered.tool_calls) == (case.text, "Done.", [])
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_no_family_is_idle(family, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.stages.FAMILIES", tuple(other for other in FAMILIES if other is not family))
+    for case in CASES:
+        if case.family == family.name and (case.calls or case.failed):
+            assert outcome(play_text([case.text])) != expected(case), case.name
+
+
+# ------------------------------------------------------------ text that is no call
+
+
+def text_events(pieces: list[str]) -> list[Event]:
+    return [Start(), TextStart(0), *(TextDelta(0, piece) for piece in pieces), TextEnd(0), Finish("stop")]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="<[{`|]~", exclude_categories=["Cs"]), min_size=1)))
+def test_text_without_a_marker_passes_as_the_same_events(pieces: list[str]):
+    pieces = [f"The {piece}." for piece in pieces]
+    events = text_events(pieces)
+    stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24)
+    passed = [out for event in events for out in stage.feed([event])]
+    assert len(passed) == len(events)
+    assert all(one is other for one, other in zip(passed, events, strict=True))
+
+
+PARTS = sorted(OPENERS | {"<", "[", "{", "`", "```\n", "\n", " ", "a", "get_weather", "(", '"', ":", "}", ">", "|"})
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=12), st.data())
+def test_no_text_is_lost_and_only_what_may_become_a_call_waits(parts: list[str], data: st.DataObject):
+    text = "Well, " + "".join(parts)
+    size = data.draw(st.integers(1, 8))
+    stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24)
+    fed, said = "", ""
+    stage.feed([Start(), TextStart(0)])
+    for start in range(0, len(text), size):
+        fed += text[start : start + size]
+        for event in stage.feed([TextDelta(0, text[start : start + size])]):
+            said += event.text if isinstance(event, TextDelta) else ""
+        held = fed[len(said) :]
+        assert fed.startswith(said)
+        assert not held or any(opener.startswith(held) or held.startswith(opener) for opener in OPENERS)
+    for event in stage.feed([TextEnd(0), Finish("stop")]):
+        said += event.text if isinstance(event, TextDelta) else ""
+    assert said == text

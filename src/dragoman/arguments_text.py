@@ -289,3 +289,13 @@ class ArgumentText:
         if surplus:
             codes.append(("surplus-arguments", f"{len(surplus)} characters"))
         return Settled(text, more=tuple(more), codes=tuple(codes))
+
+
+def is_plain_object(text: str) -> bool:
+    """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
+    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two argument texts are the same object."""
+    return one == other or _json.decode_object(one) == _json.decode_object(other)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from dragoman._json import Malformed, decode_object
+from dragoman.arguments_text import is_same
 from dragoman.assembly import Assembly, OpenCall
 
 CallKind: TypeAlias = Literal["function", "custom"]
@@ -207,7 +208,7 @@ class CallSlots:
         assembly.settle_whole_calls()
         for call in self._unmatched:
             if (id and call.id == id) or (
-                call.name == name and (not id or call.state != "whole" or _same(call.arguments, arguments))
+                call.name == name and (not id or call.state != "whole" or is_same(call.arguments, arguments))
             ):
                 self._unmatched.remove(call)
                 assembly.deviate("duplicate-final", where)
@@ -229,7 +230,3 @@ class CallSlots:
 
 def _is_whole_object(text: str) -> bool:
     return not isinstance(decode_object(text), Malformed)
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or decode_object(one) == decode_object(other)

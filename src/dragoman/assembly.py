@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, TypeAlias
 
-from dragoman._json import decode_object, is_json
-from dragoman.arguments_text import ArgumentText, Settled
+from dragoman.arguments_text import ArgumentText, Settled, is_plain_object, is_same
 from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.events import (
@@ -112,6 +111,7 @@ class Assembly:
         "_next_index",
         "_parts",
         "_reported",
+        "_ripe",
         "_run",
         "_semantic",
         "_started",
@@ -143,6 +143,7 @@ class Assembly:
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
         self._calls: dict[int, OpenCall] = {}
+        self._ripe: dict[int, OpenCall] = {}  # calls that another part's opening closes
         self._ids: dict[str, OpenCall] = {}
         self._usable_calls = 0
         self._failed_calls = 0
@@ -349,6 +350,8 @@ class Assembly:
         else:
             call.text.phase = "odd"
             call.text.add(text)
+        if call.text.is_closed():
+            self._ripe[call.index] = call
         if text and call.state == "announced":
             self.events.append(ToolCallDelta(call.index, text))
         elif text and call.state == "waiting":
@@ -379,7 +382,7 @@ class Assembly:
         """A call that the protocol sends whole: start, one delta, end."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
-        if call.state == "announced" and kind == "function" and _is_plain_object(arguments):
+        if call.state == "announced" and kind == "function" and is_plain_object(arguments):
             self.events.append(ToolCallDelta(call.index, arguments))
             self._deliver(call, arguments)
         else:
@@ -393,6 +396,8 @@ class Assembly:
         call.block_ended = True
         if call.is_open() and not (call.kind == "function" and call.text.is_blank()):
             self._settle(call, proven=True)
+        else:
+            self._ripe[call.index] = call
 
     def call_of(self, id: str) -> OpenCall | None:
         """The call that was given this id by the wire (or by us)."""
@@ -409,9 +414,12 @@ class Assembly:
 
     def _settle_open_calls(self) -> None:
         """Another part opens: what is whole is closed, so that parallel calls are live too."""
-        for call in list(self._calls.values()):
-            if call.name and (call.block_ended or call.text.is_closed()):
-                self._settle(call, proven=True)
+        for index in sorted(self._ripe):
+            call = self._ripe.get(index)  # one that was closed meanwhile is gone
+            if call is not None and (call.name or not call.is_open()):
+                del self._ripe[index]
+                if call.is_open():
+                    self._settle(call, proven=True)
 
     def settle_whole_calls(self) -> None:
         """Close the calls that are whole (a stop reason was seen; more may still come)."""
@@ -452,7 +460,9 @@ class Assembly:
             same = True
         else:
             same = (
-                settled.text is not None and call.name in ("", earlier.name) and _same(settled.text, earlier.arguments)
+                settled.text is not None
+                and call.name in ("", earlier.name)
+                and is_same(settled.text, earlier.arguments)
             )
         if same:
             self.deviate("duplicate-call", f"call {earlier.index}")
@@ -600,7 +610,7 @@ class Assembly:
         self._semantic = True
         if self._run is not None:
             self.end_part(self._run)
-        if self._calls:
+        if self._ripe:
             self._settle_open_calls()
 
     def _index(self) -> int:
@@ -620,12 +630,3 @@ def _join_halves(high: str, text: str) -> str:
     if "\udc00" <= text[0] <= "\udfff":
         return (high + text[0]).encode("utf-16", "surrogatepass").decode("utf-16") + text[1:]
     return "\ufffd" + text
-
-
-def _is_plain_object(text: str) -> bool:
-    """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
-    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and is_json(text)
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or decode_object(one) == decode_object(other)

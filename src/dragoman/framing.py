@@ -276,20 +276,21 @@ class BodyReader:
 class _EventLines:
     """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line."""
 
-    __slots__ = ("_data", "_deviate", "_limit", "_name", "_size", "_stray", "_tries")
+    __slots__ = ("_data", "_deviate", "_last", "_limit", "_lines", "_name", "_stray", "_tries")
 
     def __init__(self, stray: Callable[[bytes], None], deviate: Deviate, limit: int) -> None:
         self._stray = stray
         self._deviate = deviate
         self._limit = limit
-        self._data: list[bytes] = []
-        self._size = 0
+        self._data = bytearray()  # of the event that is open, its lines joined
+        self._lines = 0
+        self._last = b""
         self._name = b""
         self._tries = 0
 
     def is_between(self) -> bool:
         """Whether no event is open."""
-        return not self._data and not self._name
+        return not self._lines and not self._name
 
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take whole lines (each ended by LF)."""
@@ -346,15 +347,12 @@ class _EventLines:
             if value[:5] == b"data:":
                 self._deviate("double-data-prefix", "body", "")
                 value = value[5:].lstrip(b" ")
-            if self._data and self._stands_alone():
+            if self._lines and self._stands_alone():
                 self._deviate("single-newline", "body", "")
                 yield from self._dispatch()
-            self._data.append(value)
-            self._size += len(value)
-            if self._size > self._limit:
-                raise TooLarge
+            self._append(value)
         elif line[:6] == b"event:":
-            if self._data and self._stands_alone():
+            if self._lines and self._stands_alone():
                 # a new event begins without a blank line, unless this name closes the event it stands in
                 yield from self._dispatch()
             self._name = line[6:].strip()
@@ -370,32 +368,37 @@ class _EventLines:
             self._deviate("bare-json-line", "body", "")
             yield from self._dispatch()
             yield text, b""
-        elif self._data and not self._stands_alone():
-            self._data.append(line)  # JSON broken over lines without `data:` before each
-            self._size += len(line)
-            if self._size > self._limit:
-                raise TooLarge
+        elif self._lines and not self._stands_alone():
+            self._append(line)  # JSON broken over lines without `data:` before each
         elif text:
             self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
             self._stray(text)
+
+    def _append(self, line: bytes) -> None:
+        if self._lines:
+            self._data += b"\n"
+        self._data += line
+        self._lines += 1
+        self._last = line
+        if len(self._data) > self._limit:
+            raise TooLarge
 
     def _stands_alone(self) -> bool:
         """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""
         if self._tries >= 8:
             return False
-        last = self._data[-1].rstrip()
-        if last[-1:] not in (b"}", b"]"):
+        if self._last.rstrip()[-1:] not in (b"}", b"]"):
             return False
-        text = b"\n".join(self._data)
+        text = bytes(self._data)
         if text.strip() == b"[DONE]" or _json.is_json(text):
             return True
         self._tries += 1
         return False
 
     def _dispatch(self) -> Iterator[Frame]:
-        if self._data:
-            data, name = b"\n".join(self._data), self._name
-            self._data, self._size, self._name, self._tries = [], 0, b"", 0
+        if self._lines:
+            data, name = bytes(self._data), self._name
+            self._data, self._lines, self._last, self._name, self._tries = bytearray(), 0, b"", b"", 0
             if data and not data.isspace():
                 yield data, name
         self._name = b""

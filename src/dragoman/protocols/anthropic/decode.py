@@ -60,7 +60,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes (any cut)."""
-        self._read(self._reader.feed(data))
+        if self._assembly.phase != "closed":
+            self._read(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:

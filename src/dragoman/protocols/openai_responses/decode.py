@@ -80,6 +80,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
+        if self._assembly.phase == "closed":
+            return []
         try:
             self._take(self._reader.feed(data))
         except TooLarge:

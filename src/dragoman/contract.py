@@ -18,6 +18,8 @@ from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
 NewId: TypeAlias = Callable[[], str]
+#: How tools are asked for: in the protocol's own fields, through structured output, or in words.
+Way: TypeAlias = Literal["native", "schema", "prompted"]
 
 
 @final

@@ -80,6 +80,8 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "dropped": ("The target's protocol or dialect cannot say a field.", "It is left out."),
     "moved": ("The target's protocol says a field elsewhere.", "Its place among its neighbours changes."),
     "changed": ("The target's protocol allows other values.", "The nearest allowed value is sent."),
+    "tools-way": ("The server or its model knows no tools.", "They are asked for once more in another way, or left out."),
+    "structured-answer": ("An answer is not the JSON object that stands in for tools.", "What is no call passes as text."),
     "failed-call-as-text": ("A failed call has no form in the client's protocol.", "Its message becomes text."),
 }  # fmt: skip
 

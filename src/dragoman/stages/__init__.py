@@ -6,12 +6,14 @@ from typing import Literal, final
 
 import msgspec
 
-from dragoman.contract import PLAIN, Dialect, NewId, Stage
+from dragoman.contract import PLAIN, Dialect, NewId, Stage, Way
 from dragoman.stages.arguments import Arguments
 from dragoman.stages.names import Names
+from dragoman.stages.prompted import Prompted
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequence import Sequencer
 from dragoman.stages.strict import Strict
+from dragoman.stages.structured import Structured
 from dragoman.stages.thinking import ThinkingTags
 from dragoman.stages.wrapper import ParallelWrapper
 from dragoman.types import Tool
@@ -23,20 +25,30 @@ class Policy(msgspec.Struct, frozen=True):
 
     `rescue`: calls written as text are taken out of it. `arguments`: "live" repairs and coerces them while they
     stream, "whole" when they are whole, "raw" leaves them as they came. `strict`: the first deviation ends the
-    response. `sequential`: one part open at a time, for encoders.
+    response. `sequential`: one part open at a time, for encoders. `way`: how the tools were asked for
+    (`dragoman.ways.reading_way`).
     """
 
     rescue: bool = True
     arguments: Literal["live", "whole", "raw"] = "live"
     strict: bool = False
     sequential: bool = False
+    way: Way = "native"
 
 
 def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialect: Dialect = PLAIN) -> list[Stage]:
-    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended."""
+    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended.
+
+    Args:
+        tools: those that were offered, in whatever way.
+    """
     stages: list[Stage] = [ThinkingTags(dialect)]
     if tools:
-        if policy.rescue:
+        if policy.way == "schema":
+            stages.append(Structured(new_id=new_id))
+        if policy.way == "prompted":
+            stages.append(Prompted(tools, new_id=new_id))
+        elif policy.rescue:
             stages.append(Rescue(tools, FAMILIES, new_id=new_id))
         stages.append(ParallelWrapper([tool.name for tool in tools]))
         stages.append(Names([tool.name for tool in tools]))

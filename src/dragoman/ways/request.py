@@ -1,0 +1,262 @@
+"""A request with tools → the same one without: a system text, a schema for the answer, calls and results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.contract import Way
+from dragoman.events import Deviation
+from dragoman.types import (
+    Media,
+    Message,
+    Named,
+    Native,
+    Part,
+    Request,
+    ResponseSchema,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+from dragoman.ways.schema import answer_schema
+
+#: Wire fields that speak of tools, in any protocol: they would be refused as tools are.
+_NATIVE_KEYS: Final = frozenset(
+    {"tools", "tool_choice", "toolConfig", "tool_config", "parallel_tool_calls", "functions", "function_call"}
+)
+
+
+def reading_way(request: Request, way: Way) -> Way:
+    """The way in which the answer to a request is read: native when it offers no tool that could be called."""
+    return way if request.tool_choice != "none" and any(_is_sayable(tool) for tool in request.tools) else "native"
+
+
+def ask(request: Request, way: Way) -> tuple[Request, tuple[Deviation, ...]]:
+    """The request in that way, and what could not be said in it. `native` changes nothing."""
+    has_turns = any(isinstance(part, ToolCall | ToolResult) for message in request.messages for part in message.parts)
+    if way == "native" or not (request.tools or has_turns):
+        return request, ()
+    lost = [
+        Deviation("dropped", f"tools[{place}]", "a tool that takes free text can be asked for natively only")
+        for place, tool in enumerate(request.tools)
+        if not _is_sayable(tool)
+    ]
+    tools = [tool for tool in request.tools if _is_sayable(tool)]
+    params = msgspec.structs.replace(request.params, parallel_tools=None)
+    words = ""
+    if reading_way(request, way) == "native":
+        words = _NO_CALLS if has_turns else ""
+    elif way == "schema":
+        words = _words(request, tools, way)
+        names = {request.tool_choice.name} if isinstance(request.tool_choice, Named) else None
+        chosen = [tool for tool in tools if tool.name in names] if names else tools
+        schema = answer_schema(
+            chosen or tools, may_answer=request.tool_choice == "auto", answer=request.params.response_schema
+        )
+        params = msgspec.structs.replace(params, response_schema=ResponseSchema(_json.raw(schema)))
+    else:
+        words = _words(request, tools, way)
+        if params.response_schema is not None:
+            params = msgspec.structs.replace(params, response_schema=None)
+            lost.append(Deviation("changed", "params.response_schema", "asked for in words"))
+    messages = _with_words(_rewritten(request.messages, way, lost), words)
+    return (
+        msgspec.structs.replace(
+            request,
+            messages=messages,
+            tools=(),
+            tool_choice="auto",
+            params=params,
+            native=_without_tools(request.native, lost),
+        ),
+        tuple(lost),
+    )
+
+
+def without_tools(request: Request) -> Request:
+    """The request without its tools; earlier calls and results are text."""
+    bare = msgspec.structs.replace(request, tools=(), tool_choice="auto")
+    return ask(bare, "prompted")[0]
+
+
+def _is_sayable(tool: Tool) -> bool:
+    return tool.kind == "function"
+
+
+def _without_tools(native: Native | None, lost: list[Deviation]) -> Native | None:
+    if native is None or not _NATIVE_KEYS & native.fields.keys():
+        return native
+    lost += [
+        Deviation("dropped", f"native.{key}", "tools are not sent") for key in native.fields if key in _NATIVE_KEYS
+    ]
+    return Native(native.protocol, {key: value for key, value in native.fields.items() if key not in _NATIVE_KEYS})
+
+
+# ---------------------------------------------------------------- the system text
+
+_RESULTS: Final = (
+    "The result of each call comes in the next message, between <tool_response> and </tool_response>. "
+    "Never write such a block yourself."
+)
+_NO_CALLS: Final = "Earlier messages show calls of tools and their results. No tool can be called now: answer in words."
+_FORM: Final[dict[Way, str]] = {
+    "prompted": (
+        "You can call tools. To call one, write a block of exactly this form, outside any code fence:\n"
+        '<tool_call>{"name": "NAME", "arguments": {"KEY": "VALUE"}}</tool_call>\n'
+        "`name` is the name of a tool below, `arguments` a JSON object that fits its parameters. "
+        "Write one block for each call, and nothing after the last one."
+    ),
+    "schema": (
+        "You can call tools. Answer with one JSON object and nothing else. To call tools:\n"
+        '{"tool_calls": [{"name": "NAME", "arguments": {"KEY": "VALUE"}}]}\n'
+        "`name` is the name of a tool below, `arguments` a JSON object that fits its parameters."
+    ),
+}
+_OTHERWISE: Final[dict[Way, str]] = {
+    "prompted": "When no tool is needed, answer in words, without such a block.",
+    "schema": 'When no tool is needed, answer in words:\n{"answer": "TEXT"}',
+}
+
+
+def _words(request: Request, tools: Sequence[Tool], way: Way) -> str:
+    lines = [_FORM[way], _RESULTS, *_choice(request.tool_choice, tools, way)]
+    if request.params.parallel_tools is False:
+        lines.append("Call at most one tool in an answer.")
+    form = request.params.response_schema
+    if form is not None and request.tool_choice == "auto":
+        schema = f" that fits this schema: {_json.raw_text(form.schema)}" if form.schema is not None else ""
+        lines.append(f"An answer without a call is {'JSON' if schema else 'a JSON object'}{schema}, and nothing else.")
+    lines.append("The tools:")
+    lines += [_described(tool) for tool in tools]
+    return "\n".join(lines)
+
+
+def _choice(choice: ToolChoice, tools: Iterable[Tool], way: Way) -> list[str]:
+    if isinstance(choice, Named) and any(tool.name == choice.name for tool in tools):
+        return [f'You must call the tool "{choice.name}" now.']
+    return [_OTHERWISE[way]] if choice == "auto" else ["You must call at least one tool now."]
+
+
+def _described(tool: Tool) -> str:
+    described: dict[str, Json] = {"name": tool.name}
+    if tool.description:
+        described["description"] = tool.description
+    return _json.to_text({**described, "parameters": tool.schema_object()})
+
+
+def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
+    """The words stand behind the conversation's own system text, in the same message: many templates take only one."""
+    if not words:
+        return messages
+    first = messages[0] if messages else None
+    if first is None or first.role != "system":
+        return (Message("system", (Text(words),)), *messages)
+    parts = _joined([*first.parts, Text(words)], "\n\n")
+    return (msgspec.structs.replace(first, parts=parts), *messages[1:])
+
+
+# ---------------------------------------------------------------- earlier turns
+
+
+def _rewritten(messages: Sequence[Message], way: Way, lost: list[Deviation]) -> tuple[Message, ...]:
+    """The conversation with calls and results as text. What follows a result in the user's turn joins its message."""
+    out: list[Message] = []
+    places: dict[str, int] = {}  # by call, its place in its turn
+    was_results = False
+    for number, message in enumerate(messages):
+        if any(isinstance(part, ToolResult) for part in message.parts):
+            parts = _results(message.parts, places, where=f"messages[{number}]", lost=lost)
+            message = Message("user", parts)
+            if was_results:
+                message = _merged(out.pop(), message)
+            was_results = True
+        elif was_results and message.role == "user":
+            message, was_results = _merged(out.pop(), message), False
+        else:
+            was_results = False
+            if any(isinstance(part, ToolCall) for part in message.parts):
+                places |= {call.id: place for place, call in enumerate(message.tool_calls)}
+                message = Message(message.role, _called(message.parts, way))
+        out.append(message)
+    return tuple(out)
+
+
+def _merged(first: Message, second: Message) -> Message:
+    return Message("user", _joined([*first.parts, *second.parts], "\n"), second.native)
+
+
+def _called(parts: Sequence[Part], way: Way) -> tuple[Part, ...]:
+    """An assistant's turn: its calls as text of the form that is asked for."""
+    out: list[Part] = []
+    calls: list[str] = []
+    for part in (*parts, None):
+        if isinstance(part, ToolCall):
+            calls.append(_call_text(part))
+            continue
+        if calls:
+            if way == "schema":
+                out.append(Text(f'{{"tool_calls": [{", ".join(calls)}]}}'))
+            else:
+                out += [Text(f"<tool_call>{_closed_in(call, 'tool_call')}</tool_call>") for call in calls]
+            calls = []
+        if part is not None:
+            out.append(part)
+    return _joined(out, "\n")
+
+
+def _call_text(call: ToolCall) -> str:
+    arguments = call.arguments.strip() or "{}"
+    if call.kind == "custom":
+        arguments = _json.to_text({"input": call.arguments})
+    return f'{{"name": {_json.to_text(call.name)}, "arguments": {arguments}}}'
+
+
+def _results(
+    parts: Sequence[Part], places: Mapping[str, int], *, where: str, lost: list[Deviation]
+) -> tuple[Part, ...]:
+    """Results, in the order of their calls, and what else stands in the message, behind them."""
+    out: list[Part] = []
+    others = [part for part in parts if not isinstance(part, ToolResult)]
+    results = [(place, part) for place, part in enumerate(parts) if isinstance(part, ToolResult)]
+    for place, result in sorted(results, key=lambda item: places.get(item[1].call_id, len(parts))):
+        answer: dict[str, Json] = {"name": result.name} if result.name else {}
+        value = _json.decode(result.text)
+        answer["error" if result.is_error else "content"] = (
+            _json.embed(result.text) if isinstance(value, dict | list) else result.text
+        )
+        out.append(Text(f"<tool_response>{_closed_in(_json.to_text(answer), 'tool_response')}</tool_response>"))
+        for number, inner in enumerate(result.parts):
+            if isinstance(inner, Media):
+                out.append(inner)
+            elif not isinstance(inner, Text):
+                lost.append(Deviation("dropped", f"{where}.parts[{place}].parts[{number}]", "not text"))
+    return _joined([*out, *others], "\n")
+
+
+def _closed_in(text: str, tag: str) -> str:
+    """JSON text in which the closing tag cannot stand: a slash may be escaped."""
+    return text.replace(f"</{tag}>", f"<\\/{tag}>")
+
+
+def _joined(parts: Iterable[Part], between: str) -> tuple[Part, ...]:
+    """Parts with neighbouring texts made one, unless one of them has fields of its own."""
+    out: list[Part] = []
+    for part in parts:
+        last = out[-1] if out else None
+        if not (isinstance(part, Text) and isinstance(last, Text)):
+            out.append(part)
+        elif part.signature or part.native or last.signature or last.native:
+            out.append(msgspec.structs.replace(part, text=between + part.text))
+        else:
+            out[-1] = Text(last.text + between + part.text)
+    return tuple(out)
+
+
+__all__ = ["ask", "reading_way", "without_tools"]

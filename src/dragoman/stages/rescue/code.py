@@ -7,59 +7,83 @@ import re
 from typing import Final
 
 _MARKS: Final = re.compile(r"[`~\n]")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`\n]*)$")
+_TICKS: Final = re.compile(r"`+")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
+#: Characters of a line that are kept: what follows tells nothing of a fence.
+_KEPT: Final = 1024
 
 
 class Code:
     """Follows text as it passes."""
 
-    __slots__ = ("_fence", "_inline", "_line")
+    __slots__ = ("_fence", "_inline", "_is_blank", "_line", "_run")
 
     def __init__(self) -> None:
         self._fence = ""  # the run that opened a fence
         self._inline = 0  # backticks that opened inline code
-        self._line = ""  # the line so far
+        self._run = 0  # backticks at the very end, which may go on
+        self._line = ""  # how the line begins
+        self._is_blank = True  # only white space on the line so far
 
     def feed(self, text: str) -> None:
         """Text that passes."""
         if _MARKS.search(text) is None:
-            self._line += text if len(self._line) < 4096 else ""
+            self._go_on(text)
             return
         *lines, rest = text.split("\n")
         for line in lines:
-            self._end_line(self._line + line)
-            self._line = ""
-        self._line += rest
+            self._go_on(line)
+            self._end_line()
+        self._go_on(rest)
 
     def is_inside(self) -> bool:
         """Whether what comes next stands in code."""
-        if self._fence:
-            return True
-        opened = _FENCE.match(self._line)
-        return opened is not None or self._inline_after(self._line) > 0
+        return bool(self._fence or self._fence_begun() or self._inline_now())
 
     def is_line_start(self) -> bool:
         """Whether only white space stands before, on this line."""
-        return not self._line.strip()
+        return self._is_blank
 
-    def _end_line(self, line: str) -> None:
-        found = _FENCE.match(line)
+    def _go_on(self, text: str) -> None:
+        """More of the line."""
+        if not text:
+            return
+        if len(self._line) < _KEPT:
+            self._line += text[: _KEPT - len(self._line)]
+        self._is_blank = self._is_blank and text.isspace()
+        position = 0
+        for ticks in _TICKS.finditer(text):
+            if ticks.start() > 0:
+                self._end_run()
+            self._run += ticks.end() - ticks.start()
+            position = ticks.end()
+        if position < len(text):
+            self._end_run()
+
+    def _end_run(self) -> None:
+        self._inline, self._run = self._inline_now(), 0
+
+    def _inline_now(self) -> int:
+        """Backticks of the inline code that is open, those at the end counted."""
+        if not self._run:
+            return self._inline
+        return self._run if not self._inline else 0 if self._run == self._inline else self._inline
+
+    def _fence_begun(self) -> re.Match[str] | None:
+        """The line as the opening of a fence, if it is one so far."""
+        found = _FENCE.match(self._line)
+        return found if found is not None and not (found[1][0] == "`" and "`" in found[2]) else None
+
+    def _end_line(self) -> None:
+        self._end_run()
+        found = self._fence_begun()
         if self._fence:
+            self._inline = 0
             run = found[1] if found is not None and not found[2].strip() else ""
             if run[:1] == self._fence[0] and len(run) >= len(self._fence):
                 self._fence = ""
-            return
-        if found is not None and not (found[1][0] == "`" and "`" in found[2]):
+        elif found is not None:
             self._fence, self._inline = found[1], 0
-            return
-        self._inline = self._inline_after(line) if line.strip() else 0  # inline code ends with its paragraph
-
-    def _inline_after(self, line: str) -> int:
-        """Backticks of the inline code that is open at the end of a line."""
-        inline = self._inline
-        for run in re.findall(r"`+", line):
-            if not inline:
-                inline = len(run)
-            elif len(run) == inline:
-                inline = 0
-        return inline
+        elif self._is_blank:
+            self._inline = 0  # inline code ends with its paragraph
+        self._line, self._is_blank = "", True

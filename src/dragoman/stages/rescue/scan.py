@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+
+_SLICE: Final = 2048
+#: A candidate whose name has not come within about so many characters is none.
+_MOST_WAITING: Final = 1 << 17
 
 
 @final
@@ -76,8 +80,10 @@ class Scanner:
         family: the name of the family that read the last call.
     """
 
-    __slots__ = ("_code", "_families", "_first", "_hold", "_longest", "_openers", "_partial", "_race", "_raw", "_tools",
-                 "_whole", "family")  # fmt: skip
+    __slots__ = (
+        "_code", "_families", "_first", "_hold", "_longest", "_openers", "_partial", "_race", "_raw", "_raw_size",
+        "_tools", "_whole", "family",
+    )  # fmt: skip
 
     def __init__(self, families: Sequence[Family], tools: Tools, *, whole: Sequence[Family] = ()) -> None:
         """`families` may begin anywhere, or on a line; `whole` must be the whole message."""
@@ -93,6 +99,7 @@ class Scanner:
         self._code = Code()
         self._hold = ""  # text that may become a marker
         self._race: list[_Runner] = []
+        self._raw_size = 0
         self._raw: list[str] = []  # the text that the race reads, until one of it is a call
 
     def is_held(self) -> bool:
@@ -137,19 +144,26 @@ class Scanner:
     # ------------------------------------------------------------ prose
 
     def _take(self, text: str, out: list[Found]) -> None:
-        while text:
-            if self._race:
-                if self._raw:
-                    self._raw.append(text)
-                for runner in self._race:
-                    runner.cursor.append(text)
-                text = self._run(out)
-                continue
-            text, self._hold = self._hold + text, ""
-            if self._whole:
-                text = self._try_message(text, out)
-                continue
-            text = self._find(text, out)
+        """Text in slices, so that what is read again after a candidate stays short."""
+        waiting = _slices(text)
+        while waiting:
+            rest = self._step(waiting.pop(), out)
+            if rest:
+                waiting += _slices(rest)
+
+    def _step(self, text: str, out: list[Found]) -> str:
+        """Take a slice; gives what of it (and of a candidate that was none) is to be taken again."""
+        if self._race:
+            if self._raw:
+                self._raw.append(text)
+                self._raw_size += len(text)
+            for runner in self._race:
+                runner.cursor.append(text)
+            return self._run(out)
+        text, self._hold = self._hold + text, ""
+        if self._whole:
+            return self._try_message(text, out)
+        return self._find(text, out)
 
     def _try_message(self, text: str, out: list[Found]) -> str:
         """The message begins: perhaps with what must be the whole of it."""
@@ -180,7 +194,7 @@ class Scanner:
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
-            self._raw = [rest]
+            self._raw, self._raw_size = [rest], len(rest)
             for family, opener in begun:
                 self._start(family, opener, rest[len(opener) :])
             return self._run(out)
@@ -233,7 +247,7 @@ class Scanner:
             return self._run_message(out, is_end=is_end)
         winner = next((runner for runner in self._race if runner.opened), None)
         if winner is None:
-            if self._race and is_end:
+            if is_end or self._raw_size > _MOST_WAITING:
                 self._race.clear()
             return "" if self._race else self._release(out)
         self._race, self._raw = [winner], []
@@ -280,3 +294,10 @@ class Scanner:
             return text
         self._prose(text[:1], out)
         return text[1:]
+
+
+def _slices(text: str) -> list[str]:
+    """A text in pieces of at most `_SLICE` characters, the last one first."""
+    if len(text) <= _SLICE:
+        return [text] if text else []
+    return [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)][::-1]

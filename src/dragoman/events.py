@@ -26,6 +26,7 @@ from dragoman.types import (
     Message,
     Native,
     Opaque,
+    Origin,
     Part,
     StopReason,
     Text,
@@ -43,12 +44,16 @@ CallFailureKind: TypeAlias = Literal["cut", "unreadable", "nameless", "refused"]
 
 @final
 class Start(msgspec.Struct, frozen=True):
-    """The response has begun. `created` in Unix seconds; what the wire did not say is None."""
+    """The response has begun. `created` in Unix seconds; what the wire did not say is None.
+
+    `origin`: who was asked; only who asks knows it.
+    """
 
     id: str | None = None
     model: str | None = None
     created: int | None = None
     native: Native | None = None
+    origin: Origin | None = None
 
 
 @final
@@ -254,6 +259,7 @@ class Reply(msgspec.Struct, frozen=True):
     failed_calls: tuple[ToolCallFailed, ...]
     deviations: tuple[Deviation, ...]
     native: Native | None = None
+    origin: Origin | None = None
 
     @property
     def text(self) -> str:
@@ -273,7 +279,8 @@ class Reply(msgspec.Struct, frozen=True):
     @property
     def message(self) -> Message:
         """The answer as a turn of the conversation."""
-        return Message("assistant", self.parts)
+        is_cut = self.stop_reason == "error" and type(self.error) is not ToolCallFailed
+        return Message("assistant", self.parts, origin=self.origin, is_cut=is_cut)
 
 
 def _by_index(item: tuple[int, Part | None]) -> int:
@@ -384,6 +391,7 @@ class Fold:
             failed_calls=tuple(failed),
             deviations=tuple(self._deviations),
             native=self._start.native,
+            origin=self._start.origin,
         )
 
 
@@ -397,7 +405,7 @@ def fold(events: Iterable[Event]) -> Reply:
 
 def unfold(reply: Reply) -> list[Event]:
     """The events of a whole response; `fold` of them is the reply again (its deviations first)."""
-    events: list[Event] = [*reply.deviations, Start(reply.id, reply.model, reply.created, reply.native)]
+    events: list[Event] = [*reply.deviations, Start(reply.id, reply.model, reply.created, reply.native, reply.origin)]
     add = events.append
     for index, part in enumerate(reply.parts):
         match part:

@@ -6,14 +6,41 @@ call's place in the conversation, so that a conversation that grows keeps them.
 
 from __future__ import annotations
 
+import hashlib
+import re
+import string
 from typing import Final
 
 _DIGITS: Final = 11
+_PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_ALPHABET: Final = string.digits + string.ascii_letters
+#: Letters and digits of a hash that keep shortened ids apart.
+_KEPT_APART: Final = 12
 
 
 def made_id(turn: int, number: int) -> str:
     """An id for a call without one: `call_` and 24 letters or digits that name its message and its place there."""
     return f"call_t{turn:0{_DIGITS}d}c{number:0{_DIGITS}d}"
+
+
+def shape_id(id: str, longest: int, *, plain: bool) -> str:
+    """A call's id in a form that a server takes: the same one for the same id, another one for another id.
+
+    Args:
+        id: as it came; one that fits is kept.
+        longest: characters.
+        plain: only letters, digits, `_` and `-` are allowed.
+    """
+    if len(id) <= longest and (not plain or _PLAIN.fullmatch(id)):
+        return id
+    return f"{_NOT_PLAIN.sub('_', id)[: longest - _KEPT_APART - 1]}_{hashed(id, _KEPT_APART)}"
+
+
+def hashed(id: str, size: int) -> str:
+    """Letters and digits that stand for an id."""
+    number = int.from_bytes(hashlib.sha256(id.encode("utf-8", "replace")).digest(), "big")
+    return "".join(_ALPHABET[number // 62**place % 62] for place in range(size))
 
 
 class Pairing:

@@ -122,12 +122,26 @@ Part: TypeAlias = Text | Thinking | Media | ToolCall | ToolResult | Opaque
 
 
 @final
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """Who said an answer: in which protocol, and which target (`provider/model`), None when that is not known."""
+
+    protocol: ProtocolName
+    target: str | None = None
+
+
+@final
 class Message(msgspec.Struct, frozen=True):
-    """One turn. Results stand in messages of role "tool"."""
+    """One turn. Results stand in messages of role "tool".
+
+    `origin` says of an answer who said it; None is not known. `is_cut`: its response failed or was given up before
+    its end.
+    """
 
     role: Role
     parts: tuple[Part, ...]
     native: Native | None = None
+    origin: Origin | None = None
+    is_cut: bool = False
 
     @property
     def text(self) -> str:

@@ -41,7 +41,7 @@ from dragoman.protocols.anthropic.wire import (
     own_fields,
     read_fields,
     read_items,
-    shape_id,
+    sent_id,
 )
 from dragoman.types import Media, Native, Opaque, Part, StopReason, Text, Thinking, ToolCall, ToolResult, Usage
 
@@ -307,7 +307,7 @@ def _error_body(failure: Failure) -> bytes:
 
 
 def _call_block(id: str, name: str, input: Raw, native: Native | None) -> _Object:
-    return {"type": "tool_use", "id": shape_id(id), "name": name, "input": input, **own_fields(native)}
+    return {"type": "tool_use", "id": sent_id(id), "name": name, "input": input, **own_fields(native)}
 
 
 def _arguments(call: ToolCall) -> str:

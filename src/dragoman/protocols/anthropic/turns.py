@@ -15,7 +15,7 @@ from dragoman._json import Json, Raw
 from dragoman.contract import Dialect
 from dragoman.events import Deviation
 from dragoman.pairing import Pairing
-from dragoman.protocols.anthropic.wire import NAME, own_fields, read_fields, shape_id
+from dragoman.protocols.anthropic.wire import NAME, own_fields, read_fields, sent_id
 from dragoman.types import (
     Media,
     Message,
@@ -147,7 +147,7 @@ class Turns:
 
     def _call(self, part: ToolCall, where: str) -> Block:
         id = self.pairing.add_call(part.id, part.name, turn=len(self.sent), number=0)
-        sent = first = shape_id(id)
+        sent = first = sent_id(id)
         number = 1
         while sent in self.sent:  # ids are unique in a conversation; weak servers count anew in every turn
             number += 1
@@ -167,7 +167,7 @@ class Turns:
 
     def _result(self, part: ToolResult, where: str) -> Block:
         id, _ = self.pairing.add_result(part.call_id, part.name)
-        sent = self.ids.get(id) or shape_id(id or "call_unknown")
+        sent = self.ids.get(id) or sent_id(id or "call_unknown")
         if sent != part.call_id:
             self._say("changed", f"{where}.call_id")
         found = [self._block(inner, f"{where}.parts[{number}]") for number, inner in enumerate(part.parts)]

@@ -6,20 +6,21 @@ Hot fields have their usual type; a frame in which one has another goes to the l
 
 from __future__ import annotations
 
-import re
-import zlib
 from typing import Final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.pairing import shape_id
 from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 
 NAME: Final[ProtocolName] = "anthropic-messages"
 #: The oldest version that every server knows; what came later is told by the fields themselves.
 API_VERSION: Final = "2023-06-01"
 UNSET: Final = Raw(b"")
+#: Characters of a call's id.
+_LONGEST_ID: Final = 64
 #: What a tool without declared arguments is sent with: the API requires a schema.
 EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}
 
@@ -83,9 +84,6 @@ ERROR_TYPES: Final[dict[int, str]] = {
     404: "not_found_error", 409: "conflict_error", 413: "request_too_large", 429: "rate_limit_error",
     500: "api_error", 504: "timeout_error", 529: "overloaded_error",
 }  # fmt: skip
-
-_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
-_NOT_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def read(value: Raw | None) -> Json:
@@ -155,11 +153,9 @@ def own_fields(native: Native | None) -> dict[str, Raw]:
     return native.fields if native is not None and native.protocol == NAME else {}
 
 
-def shape_id(id: str) -> str:
-    """An id in the form that the API takes (`^[a-zA-Z0-9_-]+$`); the same one for the same id."""
-    if _ID.fullmatch(id):
-        return id
-    return f"{_NOT_ID.sub('_', id)[:48]}_{zlib.crc32(id.encode('utf-8', 'replace')):08x}"
+def sent_id(id: str) -> str:
+    """A call's id in the form that the API takes (`^[a-zA-Z0-9_-]+$`)."""
+    return shape_id(id, _LONGEST_ID, plain=True)
 
 
 def thinking_of(reasoning: Reasoning | None) -> dict[str, Json] | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import string
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,12 +10,14 @@ from dragoman._json import Json, Raw
 from dragoman.contract import Dialect
 from dragoman.events import Deviation
 from dragoman.fields import Fields, native_fields, read_fields
+from dragoman.pairing import hashed, shape_id
 from dragoman.protocols.openai_chat.encode import render_call, render_detail
 from dragoman.protocols.openai_chat.wire import NAME, image_url
 from dragoman.types import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
 _NINE: Final = re.compile(r"[A-Za-z0-9]{9}")
-_ALPHABET: Final = string.digits + string.ascii_letters
+#: Characters of an id that OpenAI takes.
+_LONGEST_ID: Final = 40
 _MOVED: Final = "Media of the tool result above:"
 
 
@@ -149,11 +149,13 @@ class Turns:
 
     def _id(self, id: str, where: str) -> str:
         """An id of the form that the server takes; the same for a call and its result."""
-        if self._dialect.id_form == "any" or _NINE.fullmatch(id):
-            return id
-        self._deviate("changed", f"{where}.id", "nine letters or digits")
-        number = int.from_bytes(hashlib.sha256(id.encode("utf-8", "replace")).digest()[:8], "big")
-        return "".join(_ALPHABET[number // 62**place % 62] for place in range(9))
+        if self._dialect.id_form == "any":
+            shaped, form = shape_id(id, _LONGEST_ID, plain=False), f"at most {_LONGEST_ID} characters"
+        else:
+            shaped, form = id if _NINE.fullmatch(id) else hashed(id, 9), "nine letters or digits"
+        if shaped != id:
+            self._deviate("changed", f"{where}.id", form)
+        return shaped
 
     # ------------------------------------------------------------ content
 

@@ -13,6 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import Dialect
 from dragoman.errors import WireError
 from dragoman.events import Deviation
+from dragoman.pairing import shape_id
 from dragoman.protocols.openai_responses.content import (
     is_content_part,
     parse_content,
@@ -28,6 +29,8 @@ _ROLES: Final[dict[str, Role]] = {
 _CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 #: Native fields of an assistant's text that belong to its item, not to the part.
 _ITEM_FIELDS: Final = ("id", "status", "phase")
+#: Characters of a call id.
+_LONGEST_ID: Final = 64
 _RESULT_TYPES: Final = ("function_call_output", "custom_tool_call_output")
 
 
@@ -247,7 +250,7 @@ class _Writer:
                 self._thinking(part, where)
             case ToolCall():
                 self._open = None
-                self._call(part)
+                self._call(part, where)
             case ToolResult():
                 self._open = None
                 self._result(part, where)
@@ -297,15 +300,22 @@ class _Writer:
         if part.redacted is not None:
             self._drop(f"{where}.redacted", "sealed thinking of another protocol")
 
-    def _call(self, call: ToolCall) -> None:
+    def _id(self, id: str, where: str) -> str:
+        shaped = shape_id(id, _LONGEST_ID, plain=True)
+        if shaped != id:
+            self._deviations.append(Deviation("changed", where, f"at most {_LONGEST_ID} letters, digits, _ and -"))
+        return shaped
+
+    def _call(self, call: ToolCall, where: str) -> None:
         fields = dict(_own(call.native))
+        id = self._id(call.id, f"{where}.id")
         if call.kind == "custom":
             self._custom.add(call.id)
             self.items.append(
-                {"type": "custom_tool_call", **fields, "call_id": call.id, "name": call.name, "input": call.arguments}
+                {"type": "custom_tool_call", **fields, "call_id": id, "name": call.name, "input": call.arguments}
             )
         else:
-            value = {"type": "function_call", **fields, "call_id": call.id, "name": call.name}
+            value = {"type": "function_call", **fields, "call_id": id, "name": call.name}
             self.items.append({**value, "arguments": call.arguments})
 
     def _result(self, result: ToolResult, where: str) -> None:
@@ -315,7 +325,7 @@ class _Writer:
             self._deviations.append(Deviation("changed", f"{where}.is_error", "said in words before the text"))
             parts = _say_error(parts)
         kind = fields.pop("type", Raw(b'"function_call_output"'))
-        value: dict[str, Json] = {"type": kind, **fields, "call_id": result.call_id}
+        value: dict[str, Json] = {"type": kind, **fields, "call_id": self._id(result.call_id, f"{where}.call_id")}
         if result.call_id in self._custom:
             value["type"] = "custom_tool_call_output"
         if all(isinstance(part, Text) and part.native is None for part in parts) and len(parts) < 2:

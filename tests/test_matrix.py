@@ -143,16 +143,23 @@ def test_a_healthy_stream_has_no_deviation(target: str, shape: str):
     [
         (
             "ollama-chat",
-            b'{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"","tool_calls":'
-            b'[{"function":{"name":"ping",'
-            b'"arguments":{}}}]},"done":false}\n{"model":"m","created_at":"2026-01-01T00:00:01Z",'
-            b'"message":{"role":"assistant","content":""},"done":true,'
-            b'"done_reason":"stop","prompt_eval_count":9,"eval_count":2}\n',
+            b"".join(
+                [
+                    b'{"model":"m","created_at":"2026-01-01T00:00:00Z","done":false,"message":{"role":"assistant",',
+                    b'"content":"","tool_calls":[{"function":{"name":"ping","arguments":{}}}]}}\n',
+                    b'{"model":"m","created_at":"2026-01-01T00:00:01Z","message":{"role":"assistant","content":""},',
+                    b'"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":2}\n',
+                ]
+            ),
         ),
         (
             "gemini-generate",
-            b'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"ping","args":{}}}],"role":"model"},'
-            b'"finishReason":"STOP","index":0}],"modelVersion":"m","responseId":"r"}\n\n',
+            b"".join(
+                [
+                    b'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"ping","args":{}}}],',
+                    b'"role":"model"},"finishReason":"STOP","index":0}],"modelVersion":"m","responseId":"r"}\n\n',
+                ]
+            ),
         ),
     ],
 )

@@ -147,6 +147,17 @@ def test_many_mutated_responses_end_once(protocol: str):
     play_responses(protocol, seed=1, count=5000)
 
 
+def test_late_ids_of_two_calls_are_not_the_same():
+    delta = {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": '{"city":"Ulm"}'}}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
+    start = {"type": "content_block_start", "content_block": block}
+    events = [{**event, "index": index} for event in (delta, start) for index in (0, 1)]
+    answer = fold(
+        check(read(decoder("anthropic-messages"), [b"data: %b\n\n" % _json.encode(event) for event in events]))
+    )
+    assert answer.error is not None and "duplicate-id" in {deviation.code for deviation in answer.deviations}
+
+
 # ---------------------------------------------------------------- requests
 
 RICH = Request(

@@ -157,8 +157,7 @@ class Assembly:
 
     def take(self) -> list[Event]:
         """The events since the last call."""
-        events = self.events
-        self.events = []
+        events, self.events = self.events, []
         return events
 
     def deviate(self, code: str, where: str = "", seen: object = "") -> None:
@@ -247,14 +246,13 @@ class Assembly:
     def lenient_text(self, text: str) -> str:
         """Text from the lenient reader: half of a surrogate pair at its end waits for the next text."""
         text = self._join_surrogates(text)
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            self._high_surrogate = text[-1]
-            text = self._before_surrogate = text[:-1]
+        half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        clean = _SURROGATE.sub("\ufffd", text[: len(text) - len(half)])
+        if half:
+            self._high_surrogate, self._before_surrogate = half, clean
+        if clean != text:
             self.deviate("lone-surrogate", "text")
-        if _SURROGATE.search(text):
-            self.deviate("lone-surrogate", "text")
-            text = _SURROGATE.sub("\ufffd", text)
-        return text
+        return clean
 
     def _join_surrogates(self, text: str) -> str:
         if self._high_surrogate and text:
@@ -412,18 +410,14 @@ class Assembly:
         if call.is_open():
             self._fail_call(call, kind, message)
 
-    def _settle_open_calls(self) -> None:
-        """Another part opens: what is whole is closed, so that parallel calls are live too."""
-        for index in sorted(self._ripe):
-            call = self._ripe.get(index)  # one that was closed meanwhile is gone
-            if call is not None and (call.name or not call.is_open()):
-                del self._ripe[index]
-                if call.is_open():
-                    self._settle(call, proven=True)
-
     def settle_whole_calls(self) -> None:
-        """Close the calls that are whole (a stop reason was seen; more may still come)."""
-        self._settle_open_calls()
+        """Close the calls that are whole: another part opens, or a stop reason was seen (more may still come)."""
+        ripe, self._ripe = self._ripe, {}
+        for index in sorted(ripe):
+            if not ripe[index].name:
+                self._ripe[index] = ripe[index]
+            elif ripe[index].is_open():
+                self._settle(ripe[index], proven=True)
 
     def _settle(self, call: OpenCall, *, proven: bool) -> None:
         """Close a call: deliver it, or say why not."""
@@ -611,12 +605,11 @@ class Assembly:
         if self._run is not None:
             self.end_part(self._run)
         if self._ripe:
-            self._settle_open_calls()
+            self.settle_whole_calls()
 
     def _index(self) -> int:
-        index = self._next_index
         self._next_index += 1
-        return index
+        return self._next_index - 1
 
     def _is_late(self) -> bool:
         """Whether the response has ended already; what comes then is ignored."""

@@ -14,8 +14,6 @@ CASES = load_rescue_cases()
 IDS = [f"{case.family}/{case.name}" for case in CASES]
 BY_NAME = {family.name: family for family in FAMILIES}
 OPENERS = {opener for family in FAMILIES for opener in family.openers}
-#: What ends one argument in formats that write each by itself.
-VALUE_ENDS = ("</parameter>", "</arg_value>", "DSML｜parameter>", "DSML|parameter>")
 #: Cuts of one case that are played.
 MOST_CUTS = 200
 
@@ -29,7 +27,7 @@ def test_every_family_has_cases_and_a_source():
         cases = [case for case in CASES if case.family == family.name]
         assert len([case for case in cases if case.calls or case.failed]) >= 4, family.name
         assert len(cases) >= 5, family.name
-        assert any(case.failed or case.cut_at for case in cases), family.name
+        assert family.where == "message" or any(case.failed or case.cut_at for case in cases), family.name
         assert family.source.startswith("https://"), family.name
     assert {case.family for case in CASES} <= set(BY_NAME)
 
@@ -70,8 +68,8 @@ def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase):
         return  # what comes next is why it is no call
     for end in range(1, len(case.text), len(case.text) // MOST_CUTS + 1):
         calls, failed, _ = outcome(play_text([case.text[:end]]))
-        if calls and case.text[:end].rstrip().endswith(VALUE_ENDS):
-            # Only the closing tag seems to be missing.
+        if calls and case.text[:end].rstrip().endswith(">"):
+            # Behind a whole argument only the closing tag seems to be missing.
             whole = case.calls[len(calls) - 1]
             calls[-1] = (calls[-1][0], {**whole[1], **calls[-1][1]})
         assert calls == case.calls[: len(calls)], f"ends at {end}"

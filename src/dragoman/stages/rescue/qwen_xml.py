@@ -31,11 +31,14 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # Llama's custom format
         raise NotACall
-    yield Open(name)
     keys: list[str] = []
     while True:
         yield from cursor.space()
         mark = yield from cursor.take("<parameter=", "</function>", end)
+        if not keys:
+            if not mark and cursor.rest():
+                raise NotACall
+            yield Open(name)
         if mark != "<parameter=":
             # Nothing after a whole parameter: the closing tag is missing, the call is whole if it lacks nothing.
             if not mark and (not keys or cursor.rest() or not tools.has_required(name, keys)):

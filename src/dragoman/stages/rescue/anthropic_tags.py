@@ -1,0 +1,28 @@
+"""Claude's own form, and what models write that learned it: `<function_calls><invoke name="NAME">
+<parameter name="KEY">value</parameter></invoke></function_calls>`, with the prefix `antml:` or without, now and then
+without the outer tag."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.stages.rescue.argument_tags import invoke_calls
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+
+_PREFIX: Final = "antml:"
+_ENDS: Final = ("</function_calls>", f"</{_PREFIX}function_calls>", "</minimax:tool_call>")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    if not opener.endswith("="):
+        yield from cursor.space()
+        opener = yield from cursor.expect("<invoke name=", f"<{_PREFIX}invoke name=")
+    yield from invoke_calls(cursor, tools, prefix=_PREFIX if _PREFIX in opener else "", ends=_ENDS)
+
+
+FAMILY = Family(
+    name="anthropic-tags",
+    openers=tuple(f"<{prefix}{tag}" for prefix in ("", _PREFIX) for tag in ("function_calls>", "invoke name=")),
+    parse=_parse,
+    source="https://github.com/openclaw/openclaw/issues/97750 (read 2026-11-22)",
+)

@@ -1,0 +1,108 @@
+"""Calls whose arguments stand in tags: `<invoke name="…"><parameter name="…">…` and `<arg_key>…<arg_value>…`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman import _json
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.xml_values import value_until
+
+_NAME: Final = re.compile(r"[^\"'<>\n]+")
+_ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*[\"']([^\"']*)[\"']")
+_HEAD_LIMIT: Final = 400
+
+
+def quoted_name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
+    """The offered tool that an attribute's value names, and the rest of its tag up to the bracket."""
+    quote = yield from cursor.expect('"', "'")
+    name = tools.offered((yield from cursor.word(_NAME)))
+    if name is None or not (yield from cursor.take(quote)):
+        raise NotACall
+    yield from cursor.space()
+    return name
+
+
+def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[str, ...]) -> Parser:
+    """Calls from behind the first `<invoke name=` up to one of the tags that end them all, or the last call."""
+    while (yield from invoke_call(cursor, tools, prefix=prefix, ends=ends)):
+        if (yield from cursor.closing(f"<{prefix}invoke name=", *ends)) in ("", *ends):
+            return
+
+
+def invoke_call(
+    cursor: Cursor, tools: Tools, *, prefix: str, ends: tuple[str, ...], trims: bool = True
+) -> Generator[Action, None, bool]:
+    """One call from behind `<invoke name=` on; gives whether it was whole. `trims`: line ends inside a value's tags
+    are markup where the value begins with one."""
+    name = yield from quoted_name(cursor, tools)
+    if (yield from cursor.take("/>")):
+        yield from _empty(name)
+        return True
+    yield from cursor.expect(">")
+    parameter, end = f"<{prefix}parameter", f"</{prefix}invoke>"
+    mark = yield from cursor.closing(parameter, end, *ends)
+    if not mark and cursor.rest():
+        raise NotACall
+    yield Open(name)
+    keys: list[str] = []
+    while mark == parameter:
+        head, closed = yield from cursor.until(">", limit=_HEAD_LIMIT)
+        found = _ATTRIBUTE.search(head)
+        if not closed or found is None:
+            break
+        yield _key_piece(found[1], keys)
+        trim = trims and (yield from cursor.peek()) == "\n"
+        if not (yield from value_until(cursor, tools, name, found[1], (f"</{prefix}parameter>",), trim=trim)):
+            break
+        mark = yield from cursor.closing(parameter, end, *ends)
+        if not mark and tools.has_required(name, keys):
+            mark = end  # it is missing
+    is_whole = mark == end or mark in ends
+    if is_whole:
+        yield Piece("}" if keys else "{}")
+    yield Close(is_cut=not is_whole)
+    return is_whole
+
+
+def _key_piece(key: str, keys: list[str]) -> Piece:
+    """What goes before a value; notes the key."""
+    lead = ", " if keys else "{"
+    keys.append(key)
+    return Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+
+
+def _empty(name: str) -> Parser:
+    yield Open(name)
+    yield Piece("{}")
+    yield Close()
+
+
+def argument_pairs(
+    cursor: Cursor, tools: Tools, name: str, *, prefix: str = "", suffix: str = "", ends: tuple[str, ...]
+) -> Parser:
+    """The call of a known tool up to one of its closing tags, from behind its name on: `<arg_key>KEY</arg_key>
+    <arg_value>VALUE</arg_value>` for each argument, with a prefix and a suffix of the tags in some families."""
+    key_tag, value_tag = f"{prefix}arg_key{suffix}>", f"{prefix}arg_value{suffix}>"
+    mark = yield from cursor.closing(f"<{key_tag}", *ends)
+    if not mark and cursor.rest():
+        raise NotACall
+    yield Open(name)
+    keys: list[str] = []
+    while mark == f"<{key_tag}":
+        written, closed = yield from cursor.until(f"</{key_tag}", limit=_HEAD_LIMIT)
+        if not closed or not (yield from cursor.closing(f"<{value_tag}")):
+            break
+        key = written.strip()
+        yield _key_piece(key, keys)
+        if not (yield from value_until(cursor, tools, name, key, (f"</{value_tag}",), trim=False)):
+            break
+        mark = yield from cursor.closing(f"<{key_tag}", *ends)
+        if not mark and tools.has_required(name, keys):
+            mark = ends[0]  # it is missing
+    is_whole = mark in ends
+    if is_whole:
+        yield Piece("}" if keys else "{}")
+    yield Close(is_cut=not is_whole)

@@ -1,0 +1,31 @@
+"""Small models of every kind: the whole message is a call object, or several, in a `json` fence."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+
+_LANGUAGE: Final = re.compile(r"[\w-]+")
+_LANGUAGES: Final = frozenset({"", "json", "tool_call", "tool_calls", "tool", "tool_use", "function_call"})
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    while True:
+        if (yield from cursor.word(_LANGUAGE, 16)) not in _LANGUAGES:
+            raise NotACall
+        yield from call_objects(cursor, tools)
+        yield from cursor.closing("```")
+        if not (yield from cursor.closing("```")):
+            return
+
+
+FAMILY = Family(
+    name="fenced-json",
+    openers=("```",),
+    parse=_parse,
+    where="message",
+    source="https://github.com/ollama/ollama/issues/13519",
+)

@@ -1,0 +1,21 @@
+"""Granite 3 and Phi-4-mini: call objects in a list behind `<|tool_call|>`, their keys in any order; Granite 20B: one
+behind `<function_call>`. (Granite 3.1 and 4 write Hermes' tags.)"""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = ("<|/tool_call|>", "</|tool_call|>", "</function_call>")
+    yield from call_objects(cursor, tools)
+    yield from cursor.closing(*cursor.stops)
+
+
+FAMILY = Family(
+    name="granite",
+    openers=("<|tool_call|>", "<function_call>"),
+    parse=_parse,
+    source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/granite_tool_parser/ (read 2026-11-22)",
+)

@@ -1,0 +1,56 @@
+"""gpt-oss: `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`, the recipient also
+before the channel (`<|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>`), and the same where a
+server took the special tokens away (`commentary to=functions.NAME json{…}`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import named_call
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_CHANNELS: Final = ("commentary", "analysis")
+_BARE: Final = ("assistantcommentary to=functions.", "commentary to=functions.")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = ("<|call|>",)
+    written = (yield from _recipient(cursor)) if opener not in _BARE else (yield from cursor.word(_NAME))
+    yield from cursor.space()
+    if not written or (yield from cursor.take("<|channel|>")):
+        if not written:
+            raise NotACall
+        yield from cursor.expect(*_CHANNELS)
+        yield from cursor.space()
+    yield from cursor.take("<|constrain|>")
+    yield from cursor.take("json", "code")
+    yield from cursor.space()
+    yield from cursor.take("<|message|>")
+    yield from cursor.space()
+    name = tools.offered(written)
+    if name is None or (yield from cursor.peek()) != "{":
+        raise NotACall
+    yield from named_call(cursor, name)
+    yield from cursor.closing("<|call|>", "<|end|>", "<|return|>")
+
+
+def _recipient(cursor: Cursor) -> Generator[Action, None, str]:
+    """What stands behind `to=`, which follows the opener or the channel."""
+    yield from cursor.space()
+    if (yield from cursor.take("<|channel|>")):
+        yield from cursor.space()
+    if (yield from cursor.take(*_CHANNELS)):
+        yield from cursor.space()
+    yield from cursor.expect("to=")
+    return (yield from cursor.word(_NAME))
+
+
+FAMILY = Family(
+    name="harmony",
+    openers=("<|channel|>", "<|start|>assistant", *_BARE),
+    parse=_parse,
+    source="https://github.com/openai/harmony (docs/format.md); https://github.com/lablup/mlxcel/issues/654",
+)

@@ -1,0 +1,23 @@
+"""Jamba and Hunyuan A13B: call objects in a list, `<tool_calls>[…]</tool_calls>`."""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = ("</tool_calls>",)
+    yield from cursor.space()
+    if (yield from cursor.peek()) != "[":
+        raise NotACall
+    yield from call_objects(cursor, tools)
+    yield from cursor.closing("</tool_calls>")
+
+
+FAMILY = Family(
+    name="jamba",
+    openers=("<tool_calls>",),
+    parse=_parse,
+    source="https://docs.vllm.ai/en/v0.18.2/api/vllm/tool_parsers/hunyuan_a13b_tool_parser/ (read 2026-11-22)",
+)

@@ -1,0 +1,35 @@
+"""LongCat: a call object between `<longcat_tool_call>` tags, or the name and its arguments in tags,
+`<longcat_tool_call>NAME<longcat_arg_key>KEY</longcat_arg_key><longcat_arg_value>value</longcat_arg_value>…`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.argument_tags import argument_pairs
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_END: Final = "</longcat_tool_call>"
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = (_END,)
+    yield from cursor.space()
+    if (yield from cursor.peek()) in ("{", "["):
+        yield from call_objects(cursor, tools)
+        yield from cursor.closing(_END)
+        return
+    name = tools.offered((yield from cursor.word(_NAME)))
+    if name is None:
+        raise NotACall
+    yield from argument_pairs(cursor, tools, name, prefix="longcat_", ends=(_END,))
+
+
+FAMILY = Family(
+    name="longcat",
+    openers=("<longcat_tool_call>",),
+    parse=_parse,
+    source="https://community.vercel.com/t/parsing-custom-xml-tool-calls-from-longcat-flash-models-in-vercel-ai-sdk/33601",
+)

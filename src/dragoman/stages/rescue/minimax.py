@@ -1,0 +1,29 @@
+"""MiniMax M2: `<minimax:tool_call><invoke name="NAME"><parameter name="KEY">value</parameter></invoke>
+</minimax:tool_call>`, any number of calls in it. M1: call objects, one a line, between `<tool_calls>` tags."""
+
+from __future__ import annotations
+
+from dragoman.stages.rescue.argument_tags import invoke_calls
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    yield from cursor.space()
+    if opener == "<tool_calls>":
+        if (yield from cursor.peek()) != "{":
+            raise NotACall
+        cursor.stops = ("</tool_calls>",)
+        yield from call_objects(cursor, tools)
+        yield from cursor.closing("</tool_calls>")
+    else:
+        yield from cursor.expect("<invoke name=")
+        yield from invoke_calls(cursor, tools, ends=("</minimax:tool_call>",))
+
+
+FAMILY = Family(
+    name="minimax",
+    openers=("<minimax:tool_call>", "<tool_calls>"),
+    parse=_parse,
+    source="https://github.com/MiniMax-AI/MiniMax-M2.5/issues/10",
+)

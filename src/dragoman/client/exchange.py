@@ -12,11 +12,12 @@ from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.estimate import estimate_tokens
-from dragoman.events import Deviation, Event, Failure, Finish, UsageUpdate
+from dragoman.events import Deviation, Event, Failure, Finish, Start, UsageUpdate
+from dragoman.history import fit
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
 from dragoman.stages import stages_for
-from dragoman.types import Cost, Request, Usage
+from dragoman.types import Cost, Origin, Request, Usage
 
 #: (target's name, usage) → what it costs, None when unknown.
 PriceOf: TypeAlias = Callable[[str, Usage], Cost | None]
@@ -38,8 +39,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_deviations", "_error_body", "_headers", "_on_deviation", "_price_of", "_prompt_estimate", "_reader",
-        "_status", "_target", "outgoing",
+        "_deviations", "_error_body", "_headers", "_on_deviation", "_origin", "_price_of", "_prompt_estimate",
+        "_reader", "_status", "_target", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -52,11 +53,13 @@ class Exchange:
         on_deviation: OnDeviation | None = None,
     ) -> None:
         protocol = target.protocol
+        request, unfit = fit(request, protocol=protocol.name, target=target.name)
         rendered = protocol.render_request(request, dialect=target.dialect, limits=target.limits)
         key = target.key.reveal() if target.key is not None else None
         self.outgoing: Outgoing = endpoint(target.provider, rendered.http, model=target.model, key=key)
         self._target = target
-        self._deviations: list[Event] = list(rendered.deviations)
+        self._deviations: list[Event] = [*unfit, *rendered.deviations]
+        self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         names = frozenset(tool.name for tool in request.tools)
         self._reader = Reader(
             protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
@@ -115,11 +118,22 @@ class Exchange:
         if self._deviations:
             events = [*self._deviations, *events]
             self._deviations = []
+        if self._origin is not None:
+            events = self._with_origin(events, self._origin)
         events = self._priced_from(events)
         if self._on_deviation is not None:
             for event in events:
                 if type(event) is Deviation:
                     self._on_deviation(self._target.name, event)
+        return events
+
+    def _with_origin(self, events: list[Event], origin: Origin) -> list[Event]:
+        """The answer's beginning says who was asked, so that a later request knows whose thinking it holds."""
+        for position, event in enumerate(events):
+            if type(event) is Start:
+                self._origin = None
+                started = msgspec.structs.replace(event, origin=origin)
+                return [*events[:position], started, *events[position + 1 :]]
         return events
 
     def _priced_from(self, events: list[Event]) -> list[Event]:

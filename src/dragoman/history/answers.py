@@ -1,0 +1,78 @@
+"""What of an earlier answer goes to the target: all of it to the one that gave it, words and calls to any other."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from dragoman.events import Deviation
+from dragoman.types import Media, Message, Opaque, Origin, Part, ProtocolName, Text, Thinking, ToolCall
+
+ThinkingPolicy: TypeAlias = Literal["same", "keep", "text", "drop"]
+
+
+def handed_over(
+    message: Message, target: Origin, where: str, *, policy: ThinkingPolicy, deviations: list[Deviation]
+) -> Message:
+    """An answer as the target may see it."""
+    is_own = _is_own(message, target)
+    if is_own and policy != "drop":
+        return message
+    parts: list[Part] = []
+    for number, part in enumerate(message.parts):
+        place = f"{where}.parts[{number}]"
+        if isinstance(part, Thinking):
+            words = _words(part, policy)
+            parts += [] if words is None else [words]
+            if words is None:
+                why = "thinking is not handed over" if policy == "drop" else "thinking of another model"
+                deviations.append(Deviation("dropped", place, why))
+            elif part.signature or part.redacted:
+                deviations.append(Deviation("dropped", f"{place}.signature", "a seal of another model"))
+        elif isinstance(part, Opaque):
+            parts.append(part)
+        else:
+            parts.append(part if is_own else _unsealed(part, place, deviations))
+    if tuple(parts) == message.parts:
+        return message
+    return msgspec.structs.replace(message, parts=tuple(parts), native=message.native if is_own else None)
+
+
+def _words(part: Thinking, policy: ThinkingPolicy) -> Thinking | Text | None:
+    """Thinking for a target that did not think it."""
+    if not part.text.strip() or policy in ("same", "drop"):
+        return None
+    return Thinking(part.text) if policy == "keep" else Text(part.text)
+
+
+def _unsealed(part: Part, place: str, deviations: list[Deviation]) -> Part:
+    """A part without what only its own model reads: its seal, and ids of the provider's store."""
+    if not isinstance(part, Text | ToolCall | Media):
+        return part
+    if not isinstance(part, Media) and part.signature is not None:
+        deviations.append(Deviation("dropped", f"{place}.signature", "a seal of another model"))
+        part = msgspec.structs.replace(part, signature=None)
+    return part if part.native is None else msgspec.structs.replace(part, native=None)
+
+
+def _is_own(message: Message, target: Origin) -> bool:
+    """Whether the target gave this answer, as far as is known."""
+    origin = message.origin
+    if origin is None:
+        protocols = _protocols(message)
+        return not protocols or target.protocol in protocols
+    if origin.protocol != target.protocol:
+        return False
+    return origin.target is None or target.target is None or origin.target == target.target
+
+
+def _protocols(message: Message) -> set[ProtocolName]:
+    """The protocols that left traces in a message."""
+    found = {message.native.protocol} if message.native is not None else set()
+    for part in message.parts:
+        if isinstance(part, Opaque):
+            found.add(part.protocol)
+        elif part.native is not None:
+            found.add(part.native.protocol)
+    return found

@@ -9,6 +9,7 @@ from typing import Final
 _MARKS: Final = re.compile(r"[`~\n]")
 _TICKS: Final = re.compile(r"`+")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
+_MOST_WAITING: Final = 256
 #: Characters of a line that are kept: what follows tells nothing of a fence.
 _KEPT: Final = 1024
 
@@ -16,7 +17,7 @@ _KEPT: Final = 1024
 class Code:
     """Follows text as it passes."""
 
-    __slots__ = ("_fence", "_inline", "_is_blank", "_line", "_run")
+    __slots__ = ("_fence", "_inline", "_is_blank", "_line", "_run", "_waiting")
 
     def __init__(self) -> None:
         self._fence = ""  # the run that opened a fence
@@ -24,9 +25,17 @@ class Code:
         self._run = 0  # backticks at the very end, which may go on
         self._line = ""  # how the line begins
         self._is_blank = True  # only white space on the line so far
+        self._waiting: list[str] = []  # passed and not read: nobody asked since
 
     def feed(self, text: str) -> None:
         """Text that passes."""
+        self._waiting.append(text)
+        if len(self._waiting) >= _MOST_WAITING:
+            self._read()
+
+    def _read(self) -> None:
+        text = "".join(self._waiting)
+        self._waiting.clear()
         if _MARKS.search(text) is None:
             self._go_on(text)
             return
@@ -38,10 +47,12 @@ class Code:
 
     def is_inside(self) -> bool:
         """Whether what comes next stands in code."""
+        self._read()
         return bool(self._fence or self._fence_begun() or self._inline_now())
 
     def is_line_start(self) -> bool:
         """Whether only white space stands before, on this line."""
+        self._read()
         return self._is_blank
 
     def _go_on(self, text: str) -> None:

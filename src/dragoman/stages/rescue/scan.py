@@ -27,6 +27,10 @@ class Prose(msgspec.Struct, frozen=True, gc=False):
 Found: TypeAlias = Prose | Open | Piece | Close
 
 
+#: Characters that tell an opener of letters from ordinary words.
+_HEAD: Final = 6
+
+
 class _Runner:
     """One family reading one candidate."""
 
@@ -73,6 +77,36 @@ class _Runner:
             self.cursor.mark()
 
 
+class Markers:
+    """What begins the calls of some families: everything about it that does not depend on a text.
+
+    Attributes:
+        openers: finds a whole marker, the longest one at a place.
+        first: finds where a marker may begin.
+        partial: all proper beginnings of markers.
+        partial_on_line: those of them that count only at the start of a line.
+        longest: the length of the longest marker.
+    """
+
+    __slots__ = ("first", "longest", "openers", "partial", "partial_on_line")
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
+        anywhere = {opener for family in families if family.where != "line" for opener in family.openers}
+        self.openers = re.compile("|".join(map(re.escape, openers)))
+        self.partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
+        self.partial_on_line = self.partial - {opener[:size] for opener in anywhere for size in range(1, len(opener))}
+        self.longest = max(map(len, openers))
+        self.first = re.compile("|".join(sorted({begin for opener in openers for begin in _beginnings(opener)})))
+
+
+def _beginnings(opener: str) -> list[str]:
+    """Patterns of how a marker begins; of a word three letters, fewer at the end, since its first one is everywhere."""
+    if not opener[0].isalnum():
+        return [re.escape(opener[0])]
+    return [re.escape(opener[:3]), re.escape(opener[:1]) + r"\Z", re.escape(opener[:2]) + r"\Z"]
+
+
 class Scanner:
     """Scans the text of one part as it comes.
 
@@ -81,48 +115,46 @@ class Scanner:
     """
 
     __slots__ = (
-        "_code", "_families", "_first", "_hold", "_longest", "_openers", "_partial", "_race", "_raw", "_raw_size",
-        "_tools", "_whole", "family",
+        "_code", "_families", "_hold", "_is_idle", "_markers", "_race", "_raw", "_raw_size", "_tools", "_whole",
+        "family",
     )  # fmt: skip
 
-    def __init__(self, families: Sequence[Family], tools: Tools, *, whole: Sequence[Family] = ()) -> None:
-        """`families` may begin anywhere, or on a line; `whole` must be the whole message."""
+    def __init__(
+        self, families: Sequence[Family], markers: Markers, tools: Tools, *, whole: Sequence[Family] = ()
+    ) -> None:
+        """`families` (with their `markers`) may begin anywhere, or on a line; `whole` must be the whole message."""
         self.family = ""
         self._families = families
+        self._markers = markers
         self._whole = tuple(whole)
         self._tools = tools
-        openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
-        self._openers = re.compile("|".join(map(re.escape, openers)))
-        self._partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
-        self._longest = max(map(len, openers))
-        self._first = re.compile("[" + "".join(re.escape(mark) for mark in {opener[0] for opener in openers}) + "]")
         self._code = Code()
         self._hold = ""  # text that may become a marker
         self._race: list[_Runner] = []
         self._raw_size = 0
         self._raw: list[str] = []  # the text that the race reads, until one of it is a call
+        self._is_idle = False  # nothing waits and no message begins
 
     def is_held(self) -> bool:
         """Whether what is held is a call only if it is the whole message."""
         return bool(self._race) and self._race[0].family.where == "message"
 
+    def passes(self, text: str) -> bool:
+        """Whether a text is prose at first sight; then it is taken."""
+        if self._is_idle and self._markers.first.search(text) is None:
+            self._code.feed(text)
+            return True
+        return False
+
     def feed(self, text: str) -> list[Found] | None:
         """Take the next text; None when it passes as it is."""
-        if not self._race and not self._whole and not self._hold and self._passes(text):
-            self._code.feed(text)
-            return None
         waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
+        self._is_idle = not (self._race or self._hold or self._whole)
         if not waited and len(out) == 1 and isinstance(out[0], Prose) and len(out[0].text) == len(text):
             return None
         return out
-
-    def _passes(self, text: str) -> bool:
-        """Whether no marker begins in a text."""
-        if self._first.search(text) is None:
-            return True
-        return self._openers.search(text) is None and self._hold_from(text) == len(text)
 
     def end(self, *, is_message: bool) -> list[Found]:
         """The text ended; `is_message`: and nothing of the answer follows it."""
@@ -170,7 +202,7 @@ class Scanner:
         bare = text.lstrip()
         openers = [(family, opener) for family in self._whole for opener in family.openers]
         begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
-        if not begun and (not bare or any(opener.startswith(bare) for _, opener in openers)):
+        if not bare or any(len(opener) > len(bare) and opener.startswith(bare) for _, opener in openers):
             self._hold = text
             return ""
         self._whole = ()
@@ -184,13 +216,16 @@ class Scanner:
     def _find(self, text: str, out: list[Found]) -> str:
         """Pass prose up to the next marker that counts; gives what is left to take."""
         passed = position = 0
-        while (found := self._openers.search(text, position)) is not None:
+        while (found := self._markers.openers.search(text, position)) is not None:
             self._code.feed(text[passed : found.start()])
             passed = found.start()
             position = found.start() + 1
             begun = self._begun(text, found.start())
             if not begun or self._code.is_inside():
                 continue
+            if text[passed:] in self._markers.partial:
+                position = passed  # a longer one may come
+                break
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
@@ -198,7 +233,7 @@ class Scanner:
             for family, opener in begun:
                 self._start(family, opener, rest[len(opener) :])
             return self._run(out)
-        cut = self._hold_from(text, position)
+        cut = self._hold_from(text, position, passed)
         self._code.feed(text[passed:cut])
         if cut < len(text) and self._code.is_inside():
             self._code.feed(text[cut:])
@@ -217,17 +252,24 @@ class Scanner:
                 begun.append((family, max(fitting, key=len)))
         return begun
 
-    def _hold_from(self, text: str, start: int = 0) -> int:
-        """Where the text begins that may become a marker; its length when none does."""
-        start = max(start, len(text) - self._longest + 1)
-        while start < len(text):
-            found = self._first.search(text, start)
-            if found is None:
-                return len(text)
-            if text[found.start() :] in self._partial:
+    def _hold_from(self, text: str, start: int, passed: int) -> int:
+        """Where, from `start` on, the text begins that may become a marker. `passed`: where new text begins."""
+        start = max(start, len(text) - self._markers.longest + 1)
+        while (found := self._markers.first.search(text, start)) is not None:
+            rest = text[found.start() :]
+            if rest in self._markers.partial and (
+                rest not in self._markers.partial_on_line or self._is_line_start(text, passed, found.start())
+            ):
                 return found.start()
             start = found.start() + 1
         return len(text)
+
+    def _is_line_start(self, text: str, passed: int, place: int) -> bool:
+        """Whether only white space stands before a place, on its line."""
+        line_end = text.rfind("\n", passed, place)
+        if line_end >= 0:
+            return not text[line_end:place].strip()
+        return not text[passed:place].strip() and self._code.is_line_start()
 
     def _prose(self, text: str, out: list[Found]) -> None:
         self._code.feed(text)
@@ -301,3 +343,11 @@ def _slices(text: str) -> list[str]:
     if len(text) <= _SLICE:
         return [text] if text else []
     return [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)][::-1]
+
+
+def _quick_test(openers: Sequence[str]) -> str:
+    """A pattern that is found where an opener begins, and seldom elsewhere: some begin with a letter."""
+    heads = {opener[:_HEAD] if opener[0].isalpha() else opener[0] for opener in openers}
+    begun = {head[:size] for head in heads for size in range(1, len(head))}
+    pattern = "|".join(re.escape(head) for head in sorted(heads))
+    return f"{pattern}|(?:{'|'.join(sorted(begun, key=len, reverse=True))})\\Z" if begun else pattern

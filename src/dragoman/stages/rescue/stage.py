@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -30,7 +31,7 @@ from dragoman.events import (
     settle_reason,
 )
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
-from dragoman.stages.rescue.scan import Found, Prose, Scanner
+from dragoman.stages.rescue.scan import Found, Markers, Prose, Scanner
 from dragoman.types import Tool, ToolCall
 
 _PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
@@ -69,13 +70,14 @@ class Rescue:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
     __slots__ = (
-        "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_next", "_new_id",
-        "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_whole",
+        "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_markers", "_new_id",
+        "_next", "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_whole",
     )  # fmt: skip
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
         self._tools = Tools(tools)
         self._families = [family for family in families if family.where != "message"]
+        self._markers = _markers(tuple(self._families))
         self._whole = [family for family in families if family.where == "message"]
         self._new_id = new_id
         self._out: list[Event] = []
@@ -94,6 +96,10 @@ class Rescue:
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events."""
+        if len(events) == 1 and type(event := events[0]) is TextDelta:
+            part = self._parts[event.index]
+            if part.index == event.index and not part.space and part.scanner.passes(event.text):
+                return [event]
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ThinkingDelta:
@@ -110,7 +116,9 @@ class Rescue:
             case TextStart() | ThinkingStart():
                 self._release_pending()
                 whole = self._whole if isinstance(event, TextStart) and not self._has_answer else ()
-                self._parts[event.index] = _Part(event, Scanner(self._families, self._tools, whole=whole))
+                self._parts[event.index] = _Part(
+                    event, Scanner(self._families, self._markers, self._tools, whole=whole)
+                )
             case TextEnd() | ThinkingEnd():
                 self._end_part(event)
             case ToolCallStart() | PartEvent():
@@ -131,7 +139,7 @@ class Rescue:
 
     def _delta(self, event: TextDelta | ThinkingDelta) -> None:
         part = self._parts[event.index]
-        found = part.scanner.feed(event.text)
+        found = None if part.scanner.passes(event.text) else part.scanner.feed(event.text)
         if found is None:
             if part.index < 0 and not part.held and not part.scanner.family:
                 self._begin(part)
@@ -366,6 +374,11 @@ class Rescue:
         self._next += 1
         self._indices[-1 - index] = index
         return index
+
+
+@functools.lru_cache(maxsize=4)
+def _markers(families: tuple[Family, ...]) -> Markers:
+    return Markers(families)
 
 
 def _same(one: str, other: str) -> bool:

@@ -19,8 +19,9 @@ from dragoman.client.prices import Prices
 from dragoman.client.resolver import resolve, with_defaults
 from dragoman.client.run import Answer, Steps
 from dragoman.client.stream import AsyncStream, Stream
+from dragoman.client.target import Target
 from dragoman.client.transport import Transport
-from dragoman.config import Config, HttpConfig, load_config
+from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.identifiers import new_id
@@ -37,6 +38,7 @@ class AsyncClient:
     Args:
         config: a configuration that was loaded, or the path of one; None reads the usual one, if there is one.
         strict: the first deviation of a response is a `Failure`; None takes the configuration's word.
+        tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
 
     Attributes:
@@ -48,11 +50,13 @@ class AsyncClient:
         config: Config | Path | str | None = None,
         *,
         strict: bool | None = None,
+        tools: ToolsMode | None = None,
         on_deviation: OnDeviation | None = None,
     ) -> None:
         self.config = config if isinstance(config, Config) else _load(config)
         self.deviations: Counter[tuple[str, str, str]] = Counter()
         self._strict = strict
+        self._tools = tools
         self._on_deviation = on_deviation
         self._clocks = _clocks(self.config.http)
         self._prices = Prices(self.config)
@@ -156,15 +160,24 @@ class AsyncClient:
         return steps.answer
 
     def _ask(self, target: str, request: Request) -> AsyncStream:
-        found = resolve(target, self.config, strict=self._strict)
+        return self.open(resolve(target, self.config, strict=self._strict, tools=self._tools), request)
+
+    def open(self, target: Target, request: Request, *, keeps_reply: bool = True) -> AsyncStream:
+        """One turn of a target that is known already: the gateway's way in.
+
+        Args:
+            keeps_reply: False for one who reads batches and never looks at `reply`; then no event is kept.
+        """
 
         async def prepare() -> Exchange:
-            ready = await self._servers.ready(found)
+            ready = await self._servers.ready(target)
             asked = with_defaults(request, ready)
             return Exchange(ready, asked, new_id=new_id, price_of=self._prices.cost, on_deviation=self._note_deviation)
 
-        limit = self._clocks.first_event_of(local=found.provider.local, reasoning=request.params.reasoning is not None)
-        return AsyncStream(prepare, transport=self._transport, clocks=self._clocks, first_event=limit)
+        limit = self._clocks.first_event_of(local=target.provider.local, reasoning=request.params.reasoning is not None)
+        return AsyncStream(
+            prepare, transport=self._transport, clocks=self._clocks, first_event=limit, keeps_reply=keeps_reply
+        )
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         provider, _, model = target.partition("/")
@@ -184,18 +197,19 @@ class Client:
         config: Config | Path | str | None = None,
         *,
         strict: bool | None = None,
+        tools: ToolsMode | None = None,
         on_deviation: OnDeviation | None = None,
     ) -> None:
         self.config = config if isinstance(config, Config) else _load(config)
-        self._settings = (strict, on_deviation)
+        self._settings = (strict, tools, on_deviation)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
         self._thread.start()
         self._client: AsyncClient = self._run(self._make())
 
     async def _make(self) -> AsyncClient:
-        strict, on_deviation = self._settings
-        return AsyncClient(self.config, strict=strict, on_deviation=on_deviation)
+        strict, tools, on_deviation = self._settings
+        return AsyncClient(self.config, strict=strict, tools=tools, on_deviation=on_deviation)
 
     @property
     def deviations(self) -> Counter[tuple[str, str, str]]:

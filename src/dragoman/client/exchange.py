@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
 from dragoman.client.target import Target
+from dragoman.client.tools_way import Asked, ask_again, ask_first
 from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
@@ -39,8 +40,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_deviations", "_error_body", "_headers", "_on_deviation", "_origin", "_price_of", "_prompt_estimate",
-        "_reader", "_status", "_target", "outgoing",
+        "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_origin", "_price_of",
+        "_prompt_estimate", "_reader", "_request", "_status", "_target", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -51,24 +52,29 @@ class Exchange:
         new_id: NewId,
         price_of: PriceOf | None = None,
         on_deviation: OnDeviation | None = None,
+        asked: Asked | None = None,
     ) -> None:
+        """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name)
-        rendered = protocol.render_request(request, dialect=target.dialect, limits=target.limits)
+        self._request = request
+        self._asked = asked = asked or ask_first(target, request)
+        rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
         key = target.key.reveal() if target.key is not None else None
         self.outgoing: Outgoing = endpoint(target.provider, rendered.http, model=target.model, key=key)
         self._target = target
-        self._deviations: list[Event] = [*unfit, *rendered.deviations]
+        self._deviations: list[Event] = [*unfit, *asked.deviations, *rendered.deviations]
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
-        names = frozenset(tool.name for tool in request.tools)
+        names = frozenset(tool.name for tool in asked.tools)
         self._reader = Reader(
             protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
-            stages_for(request.tools, target.policy, new_id=new_id, dialect=target.dialect),
+            stages_for(asked.tools, asked.policy, new_id=new_id, dialect=target.dialect),
         )
+        self._new_id = new_id
         self._price_of = price_of
         self._on_deviation = on_deviation
         may_truncate = target.provider.local or protocol.truncates_silently
-        self._prompt_estimate = estimate_tokens(request) if may_truncate else 0
+        self._prompt_estimate = estimate_tokens(asked.request) if may_truncate else 0
         self._status = 200
         self._headers: Mapping[str, str] = {}
         self._error_body: list[bytes] | None = None
@@ -103,6 +109,21 @@ class Exchange:
         if self._error_body:
             return self.close()
         return self._finished(self._reader.fail(failure))
+
+    def again(self, events: Sequence[Event]) -> Exchange | None:
+        """The exchange to try in place of this one, when its first events say that the server refuses tools."""
+        failure = next((event for event in events if isinstance(event, Failure)), None)
+        asked = ask_again(self._target, self._request, self._asked, failure) if failure is not None else None
+        if asked is None:
+            return None
+        return Exchange(
+            self._target,
+            self._request,
+            new_id=self._new_id,
+            price_of=self._price_of,
+            on_deviation=self._on_deviation,
+            asked=asked,
+        )
 
     def _error(self, body: bytes) -> Failure:
         if 300 <= self._status < 400:

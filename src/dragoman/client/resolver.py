@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from dragoman.client.target import Target
-from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig
+from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig, ToolsMode
 from dragoman.errors import UsageError
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider, nearest, split_target
@@ -20,12 +20,13 @@ _NO_PROVIDER_CONFIG: Final = ProviderConfig()
 _NO_ROUTE: Final = RouteConfig(targets=())
 
 
-def resolve(name: str, config: Config, *, strict: bool | None = None) -> Target:
+def resolve(name: str, config: Config, *, strict: bool | None = None, tools: ToolsMode | None = None) -> Target:
     """The target of that name: `provider/model`, or the first target of a route.
 
     Args:
         name: as the caller has it.
         strict: whether the first deviation fails; None takes the configuration's word.
+        tools: the way to ask for tools; None takes the configuration's word.
 
     Raises:
         UsageError: no such provider or route; names the nearest.
@@ -44,16 +45,21 @@ def resolve(name: str, config: Config, *, strict: bool | None = None) -> Target:
     theirs = config.providers.get(provider_name, _NO_PROVIDER_CONFIG)
     if strict is None:
         strict = model.strict if model.strict is not None else route.strict or theirs.strict
+    required = model.tools_required if model.tools_required is not None else route.tools_required
+    known = config.catalog.model(name)
     cache = model.options.cache or route.cache
     return Target(
         provider=provider,
         protocol=PROTOCOLS[provider.protocol],
         model=model_id,
         dialect=msgspec.structs.replace(provider.dialect, **model.dialect) if model.dialect else provider.dialect,
-        limits=config.catalog.model(name).limits(),
+        limits=known.limits(),
         key=config.key(provider_name),
         policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
         options=msgspec.structs.replace(model.options, cache=cache),
+        tools=tools or model.tools or route.tools,
+        takes_tools=known.tools,
+        tools_required=required,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from dragoman.client.clocks import Clocks, Watch
 from dragoman.client.exchange import Exchange
 from dragoman.client.transport import Response, Transport, TransportFailed
-from dragoman.events import SEMANTIC, Event, Failure, Fold, Reply, ToolCallDelta, ToolCallStart
+from dragoman.events import SEMANTIC, Deviation, Event, Failure, Fold, Reply, ToolCallDelta, ToolCallStart
 from dragoman.partial import PartialArguments
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ class AsyncStream:
     """
 
     __slots__ = (
-        "_batch", "_clocks", "_done", "_exchange", "_first_event", "_fold", "_partials", "_pending", "_position",
-        "_prepare", "_response", "_transport", "_watch",
+        "_batch", "_clocks", "_done", "_exchange", "_first_event", "_fold", "_has_begun", "_keeps_reply",
+        "_partials", "_pending", "_position", "_prepare", "_response", "_transport", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -35,18 +35,22 @@ class AsyncStream:
         transport: Transport,
         clocks: Clocks,
         first_event: float,
+        keeps_reply: bool = True,
     ) -> None:
-        """`prepare` gives the exchange (it may have to start a server); `first_event` its limit in seconds."""
+        """`prepare` gives the exchange (it may have to start a server); `first_event` its limit in seconds.
+        `keeps_reply` False: batches are not kept, so `reply` and `partial` know nothing of them."""
         self._prepare = prepare
         self._transport = transport
         self._clocks = clocks
         self._first_event = first_event
+        self._keeps_reply = keeps_reply
         self._exchange: Exchange | None = None
         self._response: Response | None = None
         self._watch: Watch | None = None
         self._batch: list[Event] = []
         self._position = 0
         self._done = False
+        self._has_begun = False  # something of the answer was given out
         self._fold = Fold()
         self._pending: list[Event] = []  # events that were given out and `_fold` has not taken yet
         self._partials: dict[int, PartialArguments] = {}
@@ -91,15 +95,30 @@ class AsyncStream:
     async def next_batch(self) -> list[Event]:
         """The events of the next bytes that come, at least one; [] at the end. Do not mix with single events."""
         batch = await self._next()
-        self._pending += batch
+        if self._keeps_reply:
+            self._pending += batch
         return batch
 
     async def _next(self) -> list[Event]:
         while not self._done:
             batch = await self._read()
+            if not self._has_begun:
+                batch = self._asked_again(batch)
             if batch:
                 return batch
         return []
+
+    def _asked_again(self, batch: list[Event]) -> list[Event]:
+        """The first events; when they say that the server refuses tools, another exchange may come in their place."""
+        assert self._exchange is not None
+        second = self._exchange.again(batch)
+        if second is None:
+            self._has_begun = any(type(event) is not Deviation for event in batch)
+            return batch
+        self._finish()
+        self._done = False
+        self._exchange, self._response, self._watch = second, None, None
+        return [event for event in batch if type(event) is Deviation]
 
     async def _read(self) -> list[Event]:
         exchange = self._exchange

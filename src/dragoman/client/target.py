@@ -6,6 +6,7 @@ from typing import final
 
 import msgspec
 
+from dragoman.config import ToolsMode
 from dragoman.contract import Dialect, ModelLimits, Protocol
 from dragoman.providers import Provider
 from dragoman.secret import Secret
@@ -19,6 +20,8 @@ class Target(msgspec.Struct, frozen=True):
 
     `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
     the route, the provider's table and the model's. `options`: parameters where a request names none of its own.
+    `tools`: the way to ask for them; `takes_tools`: what the catalogue says of the model; `tools_required` False:
+    rather no tools than no answer.
     """
 
     provider: Provider
@@ -29,6 +32,9 @@ class Target(msgspec.Struct, frozen=True):
     key: Secret | None = None
     policy: Policy = Policy()
     options: Params = Params()
+    tools: ToolsMode = "native"
+    takes_tools: bool | None = None
+    tools_required: bool = True
 
     @property
     def name(self) -> str:

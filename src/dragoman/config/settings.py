@@ -42,7 +42,10 @@ class ProviderConfig(msgspec.Struct, frozen=True):
 
 @final
 class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model name for clients: targets in the order in which they are tried, and how their answers are treated."""
+    """A model name for clients: targets in the order in which they are tried, and how their answers are treated.
+
+    `tools_required` False: a target that refuses tools is asked again without them.
+    """
 
     targets: tuple[str, ...]
     only_validated: bool = False
@@ -50,6 +53,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool = True
     strict: bool = False
     tools: ToolsMode = "native"
+    tools_required: bool = True
     cache: Literal["none", "short", "long"] = "short"
 
 
@@ -60,6 +64,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dialect: dict[str, Any] = {}
     strict: bool | None = None
     tools: ToolsMode | None = None
+    tools_required: bool | None = None
     options: Params = Params()
     clean: bool | None = None
 

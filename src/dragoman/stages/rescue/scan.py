@@ -27,10 +27,6 @@ class Prose(msgspec.Struct, frozen=True, gc=False):
 Found: TypeAlias = Prose | Open | Piece | Close
 
 
-#: Characters that tell an opener of letters from ordinary words.
-_HEAD: Final = 6
-
-
 class _Runner:
     """One family reading one candidate."""
 
@@ -141,10 +137,16 @@ class Scanner:
 
     def passes(self, text: str) -> bool:
         """Whether a text is prose at first sight; then it is taken."""
-        if self._is_idle and self._markers.first.search(text) is None:
-            self._code.feed(text)
-            return True
-        return False
+        if not self._is_idle:
+            return False
+        begins = self._markers.first.search(text)
+        if begins is not None and (
+            self._markers.openers.search(text, begins.start()) is not None
+            or self._hold_from(text, begins.start(), 0) < len(text)
+        ):
+            return False
+        self._code.feed(text)
+        return True
 
     def feed(self, text: str) -> list[Found] | None:
         """Take the next text; None when it passes as it is."""
@@ -343,11 +345,3 @@ def _slices(text: str) -> list[str]:
     if len(text) <= _SLICE:
         return [text] if text else []
     return [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)][::-1]
-
-
-def _quick_test(openers: Sequence[str]) -> str:
-    """A pattern that is found where an opener begins, and seldom elsewhere: some begin with a letter."""
-    heads = {opener[:_HEAD] if opener[0].isalpha() else opener[0] for opener in openers}
-    begun = {head[:size] for head in heads for size in range(1, len(head))}
-    pattern = "|".join(re.escape(head) for head in sorted(heads))
-    return f"{pattern}|(?:{'|'.join(sorted(begun, key=len, reverse=True))})\\Z" if begun else pattern

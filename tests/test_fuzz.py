@@ -164,6 +164,13 @@ def test_late_ids_of_two_calls_are_not_the_same():
     assert answer.error is not None and "duplicate-id" in {deviation.code for deviation in answer.deviations}
 
 
+def test_half_a_character_in_a_delta_that_is_a_string_leaves_no_half():
+    deltas = [b'{"type":"text_delta","text":"sun \\ud83c"}', b'"\\ud800"']
+    body = [b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n']
+    body += [b'data: {"type":"content_block_delta","index":0,"delta":%b}\n\n' % delta for delta in deltas]
+    assert fold(check(read(decoder("anthropic-messages"), body))).text == "sun \ufffd\ufffd"
+
+
 # ---------------------------------------------------------------- requests
 
 RICH = Request(

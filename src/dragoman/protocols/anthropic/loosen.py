@@ -39,7 +39,7 @@ def loosen_event(value: dict[str, Json], frame: bytes, assembly: Assembly) -> tu
 def _loose_delta(value: Json, assembly: Assembly) -> Delta:
     if not isinstance(value, dict):
         assembly.deviate("wrong-type", "delta")
-        return Delta(text=_loose_text(value, "delta", assembly))
+        return Delta(text=assembly.lenient_text(_loose_text(value, "delta", assembly)))
     partial = value.get("partial_json")
     if isinstance(partial, dict):
         assembly.deviate("arguments-type", "delta.partial_json", "an object")

@@ -81,6 +81,7 @@ def serving(*replies: Sequence[Step]) -> Iterator[Scripted]:
         while True:
             try:
                 connection, _ = listener.accept()
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError:
                 return
             server.connections += 1

@@ -104,7 +104,8 @@ def test_the_installed_version_is_the_projects() -> None:
     ],
 )
 def test_the_embedded_server_is_named_where_it_has_a_wheel(platform: str, machine: str, installs: bool) -> None:
-    marker = Requirement(PYPROJECT["project"]["optional-dependencies"]["embedded"][0]).marker
+    found = map(Requirement, PYPROJECT["project"]["optional-dependencies"]["embedded"])
+    marker = next(each.marker for each in found if each.name == "xllamacpp")
     assert marker is not None
     environment = {**default_environment(), "sys_platform": platform, "platform_machine": machine}
     assert marker.evaluate(environment) is installs

@@ -18,6 +18,7 @@ from dragoman.errors import DragomanError, UsageError
 COMMANDS: Final[dict[str, str]] = {
     "decode": "read a recorded response body: its events, or their sum",
     "translate": "turn response bytes of one protocol into those of another, streaming",
+    "serve": "serve clients of any of the five protocols, in front of any model",
     "call": "ask a model one thing and watch the answer arrive",
     "models": "list providers' models, or tell what is known of one",
     "doctor": "find servers and keys, and say what fails, why, and how to mend it",

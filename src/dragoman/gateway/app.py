@@ -1,0 +1,154 @@
+"""The front door: who may come in, which path is whose, and errors in the form that the client reads."""
+
+from __future__ import annotations
+
+import re
+import time
+import zlib
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+from urllib.parse import unquote
+
+from dragoman.contract import Protocol
+from dragoman.errors import WireError, failure_kind
+from dragoman.events import Failure
+from dragoman.gateway.discovery import PAGES, Asked, Page
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.http import Answer, Head, Limits, Outlet
+from dragoman.gateway.names import Names, UnknownModel
+from dragoman.gateway.relay import Relay, refusal
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import ProtocolName
+
+#: Whose error form a path without a route gets; "" is every other path.
+_FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = (
+    ("/api/", "ollama-chat"),
+    ("/v1/messages", "anthropic-messages"),
+    ("/v1/responses", "openai-responses"),
+    ("/v1beta/", "gemini-generate"),
+    ("/v1/models/", "gemini-generate"),
+    ("", "openai-chat"),
+)
+_ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
+
+_Matched: TypeAlias = tuple[re.Pattern[str], Protocol | Page]
+
+
+class App:
+    """The gateway as an `Application`."""
+
+    __slots__ = ("_exact", "_guard", "_limits", "_names", "_patterns", "_relay", "_since")
+
+    def __init__(
+        self, *, protocols: Iterable[ProtocolName], names: Names, relay: Relay, guard: Guard, limits: Limits
+    ) -> None:
+        self._names = names
+        self._relay = relay
+        self._guard = guard
+        self._limits = limits
+        self._since = int(time.time())
+        self._exact: dict[str, list[tuple[tuple[str, ...], Protocol | Page]]] = {}
+        self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Protocol | Page]] = []
+        served = tuple(protocols)
+        for name in served:
+            for method, pattern in PROTOCOLS[name].routes:
+                self._add((method,), pattern, PROTOCOLS[name])
+        for page in PAGES:
+            if page.protocol in served:
+                self._add(page.methods, page.pattern, page)
+
+    def _add(self, methods: tuple[str, ...], pattern: str, handler: Protocol | Page) -> None:
+        if "{" not in pattern:
+            self._exact.setdefault(pattern, []).append((methods, handler))
+            return
+        before, _, after = pattern.partition("{model}")
+        self._patterns.append((re.compile(f"{re.escape(before)}(.+){re.escape(after)}"), methods, handler))
+
+    # ------------------------------------------------------------ the three questions of the edge
+
+    def admit(self, head: Head) -> Answer | None:
+        """Host, Origin and key, on every method and path."""
+        failure = self._guard.judge(head)
+        return None if failure is None else self.refuse(head, failure)
+
+    def refuse(self, head: Head | None, failure: Failure) -> Answer:
+        """A failure in the form of the protocol that the path or the headers tell."""
+        protocol = PROTOCOLS[_form(head)]
+        answer = refusal(protocol, failure)
+        if failure.status is not None and failure.status != answer.status:
+            return Answer(failure.status, answer.body, answer.content_type, answer.headers)
+        return answer
+
+    async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
+        """Answer one request that was admitted."""
+        found = self._find(head)
+        if isinstance(found, Failure):
+            outlet.send(self.refuse(head, found))
+            return
+        handler, name = found
+        protocol = PROTOCOLS[handler.protocol] if isinstance(handler, Page) else handler
+        try:
+            body = _decompressed(body, head.headers.get("content-encoding", ""), self._limits.body)
+            if isinstance(handler, Page):
+                outlet.send(handler.respond(Asked(head, body, name, self._names, self._since)))
+                return
+        except WireError as problem:
+            outlet.send(self.refuse(head, Failure(failure_kind(problem.status), str(problem), problem.status)))
+            return
+        except UnknownModel as problem:
+            outlet.send(refusal(protocol, problem.failure))
+            return
+        await self._relay.respond(protocol, head, body, outlet)
+
+    def _find(self, head: Head) -> tuple[Protocol | Page, str] | Failure:
+        """Who answers, and what stood for `{model}` in the path."""
+        path = unquote(head.path)
+        allowed = False
+        for methods, handler in self._exact.get(path, ()):
+            allowed = True
+            if head.method in methods and (not isinstance(handler, Page) or handler.applies(head)):
+                return handler, ""
+        for pattern, methods, handler in self._patterns:
+            found = pattern.fullmatch(path)
+            if found is None:
+                continue
+            allowed = True
+            if head.method in methods and (not isinstance(handler, Page) or handler.applies(head)):
+                return handler, found[1]
+        shown = f"{head.method} {path[:120]}"
+        if allowed:
+            return Failure("not_found", f"{shown} is not served: another method is expected", 405)
+        return Failure("not_found", f"{shown} is not served", 404)
+
+
+def _form(head: Head | None) -> ProtocolName:
+    """The protocol of a client that no route tells."""
+    path, headers = ("", {}) if head is None else (head.path, head.headers)
+    if "x-goog-api-key" in headers or "x-goog-api-client" in headers:
+        return "gemini-generate"
+    if "anthropic-version" in headers:
+        return "anthropic-messages"
+    return next(name for prefix, name in _FORMS if path.startswith(prefix))
+
+
+def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body as its client meant it.
+
+    Raises:
+        WireError: an encoding that is not known, broken data, or more than `limit` bytes.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise WireError(f"expected a body in gzip, deflate or none, got {encoding[:40]!r}", status=415)
+    machine = zlib.decompressobj(_ZLIB_OF_ANY_KIND)
+    try:
+        plain = machine.decompress(body, limit)
+    except zlib.error:
+        raise WireError(f"expected a body in {encoding}, got something else") from None
+    if machine.unconsumed_tail:
+        raise WireError(f"expected a request body of at most {limit} bytes", status=413)
+    if not machine.eof:
+        raise WireError(f"the {encoding} body ends too early")
+    return plain

@@ -1,0 +1,368 @@
+"""The HTTP/1.1 server: an asyncio protocol on httptools. The only file that knows sockets and the parser.
+
+One task a request; it is cancelled when the client goes, in whatever phase. Bodies are read whole before the task
+starts, and bounded; writes never wait, `Outlet.drained` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from http import HTTPStatus
+from typing import Final
+
+from dragoman.errors import DragomanError
+from dragoman.events import Failure
+from dragoman.gateway.http import Answer, Application, Head, Limits
+
+try:
+    import httptools
+except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test environment
+    raise DragomanError('the gateway needs the extra "server": pip install "dragoman[server]"') from None
+
+_LOG: Final = logging.getLogger("dragoman.gateway")
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
+_WAITING: Final = 4
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
+}
+
+
+class _Refused(Exception):
+    """A request that is not read on; said from inside the parser's callbacks."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    __slots__ = (
+        "_application", "_body", "_fields", "_head", "_head_size", "_is_closing", "_is_discarding", "_keeps", "_limits",
+        "_loop", "_outlet", "_parser", "_peers", "_target", "_task", "_timer", "_transport", "_unheaded", "_waiting",
+        "_body_size", "resumed",
+    )  # fmt: skip
+
+    def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
+        """`peers` holds the open connections."""
+        self._application = application
+        self._limits = limits
+        self._peers = peers
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._outlet: _HttpOutlet | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: deque[tuple[Head, bytes, bool, bool]] = deque()
+        self._is_closing = False  # no further request is taken
+        self._is_discarding = False  # the rest of a refused request is read away
+        self._parser = httptools.HttpRequestParser(self)
+        self.resumed: asyncio.Event | None = None  # set while writing need not wait; None when it never had to
+        self._begin()
+
+    def _begin(self) -> None:
+        """A new request is read."""
+        self._target = b""
+        self._fields: dict[str, str] = {}
+        self._head: Head | None = None
+        self._head_size = self._unheaded = self._body_size = 0
+        self._body: list[bytes] = []
+
+    # ------------------------------------------------------------ the connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self._limits.unsent, low=self._limits.unsent // 4)
+        self._peers.add(self)
+        self._arm(self._limits.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._peers.discard(self)
+        self._is_closing = True
+        self._disarm()
+        self._transport = None
+        self._waiting.clear()
+        self._body = []
+        if self.resumed is not None:
+            self.resumed.set()
+        if self._task is not None:
+            self._task.cancel()
+
+    def eof_received(self) -> bool:
+        """A client that closes its side is gone: nothing that it could read is worth a model's time."""
+        if self._task is not None:
+            self._task.cancel()
+        return False
+
+    def pause_writing(self) -> None:
+        if self.resumed is None:
+            self.resumed = asyncio.Event()
+        self.resumed.clear()
+
+    def resume_writing(self) -> None:
+        assert self.resumed is not None
+        self.resumed.set()
+
+    def drain(self) -> None:
+        """Close when the response that is under way is over; at once when there is none."""
+        self._is_closing = True
+        if self._task is None and not self._is_discarding:
+            self._close()
+
+    def abort(self) -> None:
+        """Close now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _close(self) -> None:
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.close()
+            self._arm(self._limits.linger_seconds)
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = self._loop.call_later(seconds, self._expire)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        """Too slow. One that is between two requests, or is being closed, is owed no words."""
+        begun = self._head is not None or self._head_size or self._unheaded
+        if begun and not self._is_closing and not self._is_discarding:
+            self._refuse(Failure("timeout", "the request took too long to arrive", 408))
+        else:
+            self.abort()
+
+    # ------------------------------------------------------------ reading
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_discarding or self._is_closing:
+            return
+        try:
+            self._feed(data)
+        except httptools.HttpParserCallbackError as problem:
+            cause = problem.__context__
+            if not isinstance(cause, _Refused):
+                raise
+            self._refuse(cause.failure)
+        except (httptools.HttpParserError, UnicodeDecodeError):
+            self._refuse(Failure("bad_request", "expected an HTTP/1.1 request", 400))
+        except _Refused as refused:
+            self._refuse(refused.failure)
+
+    def _feed(self, data: bytes) -> None:
+        rest = data
+        while rest:
+            try:
+                self._parser.feed_data(rest)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # No upgrade is ever taken, as HTTP allows: Java's client asks for HTTP/2 with every request.
+                rest = rest[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+        if self._head is None and (self._task is None or self._head_size):
+            self._unheaded += len(data)
+            if self._unheaded > self._limits.head:
+                raise _Refused(_too_large_head(self._limits))
+
+    def on_message_begin(self) -> None:
+        self._begin()
+        self._arm(self._limits.head_seconds)
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value) + 4)
+        key = name.decode("ascii").lower()
+        text = value.decode("latin-1")
+        if key in self._fields:
+            text = f"{self._fields[key]}, {text}"
+        elif len(self._fields) >= self._limits.fields:
+            raise _Refused(Failure("bad_request", f"expected at most {self._limits.fields} header fields", 431))
+        self._fields[key] = text
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.head:
+            raise _Refused(_too_large_head(self._limits))
+
+    def on_headers_complete(self) -> None:
+        self._head = head = Head(
+            self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace"), self._fields
+        )
+        self._unheaded = 0
+        length = self._fields.get("content-length", "0")
+        if length.isdigit() and int(length) > self._limits.body:
+            raise _Refused(_too_large_body(self._limits))
+        if self._task is None and not self._waiting:
+            refused = self._application.admit(head)
+            if refused is not None:
+                self._answer_and_close(head, refused)
+                return
+            if self._fields.get("expect", "").lower() == "100-continue" and self._transport is not None:
+                self._transport.write(_CONTINUE)
+        self._arm(self._limits.body_seconds)
+
+    def on_body(self, body: bytes) -> None:
+        if self._is_discarding:
+            return
+        self._body_size += len(body)
+        if self._body_size > self._limits.body:
+            raise _Refused(_too_large_body(self._limits))
+        self._body.append(body)
+        self._arm(self._limits.body_seconds)
+
+    def on_message_complete(self) -> None:
+        if self._is_discarding or self._head is None:
+            return
+        self._disarm()
+        is_chunked = self._parser.get_http_version() != "1.0"
+        keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
+        self._waiting.append((self._head, b"".join(self._body), keeps, is_chunked))
+        self._begin()
+        if len(self._waiting) > _WAITING:
+            raise _Refused(Failure("bad_request", "too many requests on one connection at once", 400))
+        if self._task is None:
+            self._next()
+
+    # ------------------------------------------------------------ answering
+
+    def _next(self) -> None:
+        head, body, keeps, is_chunked = self._waiting.popleft()
+        assert self._transport is not None
+        outlet = _HttpOutlet(self, self._transport, head, keeps=keeps, is_chunked=is_chunked)
+        self._outlet = outlet
+        self._task = self._loop.create_task(self._respond(head, body, outlet))
+
+    async def _respond(self, head: Head, body: bytes, outlet: _HttpOutlet) -> None:
+        try:
+            refused = self._application.admit(head)
+            if refused is not None:
+                outlet.send(refused)
+            else:
+                await self._application.respond(head, body, outlet)
+        except asyncio.CancelledError:
+            outlet.cut()  # the client went, or the server stops; nobody awaits this task
+        except Exception as problem:
+            trace = problem.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else "?"
+            # Never the message: it may quote a prompt.
+            _LOG.error("answering %s failed: %s at %s", head.method, type(problem).__name__, place)
+            if outlet.is_begun:
+                outlet.cut()
+            else:
+                outlet.send(self._application.refuse(head, Failure("internal", "an error in the gateway")))
+        finally:
+            self._task = None
+            self._settle(outlet)
+
+    def _settle(self, outlet: _HttpOutlet) -> None:
+        """A response is over: take the next request, or close."""
+        self._outlet = None
+        if self._transport is None or self._is_discarding:
+            return
+        if not outlet.is_whole or not outlet.keeps or self._is_closing:
+            self._close()
+        elif self._waiting:
+            self._next()
+        elif self._head is None and not self._head_size:
+            self._arm(self._limits.idle_seconds)
+
+    def _refuse(self, failure: Failure) -> None:
+        if self._task is not None:  # a later request on the connection is broken: answer the first, take no more
+            self._is_closing = True
+            self._waiting.clear()
+            return
+        self._answer_and_close(self._head, self._application.refuse(self._head, failure))
+
+    def _answer_and_close(self, head: Head | None, answer: Answer) -> None:
+        """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
+        if self._transport is None:
+            return
+        outlet = _HttpOutlet(self, self._transport, head or Head("GET", "/", {}), keeps=False, is_chunked=True)
+        outlet.send(answer)
+        self._is_discarding = True
+        self._body = []
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._arm(self._limits.linger_seconds)
+
+
+class _HttpOutlet:
+    """The response to one request, as HTTP/1.1."""
+
+    __slots__ = ("_connection", "_has_body", "_is_chunked", "_transport", "is_begun", "is_whole", "keeps")
+
+    def __init__(
+        self, connection: Connection, transport: asyncio.Transport, head: Head, *, keeps: bool, is_chunked: bool
+    ) -> None:
+        self._connection = connection
+        self._transport = transport
+        self._has_body = head.method != "HEAD"
+        self._is_chunked = is_chunked
+        self.keeps = keeps
+        self.is_begun = self.is_whole = False
+
+    def send(self, answer: Answer) -> None:
+        fields = {"content-type": answer.content_type, "content-length": str(len(answer.body)), **answer.headers}
+        body = answer.body if self._has_body else b""
+        self._transport.write(self._render_head(answer.status, fields) + body)
+        self.is_whole = True
+
+    def start(self, status: int, content_type: str) -> None:
+        # Proxies that buffer would hold a stream back.
+        fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+        if self._is_chunked:
+            fields["transfer-encoding"] = "chunked"
+        else:
+            self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
+        self._transport.write(self._render_head(status, fields))
+
+    def write(self, data: bytes) -> None:
+        if data and self._has_body:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+
+    def end(self) -> None:
+        if self._is_chunked and self._has_body:
+            self._transport.write(b"0\r\n\r\n")
+        self.is_whole = True
+
+    def cut(self) -> None:
+        self.keeps = False
+        self._transport.close()
+
+    @property
+    def is_full(self) -> bool:
+        resumed = self._connection.resumed
+        return resumed is not None and not resumed.is_set()
+
+    async def drained(self) -> None:
+        if self._connection.resumed is not None:
+            await self._connection.resumed.wait()
+
+    def _render_head(self, status: int, fields: dict[str, str]) -> bytes:
+        self.is_begun = True
+        if not self.keeps:
+            fields["connection"] = "close"
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+        return b"%b%b\r\n" % (_STATUS_LINES.get(status) or b"HTTP/1.1 %d Error\r\n" % status, lines.encode("latin-1"))
+
+
+def _too_large_head(limits: Limits) -> Failure:
+    return Failure("bad_request", f"expected a request head of at most {limits.head} bytes", 431)
+
+
+def _too_large_body(limits: Limits) -> Failure:
+    return Failure("too_large", f"expected a request body of at most {limits.body} bytes", 413)

@@ -1,0 +1,85 @@
+"""Who may ask: the Host and Origin of a request, and its client key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import parse_qs
+
+from dragoman.events import Failure
+from dragoman.gateway.http import Head
+from dragoman.secret import Secret
+
+_SHA256: Final = "sha256:"
+
+
+class Guard:
+    """Decides about heads; it stands before every route."""
+
+    __slots__ = ("_digests", "_hosts")
+
+    def __init__(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
+        """`keys`: secrets, or `sha256:HEX` of one; none lets every client in that the hosts let in."""
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._digests = tuple(_digest(key) for key in keys)
+
+    def judge(self, head: Head) -> Failure | None:
+        """Why the request is refused; None when it is not."""
+        if not self._is_allowed(host_name(head.headers.get("host", ""))):
+            # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
+            return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
+        origin = head.headers.get("origin")
+        if origin is not None and not self._is_allowed(host_name(origin.partition("://")[2])):
+            return Failure("permission", "requests from other sites' pages are not taken", 403)
+        if self._digests and not self._has_key(head):
+            return Failure("auth", "expected a client key of this gateway", 401)
+        return None
+
+    def _is_allowed(self, host: str) -> bool:
+        return is_loopback(host) or host in self._hosts
+
+    def _has_key(self, head: Head) -> bool:
+        """Whether one of the keys that the request shows is ours. All are compared, in constant time."""
+        found = False
+        for key in shown_keys(head):
+            digest = hashlib.sha256(key.encode("utf-8", "replace")).digest()
+            for ours in self._digests:
+                found |= hmac.compare_digest(digest, ours)
+        return found
+
+
+def shown_keys(head: Head) -> list[str]:
+    """The keys in a request, in every place where a client of the five protocols puts one."""
+    scheme, _, bearer = head.headers.get("authorization", "").partition(" ")
+    keys = [bearer.strip()] if scheme.lower() == "bearer" else []
+    keys += [head.headers[name] for name in ("x-api-key", "x-goog-api-key") if name in head.headers]
+    if "key=" in head.query:
+        keys += parse_qs(head.query, max_num_fields=64).get("key", [])
+    return [key for key in keys if key]
+
+
+def host_name(host: str) -> str:
+    """`HOST[:PORT]` → the host, in lower case, without the brackets of an IPv6 address."""
+    host = host.strip().lower().rstrip("/")
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the name can mean this machine only. `0.0.0.0` and "" do not."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _digest(key: Secret | str) -> bytes:
+    if isinstance(key, Secret):
+        return hashlib.sha256(key.reveal().encode()).digest()
+    return bytes.fromhex(key.removeprefix(_SHA256))

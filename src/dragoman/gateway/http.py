@@ -1,0 +1,109 @@
+"""What the gateway knows of HTTP: a request's head, a whole answer, and the way out for one that streams.
+
+`edge.py` fills these in from sockets; whoever embeds the gateway elsewhere may fill them in from something else.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, final
+
+import msgspec
+
+from dragoman.events import Failure
+
+
+@final
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request may take. Sizes in bytes, times in seconds; `unsent` is where writing begins to wait."""
+
+    head: int = 64 * 1024
+    fields: int = 100
+    body: int = 32 * 1024 * 1024
+    unsent: int = 256 * 1024
+    #: for a whole head, for the next piece of a body, for the next request on a connection that is kept
+    head_seconds: float = 30.0
+    body_seconds: float = 60.0
+    idle_seconds: float = 75.0
+    #: how long a connection that is to be closed may take to read what was written
+    linger_seconds: float = 5.0
+
+
+@final
+class Head(msgspec.Struct, frozen=True):
+    """A request without its body. `target` is path and query as sent; names of `headers` are in lower case."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+
+    @property
+    def path(self) -> str:
+        """The path as sent, without the query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """The query as sent."""
+        return self.target.partition("?")[2]
+
+    def __repr__(self) -> str:
+        return f"Head({self.method} {self.path}, {len(self.headers)} headers)"
+
+
+@final
+class Answer(msgspec.Struct, frozen=True):
+    """A whole response."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: dict[str, str] = {}
+
+
+class Outlet(Protocol):
+    """Where the response to one request goes: one `send`, or `start`, `write`…, then `end` or `cut`."""
+
+    def send(self, answer: Answer) -> None:
+        """A whole response."""
+        ...
+
+    def start(self, status: int, content_type: str) -> None:
+        """The head of a response whose body comes in pieces."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """The next piece of the body. Never waits; see `drained`."""
+        ...
+
+    def end(self) -> None:
+        """The body is whole."""
+        ...
+
+    def cut(self) -> None:
+        """Close the connection after what was written, so that the client sees a body without its end."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """More than `Limits.unsent` bytes wait for the client: await `drained` before reading on."""
+        ...
+
+    async def drained(self) -> None:
+        """Returns when the client has read enough."""
+        ...
+
+
+class Application(Protocol):
+    """What answers. Errors are its business too, since each client wants them in a shape of its own."""
+
+    def admit(self, head: Head) -> Answer | None:
+        """Refuse a request before its body is read; None lets it in."""
+        ...
+
+    def refuse(self, head: Head | None, failure: Failure) -> Answer:
+        """The answer to a request that broke a limit or is not HTTP (then there may be no head)."""
+        ...
+
+    async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
+        """Answer one request. Cancelled when the client goes."""
+        ...

@@ -1,25 +1,31 @@
-"""Llama 3.1, 3.2 and many small models: the whole message is `{"name": …, "parameters": {…}}`, or several of them."""
+"""Llama 3.1, 3.2, xLAM and many small models: the whole message is `{"name": …, "parameters": {…}}`, or several of them,
+in a list or in a row."""
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.json_calls import call_object
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    if opener == "[":
+        yield from cursor.space()
+        yield from cursor.expect("{")
     while True:
         yield from call_object(cursor, tools)
-        found = yield from cursor.closing("{", ",", ";")
+        found = yield from cursor.closing("{", ",", ";", "]")
         if found in (",", ";"):
             yield from cursor.space()
             found = yield from cursor.expect("{")
-        if not found:
-            return
+        if found != "{":
+            break
+    if (found == "]") != (opener == "["):
+        raise NotACall
 
 
 FAMILY = Family(
     name="bare-json",
-    openers=("{",),
+    openers=("{", "["),
     parse=_parse,
     where="message",
     source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",

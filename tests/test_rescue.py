@@ -6,8 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.events import Deviation, Event, Finish, Start, TextDelta, TextEnd, TextStart, fold
+from dragoman.events import (
+    Deviation,
+    Event,
+    Finish,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    fold,
+)
 from dragoman.stages.rescue import FAMILIES, Rescue
+from dragoman.types import ToolCall
+from grammar import check
 from rescue_cases import TOOLS, RescueCase, load_rescue_cases, outcome, play_text
 
 CASES = load_rescue_cases()
@@ -134,3 +148,44 @@ def test_no_text_is_lost_and_only_what_may_become_a_call_waits(parts: list[str],
     for event in stage.feed([TextEnd(0), Finish("stop")]):
         said += event.text if isinstance(event, TextDelta) else ""
     assert said == text
+
+
+# ------------------------------------------------------------ beside structured calls
+
+
+def structured(index: int, call: ToolCall) -> list[Event]:
+    return [
+        ToolCallStart(index, call.id, call.name),
+        ToolCallDelta(index, call.arguments),
+        ToolCallEnd(index, call),
+    ]
+
+
+def written(index: int, call: str) -> list[Event]:
+    return [TextStart(index), *(TextDelta(index, mark) for mark in call), TextEnd(index)]
+
+
+SAME = ToolCall("call_1", "get_weather", '{"city":"Oslo"}')
+OTHER = ToolCall("call_2", "get_weather", '{"city": "Rome"}')
+IN_TEXT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("parts", "cities", "written_twice"),
+    [
+        ([written(0, IN_TEXT), structured(1, SAME)], ["Oslo"], 1),
+        ([structured(0, SAME), written(1, IN_TEXT)], ["Oslo"], 1),
+        ([written(0, IN_TEXT), structured(1, OTHER)], ["Oslo", "Rome"], 0),
+        ([structured(0, OTHER), written(1, IN_TEXT)], ["Rome", "Oslo"], 0),
+        ([structured(0, SAME), written(1, IN_TEXT), written(2, IN_TEXT)], ["Oslo", "Oslo"], 1),
+        ([written(0, IN_TEXT + IN_TEXT)], ["Oslo", "Oslo"], 0),
+    ],
+)
+def test_a_call_both_written_and_structured_is_one(parts: list[list[Event]], cities: list[str], written_twice: int):
+    stage = Rescue(TOOLS, FAMILIES, new_id=iter("abcdef").__next__)
+    events = [Start(), *(event for part in parts for event in part), Finish("tool_use")]
+    found = check([out for event in events for out in stage.feed([event])])
+    reply = fold(found)
+    assert [call.values()["city"] for call in reply.tool_calls] == cities
+    repeated = [deviation for deviation in reply.deviations if deviation.code == "duplicate-call"]
+    assert len(repeated) == written_twice

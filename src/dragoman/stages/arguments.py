@@ -133,8 +133,10 @@ class Arguments:
             if how:
                 call.repairer.codes.append(("repaired-arguments", "arguments", how))
             self._put(call, call.repairer.feed(text), out)
+        problem = call.repairer.problem
         if not call.repairer.close() or _goes_on(call.repairer.rest):
-            problem = call.repairer.problem or "the arguments go on after their closing brace"
+            if call.repairer.is_done():
+                problem = "the arguments go on after their closing brace"
             problem = problem if event.kind == "unreadable" else ""
             message = f"tool call {event.name}: {problem}" if problem else event.message
             out.append(msgspec.structs.replace(event, message=message))

@@ -26,6 +26,7 @@ _ESCAPES: Final = {
 }  # fmt: skip
 _HEXADECIMAL: Final = {"x": 2, "u": 4, "U": 8}
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
+_FLOAT: Final = re.compile(r"^[^xX]*[.eE]")
 _ENDS: Final = {"[": "]", "(": ")", "{": "}"}
 _DEEPEST: Final = 64
 
@@ -75,19 +76,24 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
 class _Reader:
     """Reads what stands between the parentheses of one call."""
 
-    __slots__ = ("_cursor", "_open")
+    __slots__ = ("_cursor", "_open", "_quote")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._open = ["("]  # brackets that are open
+        self._quote = ""  # of the string that is open
 
     def arguments(self) -> Parser:
         """`key=value, …)` as a JSON object; a dict alone is the object."""
         cursor = self._cursor
         first = yield from self._next()
         if first == "{":
-            yield from self._value()
+            cursor.skip(1)
+            self._open.append(first)
+            yield from self._dict()
+            self._close()
             yield from self._expect(")", "only keyword arguments, or one dict, can be read")
+            yield Piece("}")
             return
         lead = "{"
         while (yield from self._next()) != ")":
@@ -98,13 +104,12 @@ class _Reader:
             yield from self._next()
             yield from self._value()
             yield from self._comma(")")
-        cursor.skip(1)
-        self._open.pop()
+        self._close()
         yield Piece("{}" if lead == "{" else "}")
 
     def skip(self) -> Parser:
         """Pass over the rest of a call that cannot be read, strings and brackets minded."""
-        quote = ""
+        quote = self._quote
         while self._open:
             mark = yield from self._cursor.peek()
             if not mark:
@@ -135,9 +140,15 @@ class _Reader:
     def _expect(self, wanted: str, problem: str) -> Parser:
         if (yield from self._next()) != wanted:
             raise _Unreadable(problem)
-        self._cursor.skip(1)
         if wanted == ")":
-            self._open.pop()
+            self._close()
+        else:
+            self._cursor.skip(1)
+
+    def _close(self) -> None:
+        """Pass over the end of the innermost bracket."""
+        self._cursor.skip(1)
+        self._open.pop()
 
     def _comma(self, end: str) -> Parser:
         mark = yield from self._next()
@@ -158,8 +169,8 @@ class _Reader:
             self._cursor.skip(1)
             self._open.append(mark)
             yield from self._dict() if mark == "{" else self._list(_ENDS[mark])
-            self._cursor.skip(1)
-            self._open.pop()
+            self._close()
+            yield Piece("}" if mark == "{" else "]")
         else:
             yield from self._word()
 
@@ -174,7 +185,6 @@ class _Reader:
             yield from self._comma(end)
         if end == ")" and lead and not commas:
             raise _Unreadable("a value is not a literal")
-        yield Piece("]")
 
     def _dict(self) -> Parser:
         yield Piece("{")
@@ -189,7 +199,6 @@ class _Reader:
             yield Piece(": ")
             yield from self._value()
             yield from self._comma("}")
-        yield Piece("}")
 
     def _word(self) -> Parser:
         word = yield from self._cursor.word(_WORD, 1 << 16)
@@ -222,6 +231,7 @@ class _Reader:
         if ahead == quote * 3:
             quote = ahead
         cursor.skip(len(quote))
+        self._quote = quote[0]
         before = ""
         while True:
             rest = cursor.rest()
@@ -240,6 +250,7 @@ class _Reader:
                 yield from self._escape(quote, is_raw=is_raw)
             elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
                 cursor.skip(len(quote))
+                self._quote = ""
                 return
             else:
                 before = rest[0]
@@ -296,16 +307,12 @@ def _number(word: str) -> str:
             raise _Unreadable("a number is not finite")
         return word
     try:
-        return str(int(word, 0))
-    except ValueError:
-        pass
-    try:
-        number = float(word)
+        value = float(word) if _FLOAT.search(word) else int(word, 0)
     except ValueError:
         raise _Unreadable("a value is not a literal") from None
-    if number - number != 0:
+    if abs(value) == float("inf"):
         raise _Unreadable("a number is not finite")
-    return repr(number)
+    return str(value)
 
 
 def _escaped(text: str) -> str:

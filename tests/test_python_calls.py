@@ -1,0 +1,96 @@
+"""Calls written as Python, against Python's own reading of the same literals."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.events import ToolCallDelta, fold
+from rescue_cases import outcome, play_text
+
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+LITERALS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(CHARACTERS),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+def call_of(value: Any) -> str:
+    return f"<|python_start|>[search(query='q', filters={{'value': {value!r}}})]<|python_end|>"
+
+
+@given(LITERALS, st.data())
+def test_literals_mean_what_python_says(value: Any, data: st.DataObject):
+    text = call_of(value)
+    cut = data.draw(st.integers(1, len(text) - 1))
+    (_, arguments), *others = outcome(play_text([text[:cut], text[cut:]]))[0]
+    assert not others
+    expected = {"query": "q", "filters": {"value": value}}
+    assert json.dumps(arguments, sort_keys=True) == json.dumps(expected, sort_keys=True)
+
+
+QUOTED = [
+    r"'a\tb\n\\ \x41 \u00e9 \U0001F600 \101\0 \a\b\f\v'",
+    r'"C:\\new\\table"',
+    r"r'C:\new\d+'",
+    "u'x'",
+    "'one' \"two\"",
+    '"""three\n\'quotes\' ""inside"""',
+    "'''it's \"here\"'''",
+    "'a\\\nb'",
+    "''",
+    '""""""',
+    "(1, 2.5e3, -0x1F, 1_000)",
+    "(1,)",
+    "-007.5",
+    "()",
+    "[1, 2,]",
+    "{'a': (True, None),}",
+]
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_forms_of_literals(quoted: str):
+    text = f"<|python_start|>[search(query='q', filters={{'value': {quoted}}})]<|python_end|>"
+    expected = json.loads(json.dumps({"query": "q", "filters": {"value": ast.literal_eval(quoted)}}))
+    for pieces in ([text], list(text)):
+        calls, failed, left = outcome(play_text(pieces))
+        assert calls == [("search", expected)]
+        assert (failed, left) == ([], "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1 + 2", "now()", "os.environ['HOME']", "f'{x}'", "b'x'", "[x for x in y]", "float('inf')", "1e999", "nan", "-inf",
+     "'a' + 'b'", "'a'.upper()", "(1)", "{1, 2}", "{'a'}", "{1: 2}", "...", "007", "'\\U00110000'", "lambda: 1", "*x",
+     "[" * 70 + "]" * 70],
+)  # fmt: skip
+def test_what_is_no_literal_fails_alone(value: str):
+    text = f"<|python_start|>[search(query='q', filters={value}), get_time(timezone='x')]<|python_end|> ok"
+    for pieces in ([text], list(text)):
+        assert outcome(play_text(pieces)) == ([("get_time", {"timezone": "x"})], ["search"], "ok")
+
+
+def test_a_dict_alone_is_the_arguments():
+    text = "<|python_start|>[get_weather({'city': 'x'}), get_weather({'city': 'x'}, 2), get_weather({})]<|python_end|>"
+    calls, failed, _ = outcome(play_text([text]))
+    assert (calls, failed) == ([("get_weather", {"city": "x"}), ("get_weather", {})], ["get_weather"])
+
+
+def test_a_failure_says_why():
+    reply = fold(play_text(["<|python_start|>[get_weather('Oslo'), search(query=x)]<|python_end|>"]))
+    messages = [failed.message for failed in reply.failed_calls]
+    assert "keyword" in messages[0] and "literal" in messages[1]
+    assert all("Oslo" not in message for message in messages)
+
+
+def test_a_string_leaves_while_it_comes():
+    events = play_text(["<|python_start|>[write_file(path='p', content='", *["word "] * 50, "')]<|python_end|>"])
+    assert len([event for event in events if type(event) is ToolCallDelta]) > 50

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import msgspec
+
 from dragoman.client.clocks import Clocks
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.local import LocalServers
@@ -57,6 +59,7 @@ class AsyncClient:
         self.deviations: Counter[tuple[str, str, str]] = Counter()
         self._strict = strict
         self._tools = tools
+        self._refusing: set[str] = set()  # targets that have refused tools
         self._on_deviation = on_deviation
         self._clocks = _clocks(self.config.http)
         self._prices = Prices(self.config)
@@ -171,6 +174,8 @@ class AsyncClient:
 
         async def prepare() -> Exchange:
             ready = await self._servers.ready(target)
+            if ready.name in self._refusing:
+                ready = msgspec.structs.replace(ready, refuses_tools=True)
             asked = with_defaults(request, ready)
             return Exchange(ready, asked, new_id=new_id, price_of=self._prices.cost, on_deviation=self._note_deviation)
 
@@ -180,6 +185,8 @@ class AsyncClient:
         )
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
+        if deviation.code == "tools-way":
+            self._refusing.add(target)
         provider, _, model = target.partition("/")
         self.deviations[provider, model, deviation.code] += 1
         if self._on_deviation is not None:

@@ -13,7 +13,7 @@ from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.estimate import estimate_tokens
-from dragoman.events import Deviation, Event, Failure, Finish, Start, UsageUpdate
+from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
 from dragoman.history import fit
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
@@ -112,8 +112,10 @@ class Exchange:
 
     def again(self, events: Sequence[Event]) -> Exchange | None:
         """The exchange to try in place of this one, when its first events say that the server refuses tools."""
-        failure = next((event for event in events if isinstance(event, Failure)), None)
-        asked = ask_again(self._target, self._request, self._asked, failure) if failure is not None else None
+        failure = events[-1] if events and not any(type(event) in SEMANTIC for event in events) else None
+        if not isinstance(failure, Failure):
+            return None
+        asked = ask_again(self._target, self._request, self._asked, failure)
         if asked is None:
             return None
         return Exchange(

@@ -46,6 +46,7 @@ def resolve(name: str, config: Config, *, strict: bool | None = None, tools: Too
     if strict is None:
         strict = model.strict if model.strict is not None else route.strict or theirs.strict
     required = model.tools_required if model.tools_required is not None else route.tools_required
+    way = tools or model.tools or route.tools
     known = config.catalog.model(name)
     cache = model.options.cache or route.cache
     return Target(
@@ -57,9 +58,9 @@ def resolve(name: str, config: Config, *, strict: bool | None = None, tools: Too
         key=config.key(provider_name),
         policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
         options=msgspec.structs.replace(model.options, cache=cache),
-        tools=tools or model.tools or route.tools,
-        takes_tools=known.tools,
+        tools=way,
         tools_required=required,
+        refuses_tools=way == "auto" and known.tools is False,
     )
 
 

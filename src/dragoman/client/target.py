@@ -20,8 +20,8 @@ class Target(msgspec.Struct, frozen=True):
 
     `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
     the route, the provider's table and the model's. `options`: parameters where a request names none of its own.
-    `tools`: the way to ask for them; `takes_tools`: what the catalogue says of the model; `tools_required` False:
-    rather no tools than no answer.
+    `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
+    are known to be refused natively.
     """
 
     provider: Provider
@@ -33,8 +33,8 @@ class Target(msgspec.Struct, frozen=True):
     policy: Policy = Policy()
     options: Params = Params()
     tools: ToolsMode = "native"
-    takes_tools: bool | None = None
     tools_required: bool = True
+    refuses_tools: bool = False
 
     @property
     def name(self) -> str:

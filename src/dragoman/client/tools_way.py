@@ -29,34 +29,35 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def ask_first(target: Target, request: Request) -> Asked:
-    """The first try: as configured; "auto" is native, unless the catalogue knows that the model takes no tools."""
-    if target.tools != "auto":
-        return _asked(target, request, target.tools)
-    if target.takes_tools is False and request.tools:
-        way = _other_way(target)
-        return _asked(target, request, way, reason=f"{way}: the catalogue knows no tools of this model")
-    return _asked(target, request, "native")
+    """The first try: as configured; "auto" is native, unless the model is known to refuse tools."""
+    if target.refuses_tools and request.tools and target.tools in ("auto", "native"):
+        other = _otherwise(target, request, "native is known to be refused")
+        if other is not None:
+            return other
+    return _asked(target, request, "native" if target.tools == "auto" else target.tools)
 
 
 def ask_again(target: Target, request: Request, first: Asked, failure: Failure) -> Asked | None:
     """The second and last try, when the first was native and the server refuses tools; else None."""
     if first.way != "native" or not request.tools or not refuses_tools(failure):
         return None
+    return _otherwise(target, request, "native refused")
+
+
+def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
+    """The next way, or no tools; None when neither is allowed."""
     if target.tools == "auto":
-        way = _other_way(target)
-        return _asked(target, request, way, reason=f"native refused, asked again as {way}")
+        way: Way = "schema" if target.dialect.supports_response_schema else "prompted"
+        asked = _asked(target, request, way)
+        said = Deviation(_CODE, "tools", f"{reason}, asked as {way}")
+        return msgspec.structs.replace(asked, deviations=(said, *asked.deviations))
     if not target.tools_required:
-        said = Deviation(_CODE, "tools", "native refused, asked again without tools")
+        said = Deviation(_CODE, "tools", f"{reason}, asked without tools")
         return Asked(without_tools(request), None, (), target.policy, (said,))
     return None
 
 
-def _other_way(target: Target) -> Way:
-    return "schema" if target.dialect.supports_response_schema else "prompted"
-
-
-def _asked(target: Target, request: Request, way: Way, *, reason: str = "") -> Asked:
+def _asked(target: Target, request: Request, way: Way) -> Asked:
     asked, lost = ask(request, way)
     policy = msgspec.structs.replace(target.policy, way=reading_way(request, way))
-    said = (Deviation(_CODE, "tools", reason),) if reason else ()
-    return Asked(asked, way, request.tools, policy, said + lost)
+    return Asked(asked, way, request.tools, policy, lost)

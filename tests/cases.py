@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman import _json
-from dragoman.contract import PLAIN, Dialect
+from dragoman.contract import PLAIN, Dialect, Stage
 from dragoman.events import Event, Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
@@ -31,7 +31,7 @@ class Case(NamedTuple):
     expect: dict[str, Any]
     deviations: list[str]
     dialect: Dialect
-    stages: bool
+    stages: bool = False
 
 
 def load_cases() -> list[Case]:
@@ -71,8 +71,11 @@ def play(case: Case, pieces: list[bytes]) -> list[Event]:
     names = frozenset(tool["name"] for tool in case.tools)
     new_id = counter()
     decoder = protocol.decoder(new_id=new_id, offered_names=names, dialect=case.dialect)
-    tools = tuple(Tool(tool["name"], schema=_json.raw(tool["parameters"])) for tool in case.tools)
-    reader = Reader(decoder, stages_for(tools, Policy(), new_id=new_id, dialect=case.dialect) if case.stages else ())
+    stages: list[Stage] = []
+    if case.stages:
+        tools = tuple(Tool(tool["name"], schema=_json.raw(tool["parameters"])) for tool in case.tools)
+        stages = stages_for(tools, Policy(), new_id=new_id, dialect=case.dialect)
+    reader = Reader(decoder, stages)
     events: list[Event] = []
     for piece in pieces:
         events += reader.feed(piece)

@@ -123,7 +123,7 @@ class _Cleaner:
             if isinstance(cleaned, Text | Media | Opaque):
                 parts.append(cleaned)
         has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
-        if parts and not has_words and self._own.protocol in _TEXT_RESULTS:
+        if any(isinstance(inner, Media) for inner in parts) and not has_words and self._own.protocol in _TEXT_RESULTS:
             parts.insert(0, Text(_FOLLOWS))
         return result if tuple(parts) == result.parts else msgspec.structs.replace(result, parts=tuple(parts))
 

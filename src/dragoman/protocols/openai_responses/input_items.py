@@ -275,7 +275,12 @@ class _Writer:
         return content
 
     def _text(self, part: Text) -> None:
-        fields = {name: raw for name, raw in _own(part.native).items() if name in _ITEM_FIELDS}
+        own = _own(part.native)
+        if not own:  # another provider's words: an item of the list form must have an id of this provider's store
+            self._open = None
+            self.items.append({"type": "message", "role": "assistant", "content": part.text})
+            return
+        fields = {name: raw for name, raw in own.items() if name in _ITEM_FIELDS}
         value = render_text(part, output=True, item_fields=_ITEM_FIELDS)
         if self._open == ("message", fields):
             self._content().append(value)

@@ -66,6 +66,11 @@ class ToolSchema:
         more = shape.schema.get("additionalProperties")
         return self.shape(more if isinstance(more, Mapping) else _ANY)
 
+    def has_member(self, key: str) -> bool:
+        """Whether the arguments object names this member."""
+        properties = self.root().schema.get("properties")
+        return isinstance(properties, Mapping) and key in properties
+
     def item(self, shape: Shape) -> Shape:
         """The shape of an array's items."""
         items = shape.schema.get("items")

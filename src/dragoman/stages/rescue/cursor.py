@@ -88,12 +88,15 @@ class Tools:
         return not isinstance(required, list) or all(key in keys for key in required)
 
     def fits(self, name: str, arguments: str) -> bool:
-        """Whether argument text, repaired and coerced, is what the tool's schema asks for."""
+        """Whether argument text, repaired and coerced, is what the tool's schema asks for, and no schema itself."""
         schema = self._schemas[name]
         repairer = Repairer(schema)
-        text = repairer.feed(arguments.strip() or "{}")
+        text = repairer.feed(arguments.strip())
         value = _json.decode_exact(text) if repairer.close() and not repairer.rest.strip() else None
-        return isinstance(value, dict) and schema.fits(value, schema.root().schema)
+        if not isinstance(value, dict) or not schema.fits(value, schema.root().schema):
+            return False
+        is_definition = value.get("type") == "object" and isinstance(value.get("properties"), dict)
+        return not is_definition or schema.has_member("properties")
 
 
 class Cursor:

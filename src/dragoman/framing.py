@@ -295,25 +295,24 @@ class _EventLines:
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take whole lines (each ended by LF)."""
         if not self.is_between():
-            return self._go_on(data)
+            return chain.from_iterable(self._go_on(data))
         cut = data.rfind(b"\n\n") + 2
         plain = _plain_events(data[:cut]) if cut > 1 else None
         if plain is None:
             return self._blocks(data)
         return chain(plain, self._blocks(data[cut:])) if cut < len(data) else plain
 
-    def _go_on(self, data: bytes) -> Iterator[Frame]:
-        """The data begins in the middle of an event."""
+    def _go_on(self, data: bytes) -> Iterator[Iterable[Frame]]:
+        """The frames of data that begins in the middle of an event, in batches."""
         end = data.find(b"\n\n")
         stop = len(data) if end < 0 else end + 1
         if data[:1] == b"\n":
             stop = 0
-        for line in data[:stop].split(b"\n")[:-1]:
-            yield from self._line(line)
+        yield chain.from_iterable(map(self._line, data[:stop].split(b"\n")[:-1]))
         if end < 0 and stop:
             return
-        yield from self._dispatch()
-        yield from self.feed(data[stop + 1 :])
+        yield self._dispatch()
+        yield self.feed(data[stop + 1 :])
 
     def _blocks(self, data: bytes) -> Iterator[Frame]:
         """Events of any form, the last one perhaps not whole."""

@@ -40,7 +40,10 @@ class _Cut(Exception):
 
 
 def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Generator[Action, None, bool]:
-    """Calls in a row, in a list or each on a line; gives whether the list was closed. `is_listed`: its bracket was read."""
+    """Calls in a row, in a list or each on a line; gives whether the list was closed.
+
+    `is_listed`: the list's opening bracket was read already.
+    """
     if not is_listed:
         yield from cursor.space()
         is_listed = (yield from cursor.take("[")) != ""

@@ -89,9 +89,7 @@ def test_results_of_tools_reach_the_provider(running: Running, client: str, prov
     asked = [part for part in told if isinstance(part, ToolCall)]
     answered = [part for part in told if isinstance(part, ToolResult)]
     assert [(part.name, part.values()) for part in asked] == [("get_weather", {"city": f"C{n}"}) for n in range(2)]
-    assert [(part.call_id, part.text) for part in answered] == [
-        (call.id, f"rain {n}") for n, call in enumerate(asked)
-    ]
+    assert [(part.call_id, part.text) for part in answered] == [(call.id, f"rain {n}") for n, call in enumerate(asked)]
 
 
 def test_thinking_is_not_lost() -> None:

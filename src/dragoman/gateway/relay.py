@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
-from dragoman.client.resolver import with_defaults
 from dragoman.client.target import Target
 from dragoman.contract import Encoder, Parsed, Protocol, ReplyStyle
 from dragoman.errors import ConfigError, UsageError, WireError, failure_kind
@@ -47,7 +46,7 @@ class Relay:
             parsed = protocol.parse_request(body, path=head.target)
             target = self._names.target(parsed.request.model)
             _check_history(parsed.request.native, target)
-            stream = self._client.open(target, with_defaults(_streamed(parsed.request), target), keeps_reply=False)
+            stream = self._client.open(target, _streamed(parsed.request), keeps_reply=False)
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
             async with stream:

@@ -16,6 +16,8 @@ from write_provider_page import page as provider_page
 from dragoman import deviations, events, types
 from dragoman.cli.main import COMMANDS
 from dragoman.providers import load_catalog
+from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.cursor import Family
 
 PROJECT = Path(__file__).resolve().parent.parent
 REFERENCE = PROJECT / "docs" / "reference"
@@ -116,12 +118,66 @@ def render_losses() -> str:
     )
 
 
+#: Where each kind of family counts.
+WHERE = {
+    "anywhere": "anywhere outside code",
+    "line": "at the start of a line, outside code",
+    "message": "only as the whole message, and only when the arguments fit the tool's schema",
+}
+
+
+def render_rescue() -> str:
+    """The families of calls written as text, each with the first of its test cases."""
+    rows = [
+        f"| [{family.name}](#{family.name}) | {_openers(family)} | {family.where} | {len(_rescue_cases(family))} |"
+        for family in FAMILIES
+    ]
+    lines = [
+        "# Calls written as text",
+        "",
+        NOTE,
+        "",
+        "Models, and servers that do not know them, write tool calls into the text. Where tools are offered, dragoman",
+        "takes such calls out of it and delivers them like any other, with the deviation `rescued-call`. The name must",
+        "be that of an offered tool, once [cleaned](deviations.md); anything else stays text to the byte. Code never",
+        "counts: fences, closed or not, and inline code. Calls in thinking count only when no answer follows it.",
+        "",
+        *(f"- **{kind}**: {meaning}." for kind, meaning in WHERE.items()),
+        "",
+        "A call that ends before its closing tag counts when it is whole; one that ends inside its arguments is an",
+        "error. `rescue = false` in a route switches all of this off.",
+        "",
+        "| family | begins with | counts | cases |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+    ]
+    for family in FAMILIES:
+        said = inspect.getdoc(inspect.getmodule(family.parse)) or ""
+        example = _rescue_cases(family)[0]["text"].strip("\n")
+        lines += [f"## {family.name}", "", said, "", "````text", example, "````", "", f"Source: {family.source}", ""]
+    return "\n".join(lines)
+
+
+def _openers(family: Family) -> str:
+    shown = [f"`` {opener} ``" if "`" in opener else f"`{opener}`" for opener in family.openers[:3]]
+    more = len(family.openers) - len(shown)
+    return (", ".join(shown) + (f" and {more} more" if more > 0 else "")).replace("|", "\\|")
+
+
+def _rescue_cases(family: Family) -> list[dict[str, str]]:
+    path = PROJECT / "tests" / "rescue" / "cases" / f"{family.name}.toml"
+    cases: list[dict[str, str]] = tomllib.loads(path.read_text(encoding="utf-8"))["cases"]
+    return cases
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "deviations.md": render_deviations,
     "events.md": render_events,
     "cli.md": render_cli,
     "providers.md": render_providers,
     "losses.md": render_losses,
+    "rescue.md": render_rescue,
 }
 
 

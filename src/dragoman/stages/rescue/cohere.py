@@ -1,5 +1,5 @@
-"""Cohere Command: `<|START_ACTION|>[{"tool_call_id": …, "tool_name": …, "parameters": {…}}, …]<|END_ACTION|>`, and
-`Action:` with the list in a `json` fence (Command R)."""
+"""Cohere Command A and R7B: `<|START_ACTION|>[{"tool_call_id": …, "tool_name": …, "parameters": {…}}, …]
+<|END_ACTION|>`; a call of the list that cannot be read fails alone."""
 
 from __future__ import annotations
 
@@ -8,20 +8,14 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    end = "<|END_ACTION|>"
-    if opener == "Action:":
-        yield from cursor.space()
-        yield from cursor.expect("```json", "```")
-        end = "```"
     cursor.stops = ("<|END_ACTION|>",)
     yield from call_objects(cursor, tools)
-    yield from cursor.closing(end)
+    yield from cursor.closing("<|END_ACTION|>")
 
 
 FAMILY = Family(
     name="cohere",
-    openers=("<|START_ACTION|>", "Action:"),
+    openers=("<|START_ACTION|>",),
     parse=_parse,
-    where="line",
     source="https://github.com/ollama/ollama (model/parsers/cohere_test.go)",
 )

@@ -40,7 +40,7 @@ _NO_CALL: Final = "it is not of the form that was asked for"
 class _Part:
     """A text part that is read."""
 
-    __slots__ = ("answer", "has_said", "index", "reader", "space", "start")
+    __slots__ = ("answer", "has_said", "index", "is_spoilt", "reader", "space", "start")
 
     def __init__(self, start: TextStart) -> None:
         self.start = start
@@ -48,6 +48,7 @@ class _Part:
         self.reader: Generator[Said, None, None] | None = self.answer.read()  # None: the rest is text
         self.index = -1  # of the text part that is open in the output
         self.has_said = False
+        self.is_spoilt = False  # a call could not be read: the rest of the object cannot either
         self.space = ""  # white space behind the object, which is text only before text
 
 
@@ -123,6 +124,7 @@ class Structured:
             if part.answer.is_in_calls:
                 self._fail("", "", "cut" if cursor.ended else "unreadable", "" if cursor.ended else _NO_CALL)
                 cursor.skip(len(cursor.rest()))
+                part.is_spoilt = True
         self._found = True
         part.reader = None
         self._close(part)
@@ -157,6 +159,8 @@ class Structured:
 
     def _say(self, part: _Part, text: str) -> None:
         """Text that is not of the form, or stands behind it."""
+        if part.is_spoilt:
+            return
         if part.index < 0:
             part.space += text
             if not text.strip():

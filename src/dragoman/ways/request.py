@@ -183,7 +183,7 @@ def _rewritten(messages: Sequence[Message], way: Way, lost: list[Deviation]) -> 
             was_results = False
             if any(isinstance(part, ToolCall) for part in message.parts):
                 places |= {call.id: place for place, call in enumerate(message.tool_calls)}
-                message = Message(message.role, _called(message.parts, way))
+                message = msgspec.structs.replace(message, parts=_called(message.parts, way), native=None)
         out.append(message)
     return tuple(out)
 

@@ -7,6 +7,7 @@ import itertools
 import re
 from typing import Any
 
+import msgspec
 import ollama
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
@@ -18,7 +19,21 @@ from pydantic import TypeAdapter
 from cases import counter
 from dragoman import _json
 from dragoman.contract import Dialect
-from dragoman.events import Deviation, Failure, Finish, Reply, Start, TextDelta, TextEnd, TextStart, fold, unfold
+from dragoman.events import (
+    Deviation,
+    Failure,
+    Finish,
+    Reply,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    fold,
+    unfold,
+)
 from dragoman.history import SignatureVault, fit
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import (
@@ -381,7 +396,9 @@ def test_24_ids_get_the_targets_form_and_stay_apart_and_paired(protocol: Protoco
     found = results(*(seen(id, Text(str(number))) for number, id in enumerate(ids)))
     fit_request, deviations = fit(request(ASK, calls, found), protocol=protocol)
     assert deviations == ()
-    again = PROTOCOLS[protocol].parse_request(_json.encode(sent(fit_request, protocol, dialect)), path="/models/m:generateContent")
+    again = PROTOCOLS[protocol].parse_request(
+        _json.encode(sent(fit_request, protocol, dialect)), path="/models/m:generateContent"
+    )
     turns = again.request.messages
     told = {call.id: call.values()["at"] for message in turns for call in message.tool_calls}
     answered = {part.call_id: part.text for message in turns for part in message.parts if isinstance(part, ToolResult)}
@@ -636,4 +653,39 @@ def test_what_the_vault_does_not_know_is_not_touched():
     vault = SignatureVault()
     vault.note(request(ASK), said(looked("call_1", signature="s")))  # of unknown origin
     given = request(ASK, said(looked("call_1")), results(seen("call_1")), said(Text("Blue.")), MORE)
+    assert vault.restore(given) is given
+
+
+def test_the_vault_gives_a_call_its_seal_beside_thinking_that_kept_its_own():
+    vault = SignatureVault()
+    answer = said(Thinking("Hm.", "t"), looked("call_0123456789abcdefghijklmn", signature="s"), origin=GEMINI)
+    vault.note(request(ASK), answer)
+    returned = said(Thinking("Hm.", "t"), looked("call_0123456789abcdefghijklmn"))
+    assert vault.restore(request(ASK, returned)).messages[1] == answer
+
+
+def test_the_vault_never_mixes_two_origins():
+    vault = SignatureVault()
+    vault.note(request(ASK), said(looked("call_0123456789abcdefghijklmn", signature="s"), origin=GEMINI))
+    given = request(ASK, said(looked("call_0123456789abcdefghijklmn"), origin=CLAUDE))
+    assert vault.restore(given) is given
+
+
+def test_the_vault_watches_the_events_of_an_answer():
+    vault = SignatureVault()
+    answer = said(Thinking("Hm.", "t"), Text("I look."), looked("call_0", signature="s"), origin=GEMINI)
+    reply = msgspec.structs.replace(fold([]), parts=answer.parts, stop_reason="tool_use", origin=GEMINI)
+    watch = vault.watch(request(ASK))
+    for event in unfold(reply):
+        watch.add([event])
+    restored = vault.restore(request(ASK, said(Text("I look."), looked("call_0")))).messages[1]
+    assert restored.parts == (Thinking("Hm.", "t"), Text("I look."), looked("call_0", signature="s"))
+
+
+def test_an_answer_that_broke_off_is_not_noted():
+    vault = SignatureVault()
+    watch = vault.watch(request(ASK))
+    watch.add([Start(origin=GEMINI), ToolCallStart(0, "call_0", "look"), ToolCallDelta(0, "{}")])
+    watch.add([ToolCallEnd(0, ToolCall("call_0", "look", "{}", signature="s")), Failure("connection", "reset")])
+    given = request(ASK, said(ToolCall("call_0", "look", "{}")))
     assert vault.restore(given) is given

@@ -56,7 +56,7 @@ class Exchange:
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way."""
         protocol = target.protocol
-        request, unfit = fit(request, protocol=protocol.name, target=target.name)
+        request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
         self._asked = asked = asked or ask_first(target, request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)

@@ -61,6 +61,7 @@ def resolve(name: str, config: Config, *, strict: bool | None = None, tools: Too
         tools=way,
         tools_required=required,
         refuses_tools=way == "auto" and known.tools is False,
+        thinking=model.thinking or route.thinking,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.config import ToolsMode
 from dragoman.contract import Dialect, ModelLimits, Protocol
+from dragoman.history import ThinkingPolicy
 from dragoman.providers import Provider
 from dragoman.secret import Secret
 from dragoman.stages import Policy
@@ -21,7 +22,7 @@ class Target(msgspec.Struct, frozen=True):
     `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
     the route, the provider's table and the model's. `options`: parameters where a request names none of its own.
     `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
-    are known to be refused natively.
+    are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets.
     """
 
     provider: Provider
@@ -35,6 +36,7 @@ class Target(msgspec.Struct, frozen=True):
     tools: ToolsMode = "native"
     tools_required: bool = True
     refuses_tools: bool = False
+    thinking: ThinkingPolicy = "same"
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, final
 import msgspec
 
 from dragoman.errors import ConfigError
+from dragoman.history import ThinkingPolicy
 from dragoman.providers import Catalog
 from dragoman.secret import Secret
 from dragoman.types import Params, ProtocolName
@@ -44,7 +45,8 @@ class ProviderConfig(msgspec.Struct, frozen=True):
 class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model name for clients: targets in the order in which they are tried, and how their answers are treated.
 
-    `tools_required` False: a target that refuses tools is asked again without them.
+    `tools_required` False: a target that refuses tools is asked again without them. `thinking`: what of the thinking of
+    earlier answers goes back; see `dragoman.history.fit`.
     """
 
     targets: tuple[str, ...]
@@ -54,6 +56,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strict: bool = False
     tools: ToolsMode = "native"
     tools_required: bool = True
+    thinking: ThinkingPolicy = "same"
     cache: Literal["none", "short", "long"] = "short"
 
 
@@ -65,6 +68,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strict: bool | None = None
     tools: ToolsMode | None = None
     tools_required: bool | None = None
+    thinking: ThinkingPolicy | None = None
     options: Params = Params()
     clean: bool | None = None
 

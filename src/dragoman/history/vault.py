@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias, final
 
 import msgspec
 
 from dragoman import _json
-from dragoman.types import Message, Origin, Request, Text, Thinking, ToolCall
+from dragoman.events import Event, Finish, Fold, TextDelta, ToolCallDelta
+from dragoman.types import Message, Origin, Part, Request, Text, Thinking, ToolCall
 
 #: Calls that are remembered, and the characters of their seals and thinking.
 MOST_CALLS: Final = 20_000
@@ -58,45 +59,49 @@ class SignatureVault:
         """Remember the seals of an answer to this request, whose origin is known."""
         if answer.origin is None:
             return
-        place = _place(request.messages)
+        place = _Place()
+        for message in request.messages:
+            place.add(message)
         for text in _seals_in(answer):
-            self._put(("seal", _digest([text])), _Seal(answer.origin))
-        sealed = tuple(
-            part for part in answer.parts if isinstance(part, Thinking) and (part.signature or part.redacted)
-        )
+            self._put(("seal", _digest(text)), _Seal(answer.origin))
+        sealed = tuple(part for part in answer.parts if isinstance(part, Thinking) and _is_sealed_thinking(part))
         for number, call in enumerate(answer.tool_calls):
             seal = _Seal(answer.origin, call.signature, sealed if number == 0 else ())
             if seal.signature or seal.thinking:
-                for key in _keys(call, number, place):
+                for key in _keys(call, number, place.name()):
                     self._put(key, seal)
+
+    def watch(self, request: Request) -> Watch:
+        """Reads the events of the answer to this request, and notes their seals at its end."""
+        return Watch(self, request)
 
     def restore(self, request: Request) -> Request:
         """The request with what its answers lost, and with the origin of those that are known."""
-        messages = list(request.messages)
-        for index, message in enumerate(messages):
-            if message.role == "assistant":
-                messages[index] = self._restored(message, request.messages[:index])
+        messages: list[Message] = []
+        place = _Place()
+        for message in request.messages:
+            messages.append(self._restored(message, place) if message.role == "assistant" else message)
+            place.add(message)
         if all(new is old for new, old in zip(messages, request.messages, strict=True)):
             return request
         return msgspec.structs.replace(request, messages=tuple(messages))
 
-    def _restored(self, message: Message, before: Sequence[Message]) -> Message:
-        seals = list(_seals_in(message))
-        if seals:  # the client has kept them
-            known = next((seal for text in seals if (seal := self._seals.get(("seal", _digest([text]))))), None)
-            if known is None or message.origin is not None:
-                return message
-            return msgspec.structs.replace(message, origin=known.origin)
-        place = _place(before)
-        found = [self._find(call, number, place) for number, call in enumerate(message.tool_calls)]
-        known = next((seal for seal in found if seal is not None), None)
-        if known is None:
+    def _restored(self, message: Message, place: _Place) -> Message:
+        calls = message.tool_calls
+        found = [self._find(call, number, place.name()) for number, call in enumerate(calls)]
+        kept = (self._seals.get(("seal", _digest(text))) for text in _seals_in(message))
+        known = next((seal.origin for seal in (*kept, *found) if seal is not None), None)
+        origin = message.origin or known
+        if origin is None or origin != known:
             return message
-        of_calls = iter(found)
-        parts = [_signed(part, next(of_calls)) if isinstance(part, ToolCall) else part for part in message.parts]
-        if found[0] is not None and found[0].thinking:
-            parts = [*found[0].thinking, *(part for part in parts if not isinstance(part, Thinking))]
-        return msgspec.structs.replace(message, parts=tuple(parts), origin=message.origin or known.origin)
+        seals = iter(found)
+        parts = [_signed(part, next(seals), origin) if isinstance(part, ToolCall) else part for part in message.parts]
+        first = found[0] if found else None
+        if first is not None and first.origin == origin and first.thinking and not any(map(_is_sealed_thinking, parts)):
+            parts = [*first.thinking, *(part for part in parts if not isinstance(part, Thinking))]
+        if origin == message.origin and tuple(parts) == message.parts:
+            return message
+        return msgspec.structs.replace(message, parts=tuple(parts), origin=origin)
 
     def _find(self, call: ToolCall, number: int, place: str) -> _Seal | None:
         for key in _keys(call, number, place):
@@ -127,7 +132,7 @@ def _keys(call: ToolCall, number: int, place: str) -> Iterator[_Key]:
 def _canonical(call: ToolCall) -> str:
     """The arguments in one form for all ways to write them."""
     value = _json.decode_object(call.arguments) if call.kind == "function" else call.arguments
-    return call.arguments if isinstance(value, _json.Malformed) else _digest([_json.to_text(_sorted(value))])
+    return call.arguments if isinstance(value, _json.Malformed) else _digest(_json.to_text(_sorted(value)))
 
 
 def _sorted(value: object) -> object:
@@ -136,24 +141,38 @@ def _sorted(value: object) -> object:
     return [_sorted(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _place(before: Sequence[Message]) -> str:
+class _Place:
     """The conversation so far, by what clients do not change: the user's words and how many answers there were."""
-    words = [message.text for message in before if message.role == "user"]
-    return _digest([*words, str(sum(message.role == "assistant" for message in before))])
+
+    __slots__ = ("_answers", "_words")
+
+    def __init__(self) -> None:
+        self._words = hashlib.sha256()
+        self._answers = 0
+
+    def add(self, message: Message) -> None:
+        if message.role == "assistant":
+            self._answers += 1
+        elif message.role == "user":
+            data = message.text.encode("utf-8", "replace")
+            self._words.update(len(data).to_bytes(8, "big") + data)
+
+    def name(self) -> str:
+        return f"{self._answers} {self._words.hexdigest()}"
 
 
-def _digest(texts: Sequence[str]) -> str:
-    joined = hashlib.sha256()
-    for text in texts:
-        data = text.encode("utf-8", "replace")
-        joined.update(len(data).to_bytes(8, "big") + data)
-    return joined.hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _signed(call: ToolCall, seal: _Seal | None) -> ToolCall:
-    if seal is None or seal.signature is None:
+def _signed(call: ToolCall, seal: _Seal | None, origin: Origin) -> ToolCall:
+    if seal is None or seal.signature is None or call.signature is not None or seal.origin != origin:
         return call
     return msgspec.structs.replace(call, signature=seal.signature)
+
+
+def _is_sealed_thinking(part: Part) -> bool:
+    return isinstance(part, Thinking) and bool(part.signature or part.redacted)
 
 
 def _seals_in(message: Message) -> Iterator[str]:
@@ -163,3 +182,24 @@ def _seals_in(message: Message) -> Iterator[str]:
             yield part.redacted
         if isinstance(part, Thinking | Text | ToolCall) and part.signature:
             yield part.signature
+
+
+class Watch:
+    """Notes the seals of one answer while its events pass. Text and argument fragments are not kept."""
+
+    __slots__ = ("_fold", "_request", "_vault")
+
+    def __init__(self, vault: SignatureVault, request: Request) -> None:
+        self._vault = vault
+        self._request = request
+        self._fold = Fold()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take the next events; the last one notes."""
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta or kind is ToolCallDelta:
+                continue
+            self._fold.add(event)
+            if kind is Finish:
+                self._vault.note(self._request, self._fold.reply().message)

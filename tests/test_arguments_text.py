@@ -123,3 +123,11 @@ def test_any_object_leaves_live_and_no_prefix_of_it_is_delivered(value, ascii_on
     prefix = text[: data.draw(st.integers(1, len(text) - 1))]
     cut.add(prefix)
     assert cut.settle(proven=True).kind == "cut"
+
+
+def test_a_flood_of_repeated_objects_is_refused() -> None:
+    text = ArgumentText()
+    text.add('{"city":"Paris"}' * 1_000)
+    settled = text.settle(proven=True)
+    assert settled.text is None
+    assert settled.problem == "more than 64 objects stand in one call"

@@ -267,8 +267,10 @@ class ArgumentText:
         if _SEPARATOR.match(surplus):
             return Settled(None, problem="the arguments go on after their closing brace")
         more: list[str] = []
+        objects = 0
         while surplus[:1] == "{":
-            if len(more) == _MOST_OBJECTS:
+            objects += 1
+            if objects > _MOST_OBJECTS:  # each is read from the text that is left, so their number bounds the time
                 return Settled(None, problem=f"more than {_MOST_OBJECTS} objects stand in one call")
             further = ArgumentText()
             further.add(surplus)

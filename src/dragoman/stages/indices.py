@@ -29,10 +29,11 @@ _OF_PARTS: Final = OPENING | {TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, To
 class Indices:
     """Gives each part that came in its index in the output. Nothing changes until a part is added."""
 
-    __slots__ = ("_added", "_given", "_split", "_taken")
+    __slots__ = ("_added", "_given", "_split", "_taken", "_used")
 
     def __init__(self) -> None:
         self._given: dict[int, int] = {}  # in → out
+        self._used: set[int] = set()  # those that are given
         self._taken = -1  # the highest in the output
         self._split = -1  # the last part, as it came in, that became several
         self._added = 0
@@ -47,9 +48,10 @@ class Indices:
         known = self._given.get(index)
         if known is None:
             known = index + self._added if index > self._split else index
-            if known in self._given.values():
+            if known in self._used:
                 known = self._taken + 1
             self._given[index] = known
+            self._used.add(known)
             self._taken = max(self._taken, known)
         return known
 
@@ -65,5 +67,5 @@ class Indices:
         self._added += 1
         self._taken += 1
         self._split = max(self._split, split)
-        self._given[-self._added] = self._taken
+        self._used.add(self._taken)
         return self._taken

@@ -71,8 +71,10 @@ class Rescue:
 
     __slots__ = (
         "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_markers", "_new_id",
-        "_next", "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_whole",
+        "_next", "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_used", "_whole",
     )  # fmt: skip
+
+    handles = EVERY_KIND
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
         self._tools = Tools(tools)
@@ -81,10 +83,11 @@ class Rescue:
         self._whole = [family for family in families if family.where == "message"]
         self._new_id = new_id
         self._out: list[Event] = []
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, _Part] = {}  # those that are open, and thinking that holds a call
         self._pending: _Part | None = None  # a text part that ended and may be the whole message
         self._call: _Call | None = None
         self._indices: dict[int, int] = {}  # part index in → out
+        self._used: set[int] = set()  # indices in the output
         self._shift = 0
         self._next = 0
         self._has_answer = False
@@ -166,9 +169,12 @@ class Rescue:
         was_thinking = isinstance(event, TextEnd) and event.was_thinking
         if isinstance(event, TextEnd) and part.scanner.is_held() and not was_thinking:
             self._pending = part
+            del self._parts[event.index]
             return
         self._scanned(part, "", part.scanner.end(is_message=False))
         self._close(part, event)
+        if not part.held:
+            del self._parts[event.index]
         if was_thinking:
             self._has_answer = bool(self._shift)  # the message itself begins behind it
 
@@ -313,7 +319,7 @@ class Rescue:
             self._close(part)
 
     def _release_thinking(self) -> None:
-        for part in self._parts.values():
+        for index, part in list(self._parts.items()):
             if part.held:
                 part.held = []
                 text, part.raw = "".join(part.raw), []
@@ -322,6 +328,7 @@ class Rescue:
                 self._out.append(ThinkingDelta(part.index, text))
                 if part.is_ended:
                     self._close(part)
+                    del self._parts[index]
 
     def _open_again(self, part: _Part) -> None:
         """What was thinking after all follows in a part of its own."""
@@ -360,19 +367,17 @@ class Rescue:
 
     def _out_index(self, index: int) -> int:
         known = self._indices.get(index)
-        if known is None or known < 0:
-            taken = self._indices.values()
-            known = index if not self._shift and index not in taken else max(self._next, index)
-            while known in taken:
-                known += 1
+        if known is None:
+            known = index if not self._shift and index not in self._used else max(self._next, index)
             self._indices[index] = known
+            self._used.add(known)
             self._next = max(self._next, known + 1)
         return known
 
     def _fresh_index(self) -> int:
         index = self._next
         self._next += 1
-        self._indices[-1 - index] = index
+        self._used.add(index)
         return index
 
 

@@ -15,6 +15,7 @@ from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.wire import (
     NAME,
     OWN_BLOCKS,
+    SIBLING_INPUTS,
     UNSET,
     Delta,
     StreamEvent,
@@ -141,7 +142,7 @@ class Blocks:
 
     def _open_call(self, fields: dict[str, Raw]) -> Block:
         block = Block("call")
-        native = rest_of(fields, "type", "id", "name", "input")
+        native = rest_of(fields, "type", "id", "name", "input", *SIBLING_INPUTS)
         block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
         block.prefilled = self._read_input(fields)
         if not block.prefilled:
@@ -151,6 +152,11 @@ class Blocks:
     def _read_input(self, fields: dict[str, Raw]) -> str:
         """The text of `input`; "" when there is none."""
         value = fields.get("input", UNSET)
+        sibling = next((key for key in SIBLING_INPUTS if key in fields), "")
+        if sibling and bytes(value) in (b"", b"{}", b"null"):
+            # quirk: input-under-a-sibling-key
+            self._assembly.deviate("sibling-key", "tool_use", sibling)
+            value = fields[sibling]
         text = _json.raw_text(value).strip()
         if text[:1] == '"':
             # quirk: input-as-text

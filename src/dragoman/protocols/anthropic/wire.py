@@ -78,6 +78,9 @@ SIBLING_REASONS: Final[dict[str, StopReason]] = {
 #: Blocks of an answer that the specification has and that only this protocol knows; others with these endings too.
 OWN_BLOCKS: Final[tuple[str, ...]] = ("_tool_use", "_tool_result", "container_upload", "compaction")
 
+#: Where the other protocols have what stands under `input` here.
+SIBLING_INPUTS: Final[tuple[str, ...]] = ("arguments", "args", "parameters")
+
 #: HTTP status → `error.type` (https://docs.anthropic.com/en/api/errors, read 2026-11-21).
 ERROR_TYPES: Final[dict[int, str]] = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",

@@ -57,16 +57,21 @@ class CallReader:
             return
         if not call.name:
             assembly.deviate("missing-name", "functionCall")
-            if not call.id and call.args is NOTHING:
+            if not call.id and call.args is NOTHING and call.arguments is NOTHING:
                 return  # an empty call: the end of one that had ended
         assembly.whole_call(call.id, call.name, self._arguments_of(call), signature=signature or None)
 
     def _arguments_of(self, call: FunctionCall) -> str:
         """The arguments of a whole call. Proto JSON leaves an empty object out."""
-        text = _json.raw_text(call.args)
+        given = call.args
+        if given is NOTHING and (call.arguments is not NOTHING or call.parameters is not NOTHING):
+            # quirk: args-under-a-sibling-key
+            self._assembly.deviate("sibling-key", "functionCall", "arguments, parameters")
+            given = call.parameters if call.arguments is NOTHING else call.arguments
+        text = _json.raw_text(given)
         if text[:1] == '"':
             self._assembly.deviate("arguments-type", "functionCall.args", "a string")
-            inner = _json.decode_lenient(bytes(call.args))
+            inner = _json.decode_lenient(bytes(given))
             return inner if isinstance(inner, str) else ""
         if text == "null":
             self._assembly.deviate("missing-arguments", "functionCall.args", "null")

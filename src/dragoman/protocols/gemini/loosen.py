@@ -106,10 +106,11 @@ def loosen_call(call: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
         deviate("sibling-key", "functionCall", ", ".join(key for key in call if "_" in key))
     call = camel(call)
     loose: dict[str, Json] = {key: _text(call.get(key), f"functionCall.{key}", deviate) for key in ("id", "name")}
-    if "args" in call:
-        text = _json.to_lenient_text(call["args"])
-        # what is not JSON (NaN) goes on as text, and is refused where the call is settled
-        loose["args"] = text if isinstance(_json.decode(text), Malformed) else Raw(text.encode())
+    for key in ("args", "arguments", "parameters"):
+        if key in call:
+            text = _json.to_lenient_text(call[key])
+            # what is not JSON (NaN) goes on as text, and is refused where the call is settled
+            loose[key] = text if isinstance(_json.decode(text), Malformed) else Raw(text.encode())
     if isinstance(call.get("partialArgs"), list):
         loose["partialArgs"] = loosen_pieces(call["partialArgs"], deviate)
     if call.get("willContinue") is not None:

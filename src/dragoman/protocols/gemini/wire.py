@@ -62,6 +62,8 @@ class FunctionCall(msgspec.Struct, gc=False):
     willContinue: bool | None = None
     partial_args: Raw = NOTHING
     will_continue: Raw = NOTHING
+    arguments: Raw = NOTHING
+    parameters: Raw = NOTHING
 
 
 class Part(msgspec.Struct, gc=False):

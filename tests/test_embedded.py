@@ -16,16 +16,20 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from cases import counter
-from dragoman import embedded
+from dragoman import _json, embedded
 from dragoman.embedded import child, weights
 from dragoman.embedded.weights import Weights
 from dragoman.events import Failure, Reply, fold
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Message, Params, Request, Text, Tool
+from dragoman.ways import ask
 from grammar import check
 
 MODEL = Path(__file__).parent / "data" / "tiny-random.gguf"
@@ -149,6 +153,26 @@ def test_forced_calls_stream_over_three_protocols(server: embedded.EmbeddedServe
     reply = decoded(path, body)
     assert [call.values() for call in reply.tool_calls] == complete
     assert len(reply.failed_calls) == len(arguments) - len(complete)  # the one in which the tokens ran out
+
+
+@pytest.mark.parametrize("choice", ["any", "auto"])
+def test_a_grammar_holds_calls_in_structured_output(
+    server: embedded.EmbeddedServer, choice: Literal["any", "auto"]
+) -> None:
+    """The tools stand in the schema of the answer: llama.cpp takes it, and its answer is read as calls or words."""
+    tools = (Tool("set_mode", "Set the mode.", _json.raw(SCHEMA)),)
+    request = Request("tiny-random", (Message("user", (Text("hi"),)),), tools, choice, Params(max_tokens=200, seed=3))
+    asked, lost = ask(request, "schema")
+    status, body = post(server, CHAT, PROTOCOLS["openai-chat"].render_request(asked).http.body)
+    assert (status, lost) == (200, ())
+    stages = stages_for(tools, Policy(way="schema"), new_id=counter())
+    reader = Reader(PROTOCOLS["openai-chat"].decoder(new_id=counter()), stages)
+    reply = fold(check([*reader.feed(body), *reader.close()]))
+    assert not [deviation for deviation in reply.deviations if deviation.code == "structured-answer"]
+    if choice == "any":
+        assert (reply.text, bool(reply.tool_calls or reply.failed_calls)) == ("", True)
+    for call in reply.tool_calls:
+        assert call.name == "set_mode" and call.values()["mode"] in ("eco", "turbo")
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])

@@ -121,7 +121,7 @@ _FORM: Final[dict[Way, str]] = {
 }
 _OTHERWISE: Final[dict[Way, str]] = {
     "prompted": "When no tool is needed, answer in words, without such a block.",
-    "schema": 'When no tool is needed, answer in words:\n{"answer": "TEXT"}',
+    "schema": 'When no tool is needed, answer in words:\n{"answer": "<your answer>"}',
 }
 
 

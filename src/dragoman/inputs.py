@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from dragoman import _json
 from dragoman.errors import UsageError, WireError
 from dragoman.functions import FunctionTool, tool_of
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Message, ProtocolName, Request, Text, Tool
+from dragoman.types import Message, Origin, Part, ProtocolName, Request, Text, Thinking, Tool, ToolCall
 
 Messages: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
 Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | Mapping[str, Any]]
@@ -80,7 +82,21 @@ def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:
         return ()
     protocol = protocol_of(messages)
     body: dict[str, Any] = {"model": "any", _FIELD[protocol]: messages, "max_tokens": 1}
-    return _parsed(protocol, body).messages
+    read = _parsed(protocol, body).messages
+    return tuple(_with_origin(message, protocol) for message in read)
+
+
+def _with_origin(message: Message, protocol: ProtocolName) -> Message:
+    """Dicts say whose seals an answer holds: those of a provider that speaks their protocol."""
+    if message.role != "assistant" or not any(map(_has_seal, message.parts)):
+        return message
+    return msgspec.structs.replace(message, origin=Origin(protocol))
+
+
+def _has_seal(part: Part) -> bool:
+    if isinstance(part, Thinking) and part.redacted:
+        return True
+    return isinstance(part, Text | Thinking | ToolCall) and bool(part.signature)
 
 
 def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:

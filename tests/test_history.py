@@ -301,6 +301,21 @@ def test_19_a_result_behind_the_next_answer_goes_back_to_its_call():
     assert codes(deviations) == [("moved", "messages[1]")]
 
 
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+def test_results_of_calls_that_only_the_server_knows_are_kept(field: str):
+    native = Native("openai-responses", {field: Raw(b'"resp_1"')})
+    given = Request("model-1", (results(seen("call_1")),), (LOOK,), native=native)
+    assert fit(given, protocol="openai-responses") == (given, ())
+    without = Request("model-1", given.messages, native=Native("openai-responses", {field: Raw(b"null")}))
+    assert fit(without, protocol="openai-responses")[0].messages == ()
+
+
+def test_results_of_calls_that_are_named_by_reference_are_kept():
+    reference = said(Opaque("openai-responses", Raw(b'{"type":"item_reference","id":"fc_1"}')))
+    given = (ASK, reference, results(seen("call_1")))
+    assert fitted(*given, protocol="openai-responses") == (given, ())
+
+
 def test_results_without_ids_find_their_calls_by_name_then_by_place():
     other = ToolCall("call_2", "hear", "{}")
     unnamed = ToolResult("", "", (Text("blue"),))

@@ -30,6 +30,8 @@ MediaKind = Literal["image", "audio", "video", "document"]
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 #: Protocols whose results are text only: their media follow in a message of the user.
 _TEXT_RESULTS: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat")
+#: Fields of a request that name a conversation at the server.
+_STATE: Final = ("previous_response_id", "conversation")
 _FOLLOWS: Final = "(The result is in the next message.)"
 
 
@@ -69,10 +71,21 @@ def fit(
             message = handed_over(message, own, where, policy=thinking, deviations=deviations)
         message = _clean(message, where, _Cleaner(own, media, deviations))
         messages.append((place, message))
-    fitted = tuple(_without_empty(paired(messages, deviations), deviations))
+    if not _goes_on_at_the_server(request):
+        messages = paired(messages, deviations)
+    fitted = tuple(_without_empty(messages, deviations))
     if not deviations and fitted == request.messages:
         return request, ()
     return msgspec.structs.replace(request, messages=fitted), tuple(deviations)
+
+
+def _goes_on_at_the_server(request: Request) -> bool:
+    """Whether the provider holds the conversation before, or parts of it, so that results answer calls unseen here."""
+    fields = request.native.fields if request.native is not None else {}
+    if any(bytes(fields.get(name, b"null")) != b"null" for name in _STATE):
+        return True
+    opaque = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
+    return any(b'"item_reference"' in bytes(part.raw) for part in opaque)
 
 
 # ---------------------------------------------------------------- parts

@@ -11,15 +11,15 @@ from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open,
 from dragoman.stages.rescue.xml_values import value_until
 
 _NAME: Final = re.compile(r"[^\"'<>\n]+")
-_ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*[\"']([^\"']*)[\"']")
+_ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*([\"']?)([^\"'\s>]+)\1")
 _HEAD_LIMIT: Final = 400
 
 
 def quoted_name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
-    """The offered tool that an attribute's value names, and the rest of its tag up to the bracket."""
-    quote = yield from cursor.expect('"', "'")
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None or not (yield from cursor.take(quote)):
+    """The offered tool that an attribute's value names, now and then without its quotation marks."""
+    quote = yield from cursor.take('"', "'")
+    name = tools.offered((yield from cursor.word(_NAME)).removesuffix("" if quote else "/"))
+    if name is None or (quote and not (yield from cursor.take(quote))):
         raise NotACall
     yield from cursor.space()
     return name
@@ -53,9 +53,9 @@ def invoke_call(
         found = _ATTRIBUTE.search(head)
         if not closed or found is None:
             break
-        yield _key_piece(found[1], keys)
+        yield _key_piece(found[2], keys)
         trim = trims and (yield from cursor.peek()) == "\n"
-        if not (yield from value_until(cursor, tools, name, found[1], (f"</{prefix}parameter>",), trim=trim)):
+        if not (yield from value_until(cursor, tools, name, found[2], (f"</{prefix}parameter>",), trim=trim)):
             break
         mark = yield from cursor.closing(parameter, end, *ends)
         if not mark and tools.has_required(name, keys):

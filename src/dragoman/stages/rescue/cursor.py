@@ -63,6 +63,8 @@ _OUTSIDE: Final = re.compile(r'["{}\[\]<]')
 _INSIDE: Final = re.compile(r'["\\]')
 _SPACE: Final = re.compile(r"\s*")
 _NAME_LIMIT: Final = 200
+#: White space before a closing tag; more is none of the markup.
+_SPACE_LIMIT: Final = 1000
 
 
 class Tools:
@@ -184,6 +186,8 @@ class Cursor:
         while True:
             rest = self.rest()
             bare = rest.lstrip()
+            if len(rest) - len(bare) > _SPACE_LIMIT:
+                return ""
             literal, is_sure = _first_of(bare, literals)
             if literal and (is_sure or self.ended):
                 self._position += len(rest) - len(bare) + len(literal)

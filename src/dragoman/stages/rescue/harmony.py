@@ -12,8 +12,11 @@ from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Pars
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
+_KIND: Final = re.compile(r"[A-Za-z]+")
 _CHANNELS: Final = ("commentary", "analysis")
-_BARE: Final = ("assistantcommentary to=functions.", "commentary to=functions.")
+_BARE: Final = tuple(
+    f"{role}{channel} to=functions." for role in ("", "assistant") for channel in ("commentary", "analysis")
+)
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -26,7 +29,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(*_CHANNELS)
         yield from cursor.space()
     yield from cursor.take("<|constrain|>")
-    yield from cursor.take("json", "code")
+    yield from cursor.word(_KIND, 32)  # json, code
     yield from cursor.space()
     yield from cursor.take("<|message|>")
     yield from cursor.space()

@@ -9,7 +9,11 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     cursor.stops = ("</tool_call>",)
+    yield from cursor.space()
+    is_fenced = (yield from cursor.take("```json", "```")) != ""
     yield from call_objects(cursor, tools)
+    if is_fenced:
+        yield from cursor.closing("```")
     yield from cursor.closing("</tool_call>")
 
 

@@ -77,18 +77,12 @@ def each(load: Callable[[bytes], object], events: list[bytes]) -> Callable[[], N
     return run
 
 
-def kinds(protocol: str) -> tuple[tuple[str, int], ...]:
-    return (
-        (("text", COUNT), ("arguments", COUNT)) if protocol in streams.GROWING else (("text", COUNT), ("parallel", 50))
-    )
-
-
 def against_orjson() -> Iterator[Row]:
     """S1: the full decoder against an orjson-only decode of the same events."""
     for protocol in streams.PROTOCOLS:
         target = 5 if protocol == "anthropic-messages" else 3
-        for kind, count in kinds(protocol):
-            written = streams.frames(protocol, kind, count)
+        for kind in ("text", "arguments"):
+            written = streams.frames(protocol, kind, COUNT)
             pieces = streams.blocks(written)
             alone, whole, single, staged = medians(
                 each(orjson.loads, streams.payloads(protocol, written)),
@@ -96,8 +90,9 @@ def against_orjson() -> Iterator[Row]:
                 lambda: decode(protocol, written),  # noqa: B023
                 lambda: decode_staged(protocol, pieces),  # noqa: B023
             )
-            deltas = streams.deltas(protocol, kind, count)
-            note = f"{whole / deltas * 1e5:.2f} CPU-s per 100k deltas; one event a feed × {single / alone:.1f}"
+            note = f"{whole / COUNT * 1e5:.2f} CPU-s per 100k deltas; one event a feed × {single / alone:.1f}"
+            if kind == "arguments" and protocol not in streams.GROWING:
+                note = f"one call of {COUNT * streams.WIDTH} characters in one event"
             yield Row("S1", f"{protocol} {kind}: decode / orjson alone", target, whole / alone, note=note)
             yield Row("S1", f"{protocol} {kind}: with all stages / decode", 1.5, staged / whole)
 
@@ -153,6 +148,19 @@ def parallel() -> Iterator[Row]:
         one = streams.blocks(streams.frames(protocol, "arguments", count))
         of_many, of_one = medians(lambda: decode(protocol, many), lambda: decode(protocol, one))  # noqa: B023
         yield Row("S6", f"{protocol}: a delta of 50 calls / a delta of one call", 1.3, of_many / of_one)
+    for protocol in streams.PROTOCOLS:
+        if protocol not in streams.GROWING:
+            fifty, four_hundred = (streams.blocks(streams.frames(protocol, "parallel", count)) for count in (50, 400))
+            seconds = medians(lambda: decode(protocol, fifty), lambda: decode(protocol, four_hundred))  # noqa: B023
+            note = f"{seconds[0] / 50 * 1e6:.0f} CPU-µs a call"
+            yield Row(
+                "S6",
+                f"{protocol}: 50 → 400 whole calls: growth exponent",
+                1.1,
+                exponent((50, 400), seconds),
+                "",
+                note=note,
+            )
 
 
 def extremes() -> Iterator[Row]:

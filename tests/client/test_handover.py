@@ -81,3 +81,22 @@ def test_seals_in_dicts_are_those_of_their_protocol():
     assert sealed[0].origin == Origin("anthropic-messages")
     plain = read_messages([{"role": "assistant", "content": "Yes."}])
     assert plain == (Message("assistant", (Text("Yes."),)),)
+
+
+def test_seals_that_a_client_drops_are_put_back(tmp_path):
+    with serving(*streams(3)) as server, client(server, tmp_path) as asking:
+        asking.reply("lab/one", "Look.", tools=[look])
+        bare = [
+            {"role": "user", "content": "Look."},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": CALL.id, "function": {"name": "look", "arguments": '{"at": "sky"}'}}],
+            },
+            {"role": "tool", "tool_call_id": CALL.id, "content": "blue"},
+        ]
+        asking.reply("lab/one", bare, tools=[look])
+        asking.reply("lab/two", bare, tools=[look])
+    same, other = (request.json for request in server.requests[1:])
+    assert same["messages"][1]["content"][0] == {"type": "thinking", "thinking": "Up there.", "signature": "c2VhbA=="}
+    assert kinds(other) == ["tool_use"]

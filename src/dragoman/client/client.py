@@ -26,6 +26,7 @@ from dragoman.client.transport import Transport
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
+from dragoman.history import SignatureVault
 from dragoman.identifiers import new_id
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.types import Params, Request, ToolChoice
@@ -69,6 +70,7 @@ class AsyncClient:
             ca_file=str(self.config.http.ca_file) if self.config.http.ca_file is not None else None,
         )
         self._servers = LocalServers()
+        self._vault = SignatureVault()
 
     async def __aenter__(self) -> AsyncClient:
         """The client itself."""
@@ -177,7 +179,14 @@ class AsyncClient:
             if ready.name in self._refusing:
                 ready = msgspec.structs.replace(ready, refuses_tools=True)
             asked = with_defaults(request, ready)
-            return Exchange(ready, asked, new_id=new_id, price_of=self._prices.cost, on_deviation=self._note_deviation)
+            return Exchange(
+                ready,
+                self._vault.restore(asked),
+                new_id=new_id,
+                price_of=self._prices.cost,
+                on_deviation=self._note_deviation,
+                watch=self._vault.watch(asked),
+            )
 
         limit = self._clocks.first_event_of(local=target.provider.local, reasoning=request.params.reasoning is not None)
         return AsyncStream(

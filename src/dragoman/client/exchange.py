@@ -14,7 +14,7 @@ from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.estimate import estimate_tokens
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
-from dragoman.history import fit
+from dragoman.history import Watch, fit
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
 from dragoman.stages import stages_for
@@ -41,7 +41,7 @@ class Exchange:
 
     __slots__ = (
         "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_origin", "_price_of",
-        "_prompt_estimate", "_reader", "_request", "_status", "_target", "outgoing",
+        "_prompt_estimate", "_reader", "_request", "_status", "_target", "_watch", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -53,8 +53,10 @@ class Exchange:
         price_of: PriceOf | None = None,
         on_deviation: OnDeviation | None = None,
         asked: Asked | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way."""
+        """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
+        `watch` sees the answer's events and keeps its seals."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
@@ -73,6 +75,7 @@ class Exchange:
         self._new_id = new_id
         self._price_of = price_of
         self._on_deviation = on_deviation
+        self._watch = watch
         may_truncate = target.provider.local or protocol.truncates_silently
         self._prompt_estimate = estimate_tokens(asked.request) if may_truncate else 0
         self._status = 200
@@ -125,6 +128,7 @@ class Exchange:
             price_of=self._price_of,
             on_deviation=self._on_deviation,
             asked=asked,
+            watch=self._watch,
         )
 
     def _error(self, body: bytes) -> Failure:
@@ -144,6 +148,8 @@ class Exchange:
         if self._origin is not None:
             events = self._with_origin(events, self._origin)
         events = self._priced_from(events)
+        if self._watch is not None:
+            self._watch.add(events)
         if self._on_deviation is not None:
             for event in events:
                 if type(event) is Deviation:

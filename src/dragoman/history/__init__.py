@@ -7,6 +7,6 @@ cannot say is left to its renderer, ids in the form of the target too.
 
 from dragoman.history.answers import ThinkingPolicy
 from dragoman.history.fitting import fit
-from dragoman.history.vault import SignatureVault
+from dragoman.history.vault import SignatureVault, Watch
 
-__all__ = ["SignatureVault", "ThinkingPolicy", "fit"]
+__all__ = ["SignatureVault", "ThinkingPolicy", "Watch", "fit"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cases import counter
 from dragoman.config import Config, load_config
 from dragoman.events import Event, Reply, unfold
-from dragoman.gateway.serve import Gateway
+from dragoman.gateway.serve import Gateway, new_event_loop
 from dragoman.protocols import PROTOCOLS
 from scripted import Scripted, Step, serving, streamed, whole
 
@@ -74,10 +74,10 @@ def provider_config(folder: Path, url: str, more: str = "") -> Config:
 
 @contextmanager
 def gateway(folder: Path, more: str = "", **options: Any) -> Iterator[Running]:
-    """Run a gateway until the block ends. `more`: lines of configuration; `options`: of `Gateway.open`."""
+    """Run a gateway until the block ends. `more`: lines of configuration; `options`: of `Gateway.open`, and `loop`."""
     with serving([]) as provider:
         config = provider_config(folder, provider.url, more)
-        loop = asyncio.new_event_loop()
+        loop: asyncio.AbstractEventLoop = options.pop("loop", new_event_loop)()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
         options = {"host": "127.0.0.1", "port": 0} | options

@@ -71,7 +71,7 @@ class App:
         failure = self._guard.judge(head)
         return None if failure is None else self.refuse(head, failure)
 
-    def refuse(self, head: Head | None, failure: Failure) -> Answer:
+    def refuse(self, head: Head, failure: Failure) -> Answer:
         """A failure in the form of the protocol that the path or the headers tell."""
         protocol = PROTOCOLS[_form(head)]
         answer = refusal(protocol, failure)
@@ -110,10 +110,11 @@ class App:
                 return handler, ""
         for pattern, methods, handler in self._patterns:
             found = pattern.fullmatch(path)
-            if found is None:
-                continue
-            allowed = True
-            if head.method in methods and (not isinstance(handler, Page) or handler.applies(head)):
+            if (
+                found is not None
+                and head.method in methods
+                and (not isinstance(handler, Page) or handler.applies(head))
+            ):
                 return handler, found[1]
         shown = f"{head.method} {path[:120]}"
         if allowed:
@@ -121,14 +122,14 @@ class App:
         return Failure("not_found", f"{shown} is not served", 404)
 
 
-def _form(head: Head | None) -> ProtocolName:
+def _form(head: Head) -> ProtocolName:
     """The protocol of a client that no route tells."""
-    path, headers = ("", {}) if head is None else (head.path, head.headers)
+    headers = head.headers
     if "x-goog-api-key" in headers or "x-goog-api-client" in headers:
         return "gemini-generate"
     if "anthropic-version" in headers:
         return "anthropic-messages"
-    return next(name for prefix, name in _FORMS if path.startswith(prefix))
+    return next(name for prefix, name in _FORMS if head.path.startswith(prefix))
 
 
 def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:

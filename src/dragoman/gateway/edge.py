@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
@@ -23,6 +23,7 @@ except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test 
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
 _STATUS_LINES: Final = {
@@ -74,8 +75,8 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------ the connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are asyncio.Transport in all but name.
+        self._transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=self._limits.unsent, low=self._limits.unsent // 4)
         self._peers.add(self)
         self._arm(self._limits.head_seconds)
@@ -165,8 +166,14 @@ class Connection(asyncio.Protocol):
                 self._parser.feed_data(rest)
                 break
             except httptools.HttpParserUpgrade as upgrade:
-                # No upgrade is ever taken, as HTTP allows: Java's client asks for HTTP/2 with every request.
-                rest = rest[upgrade.args[0] :]
+                # No upgrade is ever taken, as HTTP allows: Java's client asks for HTTP/2 with every request. The
+                # parser would leave the body unread, so it reads the head again without that wish.
+                if "upgrade" not in self._fields:
+                    raise _Refused(Failure("bad_request", "expected no CONNECT: this is no proxy", 405)) from None
+                method = self._parser.get_method()
+                fields = [f"{name}: {value}\r\n" for name, value in self._fields.items() if name not in _UPGRADE]
+                again = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, "".join(fields).encode("latin-1"))
+                rest = again + rest[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
         if self._head is None and (self._task is None or self._head_size):
             self._unheaded += len(data)
@@ -197,6 +204,8 @@ class Connection(asyncio.Protocol):
             raise _Refused(_too_large_head(self._limits))
 
     def on_headers_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
         self._head = head = Head(
             self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace"), self._fields
         )
@@ -285,13 +294,14 @@ class Connection(asyncio.Protocol):
             self._is_closing = True
             self._waiting.clear()
             return
-        self._answer_and_close(self._head, self._application.refuse(self._head, failure))
+        head = self._head or Head("GET", self._target.decode("ascii", "replace"), self._fields)
+        self._answer_and_close(head, self._application.refuse(head, failure))
 
-    def _answer_and_close(self, head: Head | None, answer: Answer) -> None:
+    def _answer_and_close(self, head: Head, answer: Answer) -> None:
         """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
         if self._transport is None:
             return
-        outlet = _HttpOutlet(self, self._transport, head or Head("GET", "/", {}), keeps=False, is_chunked=True)
+        outlet = _HttpOutlet(self, self._transport, head, keeps=False, is_chunked=True)
         outlet.send(answer)
         self._is_discarding = True
         self._body = []

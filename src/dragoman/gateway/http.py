@@ -100,8 +100,8 @@ class Application(Protocol):
         """Refuse a request before its body is read; None lets it in."""
         ...
 
-    def refuse(self, head: Head | None, failure: Failure) -> Answer:
-        """The answer to a request that broke a limit or is not HTTP (then there may be no head)."""
+    def refuse(self, head: Head, failure: Failure) -> Answer:
+        """The answer to a request that broke a limit or is not HTTP; then `head` is what of it could be read."""
         ...
 
     async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:

@@ -7,9 +7,9 @@ import contextlib
 import gc
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Final, get_args
 
 from dragoman.client import AsyncClient
 from dragoman.config import Config, read_secret
@@ -22,8 +22,6 @@ from dragoman.gateway.names import Names
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
-
-T = TypeVar("T")
 
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
@@ -140,17 +138,17 @@ def run(
             await gateway.drain(0)
         hurried.cancel()
 
-    _run(serve())
-
-
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """In the fastest event loop that is installed."""
-    try:
-        from uvloop import new_event_loop
-    except ModuleNotFoundError:
-        return asyncio.run(coroutine)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(coroutine)
+        runner.run(serve())
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """The fastest event loop that is installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def _client_keys(config: Config) -> list[Secret | str]:

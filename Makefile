@@ -9,10 +9,10 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test bench soak clients lock docs clean
+.PHONY: help install demo test bench bench-peers soak clients lock docs clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
 install: $(STAMP)  ## make .venv with every extra and the test tools, each file checked against its hash
 
@@ -41,6 +41,9 @@ test: $(STAMP)  ## lint, types, import contracts, tests, the corpus beside the c
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 	.venv/bin/python bench/run.py
 
+bench-peers: $(STAMP)  ## the same over sockets with further libraries, each installed from PyPI into .venv-bench
+	.venv/bin/python bench/peers.py
+
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak
 
@@ -60,4 +63,4 @@ lock:  ## pin newest versions again: requirements/*.txt
 	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
 
 clean:  ## remove what the targets made
-	rm -rf .venv $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-bench $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

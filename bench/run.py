@@ -28,7 +28,7 @@ def environments(folder: Path | None) -> dict[str, str]:
     """Client → the Python of its environment, of those that `make bench-peers` made."""
     if folder is None:
         return {}
-    return {python.parent.parent.name: str(python) for python in sorted(folder.glob("*/bin/python"))}
+    return {made.parent.name: str(made.parent / "bin/python") for made in sorted(folder.glob("*/.installed"))}
 
 
 def rows(only: set[str], pythons: Mapping[str, str]) -> Iterator[Row | str]:

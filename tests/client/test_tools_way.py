@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import dragoman
+from dragoman.client.resolver import resolve
+from dragoman.client.tools_way import ask_again, ask_first
 from dragoman.config import load_config
 from dragoman.events import Deviation, Failure, fold
+from dragoman.inputs import read_tools
+from dragoman.types import Message, Request, Text
 from grammar import check
 from scripted import Scripted, serving, streamed, whole
 
@@ -169,3 +174,16 @@ def test_a_refusal_is_remembered_by_the_client(tmp_path):
     last = server.requests[-1].json["messages"]
     assert [message["role"] for message in last] == ["system", "user", "assistant", "user"]
     assert last[3]["content"] == '<tool_response>{"name":"get_weather","content":"Zürich: sun"}</tool_response>'
+
+
+def test_what_is_known_of_a_model_saves_the_first_try(tmp_path):
+    config = load_config(None, environ={}, home=tmp_path)
+    target = msgspec.structs.replace(resolve("ollama/m", config, tools="auto"), refuses_tools=True)
+    request = Request("m", (Message("user", (Text("hi"),)),), read_tools([get_weather])[0])
+    first = ask_first(target, request)
+    assert (first.way, [deviation.code for deviation in first.deviations]) == ("schema", ["tools-way"])
+    assert ask_again(target, request, first, Failure("bad_request", "m does not support tools")) is None
+    asked = ask_first(msgspec.structs.replace(target, tools="prompted"), request)
+    assert (asked.way, asked.deviations) == ("prompted", ())
+    asked = ask_first(target, msgspec.structs.replace(request, tools=()))
+    assert (asked.way, asked.deviations) == ("native", ())

@@ -12,6 +12,8 @@ from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 
 _SLICE: Final = 2048
+#: Letters that tell a marker from ordinary words.
+_WORD_HEAD: Final = 10
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
 
@@ -93,14 +95,19 @@ class Markers:
         self.partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
         self.partial_on_line = self.partial - {opener[:size] for opener in anywhere for size in range(1, len(opener))}
         self.longest = max(map(len, openers))
-        self.first = re.compile("|".join(sorted({begin for opener in openers for begin in _beginnings(opener)})))
+        self.first = re.compile("|".join(sorted({_beginning(opener) for opener in openers})))
 
 
-def _beginnings(opener: str) -> list[str]:
-    """Patterns of how a marker begins; of a word three letters, fewer at the end, since its first one is everywhere."""
+def _beginning(opener: str) -> str:
+    """A pattern of how a marker begins; of a word, as much of its head as has come, since its first letters are
+    everywhere."""
     if not opener[0].isalnum():
-        return [re.escape(opener[0])]
-    return [re.escape(opener[:3]), re.escape(opener[:1]) + r"\Z", re.escape(opener[:2]) + r"\Z"]
+        return re.escape(opener[0])
+    *head, last = opener[:_WORD_HEAD]
+    pattern = re.escape(last)
+    for letter in reversed(head):
+        pattern = rf"{re.escape(letter)}(?:{pattern}|\Z)"
+    return pattern
 
 
 class Scanner:

@@ -103,9 +103,9 @@ def _beginning(opener: str) -> str:
     everywhere."""
     if not opener[0].isalnum():
         return re.escape(opener[0])
-    *head, last = opener[:_WORD_HEAD]
-    pattern = re.escape(last)
-    for letter in reversed(head):
+    head = opener[:_WORD_HEAD]
+    pattern = re.escape(head[-1])
+    for letter in reversed(head[:-1]):
         pattern = rf"{re.escape(letter)}(?:{pattern}|\Z)"
     return pattern
 

@@ -485,3 +485,6 @@ def test_without_tools_the_history_is_text():
     request = without_tools(Request("m", HISTORY, TOOLS, "any"))
     assert request.tools == ()
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
+    native = Native("openai-responses", {"tools": _json.raw([{"type": "web_search"}])})
+    plain = without_tools(Request("m", ASKED, TOOLS, "any", Params(parallel_tools=False), native=native))
+    assert plain == Request("m", ASKED, native=Native("openai-responses", {}))

@@ -55,10 +55,10 @@ def ask(request: Request, way: Way) -> tuple[Request, tuple[Deviation, ...]]:
         words = _NO_CALLS if has_turns else ""
     elif way == "schema":
         words = _words(request, tools, way)
-        names = {request.tool_choice.name} if isinstance(request.tool_choice, Named) else None
-        chosen = [tool for tool in tools if tool.name in names] if names else tools
         schema = answer_schema(
-            chosen or tools, may_answer=request.tool_choice == "auto", answer=request.params.response_schema
+            [tool for tool in tools if Named(tool.name) == request.tool_choice] or tools,
+            may_answer=request.tool_choice == "auto",
+            answer=params.response_schema,
         )
         params = msgspec.structs.replace(params, response_schema=ResponseSchema(_json.raw(schema)))
     else:
@@ -82,8 +82,7 @@ def ask(request: Request, way: Way) -> tuple[Request, tuple[Deviation, ...]]:
 
 def without_tools(request: Request) -> Request:
     """The request without its tools; earlier calls and results are text."""
-    bare = msgspec.structs.replace(request, tools=(), tool_choice="auto")
-    return ask(bare, "prompted")[0]
+    return ask(msgspec.structs.replace(request, tool_choice="none"), "prompted")[0]
 
 
 def _is_sayable(tool: Tool) -> bool:
@@ -131,8 +130,9 @@ def _words(request: Request, tools: Sequence[Tool], way: Way) -> str:
         lines.append("Call at most one tool in an answer.")
     form = request.params.response_schema
     if form is not None and request.tool_choice == "auto":
-        schema = f" that fits this schema: {_json.raw_text(form.schema)}" if form.schema is not None else ""
-        lines.append(f"An answer without a call is {'JSON' if schema else 'a JSON object'}{schema}, and nothing else.")
+        subject = 'The value of "answer"' if way == "schema" else "An answer without a call"
+        which = f"JSON of this schema: {_json.raw_text(form.schema)}" if form.schema is not None else "a JSON object"
+        lines.append(f"{subject} is nothing but {which}")
     lines.append("The tools:")
     lines += [_described(tool) for tool in tools]
     return "\n".join(lines)

@@ -144,10 +144,14 @@ def parallel() -> Iterator[Row]:
     """S6: 50 calls of 9 deltas, per delta, beside one call of as many deltas."""
     for protocol in streams.GROWING:
         count = streams.deltas(protocol, "parallel", 50)
-        many = streams.blocks(streams.frames(protocol, "parallel", 50))
-        one = streams.blocks(streams.frames(protocol, "arguments", count))
-        of_many, of_one = medians(lambda: decode(protocol, many), lambda: decode(protocol, one))  # noqa: B023
-        yield Row("S6", f"{protocol}: a delta of 50 calls / a delta of one call", 1.3, of_many / of_one)
+        many, one = (streams.frames(protocol, *kind) for kind in (("parallel", 50), ("arguments", count)))
+        pieces = streams.blocks(many), streams.blocks(one)
+        of_many, of_one, loads_many, loads_one = medians(
+            *((lambda fed=fed: decode(protocol, fed)) for fed in pieces),  # noqa: B023
+            *(each(orjson.loads, streams.payloads(protocol, written)) for written in (many, one)),
+        )
+        note = f"orjson alone × {loads_many / loads_one:.2f}"
+        yield Row("S6", f"{protocol}: a delta of 50 calls / a delta of one call", 1.3, of_many / of_one, note=note)
     for protocol in streams.PROTOCOLS:
         if protocol not in streams.GROWING:
             fifty, four_hundred = (streams.blocks(streams.frames(protocol, "parallel", count)) for count in (50, 400))

@@ -160,6 +160,11 @@ class Encoder(Interface):
 class Stage(Interface):
     """Events → events; holds back only what it must."""
 
+    @property
+    def handles(self) -> frozenset[type]:
+        """The kinds of events that it must see now; others may pass it by. It may change with what it has seen."""
+        ...
+
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events. The terminal event flushes all that is held."""
         ...

@@ -15,7 +15,7 @@ all at once. Grammar of a decoder's output (part indices may interleave)::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import msgspec
 
@@ -217,6 +217,8 @@ Event: TypeAlias = (
     | ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed
     | PartEvent | UsageUpdate | Finish | Failure | Deviation
 )  # fmt: skip
+
+EVERY_KIND: frozenset[type] = frozenset(get_args(Event))
 
 #: Events that carry something of the answer; the first one commits a fallback (architecture: the commit point).
 SEMANTIC: frozenset[type] = frozenset(

@@ -36,7 +36,15 @@ class Reader:
 
     def _through(self, events: list[Event]) -> list[Event]:
         for stage in self._stages:
-            events = stage.feed(events)
+            if not events:
+                break
+            # most events are single deltas that most stages have nothing to do with
+            if (
+                type(events[0]) in stage.handles
+                if len(events) == 1
+                else not stage.handles.isdisjoint(map(type, events))
+            ):
+                events = stage.feed(events)
         return events
 
 

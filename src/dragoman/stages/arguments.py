@@ -35,14 +35,18 @@ _GOES_ON: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
 _DEEPEST_ENCODING: Final = 3
 
 
+_CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, Finish})
+
+
 class Arguments:
     """The stage for the calls of one response. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_calls", "_failed", "_live", "_mended", "_schemas", "_tools")
+    __slots__ = ("_calls", "_failed", "_live", "_mended", "_schemas", "_tools", "handles")
 
     def __init__(self, tools: Sequence[Tool], *, live: bool = True) -> None:
         """`live`: arguments leave while they come; else each call has one delta, when it is whole."""
         self._live = live
+        self.handles = _CALLS
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools if tool.kind == "function"}
         self._schemas: dict[str, ToolSchema] = {}
         self._calls: dict[int, _OpenCall] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -69,3 +70,15 @@ class Indices:
         self._split = max(self._split, split)
         self._used.add(self._taken)
         return self._taken
+
+
+def text_of(events: Sequence[Event]) -> str | None:
+    """The text of events that only let one text part grow, which most are; else None."""
+    first = events[0] if events else None
+    if type(first) is not TextDelta:
+        return None
+    if len(events) == 1:
+        return first.text
+    index = first.index
+    texts = [event.text for event in events if type(event) is TextDelta and event.index == index]
+    return "".join(texts) if len(texts) == len(events) else None

@@ -48,11 +48,12 @@ def _cleaner(name: str) -> list[str]:
 class Names:
     """Cleans the names of structured calls. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_names", "_offered")
+    __slots__ = ("_names", "_offered", "handles")
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)
         self._names: dict[int, str] = {}  # by part index, where a name was cleaned
+        self.handles = frozenset[type]({ToolCallStart, ToolCallEnd, ToolCallFailed})
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.contract import NewId
-from dragoman.events import Deviation, Event
+from dragoman.events import EVERY_KIND, Deviation, Event
 from dragoman.stages.rescue import Rescue, hermes
 from dragoman.types import Tool
 
@@ -14,6 +14,8 @@ class Prompted:
     """Reads the one form that was asked for; to find it is no deviation. A `dragoman.contract.Stage`."""
 
     __slots__ = ("_rescue",)
+
+    handles = EVERY_KIND
 
     def __init__(self, tools: Sequence[Tool], *, new_id: NewId) -> None:
         self._rescue = Rescue(tools, (hermes.FAMILY,), new_id=new_id)

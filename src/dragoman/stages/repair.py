@@ -27,7 +27,7 @@ State: TypeAlias = Literal[
 ]  # fmt: skip
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
-_PLAIN: Final = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]+')
+_PLAIN: Final = re.compile(r'(?:[^"\\\x00-\x1f\ud800-\udfff]+|\\["\\/bfnrt])+')
 _PLAIN_SINGLE: Final = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]+")
 _WORD: Final = re.compile(r"[^\s,:{}\[\]\"']+")
 _KEY_AHEAD: Final = re.compile(r'"([^"\\\n]{1,64})"\s*:')
@@ -344,10 +344,9 @@ class Repairer:
             literal = self._number(word)
         container = self._container
         assert container is not None
-        if self._capture is not None:
-            self._put(literal)
-        else:
-            self._put(self._coerced(literal, self._shape_of_value(container)))
+        shape = self._shape_of_value(container)
+        is_sure = shape.takes_live("number" if literal[0] not in "tfn" else "null" if literal[0] == "n" else "boolean")
+        self._put(literal if is_sure else self._coerced(literal, shape))
         self._end_value()
 
     def _number(self, word: str) -> str:

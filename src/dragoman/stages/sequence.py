@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman.events import (
+    EVERY_KIND,
     Deviation,
     Event,
     Failure,
@@ -36,6 +37,8 @@ class Sequencer:
     """Puts interleaved parts one after the other. A `dragoman.contract.Stage`."""
 
     __slots__ = ("_failed", "_limit", "_live", "_size", "_waiting")
+
+    handles = EVERY_KIND
 
     def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
         self._live = -1  # index of the open part

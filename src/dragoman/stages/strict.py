@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.events import Deviation, Event, Failure
+from dragoman.events import EVERY_KIND, Deviation, Event, Failure
 
 
 class Strict:
     """Turns the first deviation into a `Failure`. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_failed",)
+    __slots__ = ("_failed", "handles")
 
     def __init__(self) -> None:
         self._failed = False
+        self.handles = frozenset[type]({Deviation})
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events; nothing leaves after the failure."""
@@ -22,6 +23,7 @@ class Strict:
         for position, event in enumerate(events):
             if type(event) is Deviation:
                 self._failed = True
+                self.handles = EVERY_KIND
                 where = f" at {event.where}" if event.where else ""
                 seen = f": {event.seen}" if event.seen else ""
                 return [*events[: position + 1], Failure("wire", f"deviation {event.code}{where}{seen} (strict)")]

@@ -13,6 +13,7 @@ import msgspec
 from dragoman.arguments_text import ArgumentText
 from dragoman.contract import NewId
 from dragoman.events import (
+    EVERY_KIND,
     CallFailureKind,
     Deviation,
     Event,
@@ -68,6 +69,8 @@ class Structured:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
     __slots__ = ("_call", "_failed", "_found", "_indices", "_new_id", "_other", "_out", "_part", "_usable")
+
+    handles = EVERY_KIND
 
     def __init__(self, *, new_id: NewId) -> None:
         self._new_id = new_id

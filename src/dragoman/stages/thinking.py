@@ -1,6 +1,6 @@
 """Thinking that a model writes into its text between tags becomes thinking parts, live.
 
-`tags.py` reads the text; this stage says what the pieces are among the other events.
+`tag_reader.py` reads the text; this stage says what the pieces are among the other events.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from dragoman.contract import PLAIN, Dialect
 from dragoman.events import (
+    EVERY_KIND,
     Deviation,
     Event,
     Failure,
@@ -21,8 +22,8 @@ from dragoman.events import (
     ThinkingStart,
     ToolCallStart,
 )
-from dragoman.stages.indices import OPENING, Indices
-from dragoman.stages.tags import Found, TagReader
+from dragoman.stages.indices import OPENING, Indices, text_of
+from dragoman.stages.tag_reader import Found, TagReader
 from dragoman.types import Native
 
 
@@ -42,7 +43,7 @@ class _Text:
 class ThinkingTags:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_dialect", "_indices", "_is_start", "_may_begin", "_out", "_text")
+    __slots__ = ("_dialect", "_indices", "_is_start", "_may_begin", "_out", "_text", "handles")
 
     def __init__(self, dialect: Dialect = PLAIN) -> None:
         self._dialect = dialect
@@ -51,12 +52,18 @@ class ThinkingTags:
         self._may_begin = True  # at the start of the message, or after thinking only
         self._is_start = True  # nothing has come at all
         self._indices = Indices()
+        self.handles: frozenset[type] = _HANDLED
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events."""
         passed = 0
         if not self._indices.are_changed:
             text = self._text
+            said = text_of(events)
+            if said is not None and text is not None:
+                is_read = events[0].index == text.start.index  # type: ignore[union-attr]
+                if is_read and text.reader.passes(said):
+                    return list(events)
             for event in events:
                 kind = type(event)
                 if kind is TextDelta:
@@ -71,6 +78,8 @@ class ThinkingTags:
         self._out += events[:passed]
         for event in events[passed:]:
             self._take(event)
+        if self._indices.are_changed:
+            self.handles = EVERY_KIND
         out, self._out = self._out, []
         return out
 
@@ -81,7 +90,7 @@ class ThinkingTags:
             self._delta(text, event)  # type: ignore[arg-type]
         elif kind is TextStart and self._may_begin and text is None:
             opened = self._dialect.thinking_opened and self._is_start
-            reader = TagReader(self._dialect.thinking_tags, opened=opened, watches=self._is_start)
+            reader = TagReader(self._dialect.thinking_tags, opened=opened)
             self._text = _Text(event, reader)  # type: ignore[arg-type]
         elif kind is TextEnd and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
             self._end(text, event)  # type: ignore[arg-type]
@@ -162,3 +171,4 @@ def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
 
 #: Events that change what this stage knows, and what it does with them.
 _TAKEN = OPENING | {TextEnd, Failure}
+_HANDLED = _TAKEN | {TextDelta}

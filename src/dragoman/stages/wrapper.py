@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from dragoman import _json
-from dragoman.events import Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
+from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.stages.indices import OPENING, Indices
 from dragoman.stages.names import clean_name
 from dragoman.types import ToolCall
@@ -38,13 +38,14 @@ _decode_uses = _json.typed_decoder(_Uses)
 class ParallelWrapper:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_held", "_indices", "_offered", "_out")
+    __slots__ = ("_held", "_indices", "_offered", "_out", "handles")
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)
         self._held: dict[int, list[Event]] = {}  # by part index: what came of a wrapper
         self._indices = Indices()
         self._out: list[Event] = []
+        self.handles: frozenset[type] = OPENING
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events."""
@@ -62,6 +63,7 @@ class ParallelWrapper:
     def _take(self, event: Event) -> None:
         if isinstance(event, ToolCallStart) and self._is_wrapper(event.name):
             self._held[event.index] = [event]
+            self.handles = EVERY_KIND
         elif isinstance(event, ToolCallDelta | ToolCallEnd | ToolCallFailed) and event.index in self._held:
             self._held[event.index].append(event)
             if isinstance(event, ToolCallDelta):

@@ -87,7 +87,7 @@ def argument_pairs(
     <arg_value>VALUE</arg_value>` for each argument, with a prefix and a suffix of the tags in some families."""
     key_tag, value_tag = f"{prefix}arg_key{suffix}>", f"{prefix}arg_value{suffix}>"
     mark = yield from cursor.closing(f"<{key_tag}", *ends)
-    if not mark and cursor.rest():
+    if not mark:
         raise NotACall
     yield Open(name)
     keys: list[str] = []

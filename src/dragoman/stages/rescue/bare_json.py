@@ -1,5 +1,4 @@
-"""Llama 3.1, 3.2, xLAM and many small models: the whole message is `{"name": …, "parameters": {…}}`, or several of them,
-in a list or in a row."""
+"""Llama 3.1, 3.2, xLAM and small models: the whole message is `{"name": …, "parameters": {…}}`, or several of them."""
 
 from __future__ import annotations
 

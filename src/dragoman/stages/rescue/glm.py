@@ -6,41 +6,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman import _json
-from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.xml_values import value_until
+from dragoman.stages.rescue.argument_tags import argument_pairs
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
-_KEY: Final = re.compile(r"[^<>\n]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    written = yield from cursor.word(_NAME)
-    name = tools.offered(written)
+    name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
-    space = yield from cursor.space()
-    mark = yield from cursor.take("<arg_key>", "</tool_call>")
-    if not mark and (cursor.rest() or not space):
-        raise NotACall
-    yield Open(name)
-    keys: list[str] = []
-    while mark == "<arg_key>":
-        key = (yield from cursor.word(_KEY)).strip()
-        if not (yield from cursor.take("</arg_key>")) or not (yield from cursor.closing("<arg_value>")):
-            break
-        yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
-        keys.append(key)
-        if not (yield from value_until(cursor, tools, name, key, ("</arg_value>",), trim=False)):
-            break
-        mark = yield from cursor.closing("<arg_key>", "</tool_call>")
-        if not mark and tools.has_required(name, keys):
-            mark = "</tool_call>"  # it is missing
-    is_whole = mark == "</tool_call>"
-    if is_whole:
-        yield Piece("}" if keys else "{}")
-    yield Close(is_cut=not is_whole)
+    yield from argument_pairs(cursor, tools, name, ends=("</tool_call>",))
 
 
 FAMILY = Family(

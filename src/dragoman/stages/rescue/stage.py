@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,7 @@ from dragoman import _json
 from dragoman.arguments_text import ArgumentText
 from dragoman.contract import NewId
 from dragoman.events import (
+    EVERY_KIND,
     Deviation,
     Event,
     Failure,
@@ -28,8 +29,10 @@ from dragoman.events import (
     ToolCallEnd,
     ToolCallFailed,
     ToolCallStart,
+    UsageUpdate,
     settle_reason,
 )
+from dragoman.stages.indices import text_of
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.scan import Found, Markers, Prose, Scanner
 from dragoman.types import Tool, ToolCall
@@ -66,15 +69,18 @@ class _Call:
         self.waits = waits  # it may say again what a structured call said
 
 
+#: What must be seen while every part keeps its index and no call is held.
+_UNTOUCHED: Final = EVERY_KIND - {ToolCallDelta, UsageUpdate, Deviation}
+
+
 class Rescue:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
     __slots__ = (
         "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_markers", "_new_id",
         "_next", "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_used", "_whole",
+        "handles",
     )  # fmt: skip
-
-    handles = EVERY_KIND
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
         self._tools = Tools(tools)
@@ -93,16 +99,19 @@ class Rescue:
         self._has_answer = False
         self._rescued: list[tuple[str, str]] = []  # calls from text, until a structured one repeats them
         self._structured: list[tuple[str, str]] = []  # and the other way round
+        self.handles = _UNTOUCHED
         self._held_call = -1  # a structured call that may repeat a rescued one
         self._held_events: list[_PartEvent] = []
         self._failed = 0
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Take the next events."""
-        if len(events) == 1 and type(event := events[0]) is TextDelta:
-            part = self._parts[event.index]
-            if part.index == event.index and not part.space and part.scanner.passes(event.text):
-                return [event]
+        text = text_of(events)
+        if text is not None:
+            index = events[0].index  # type: ignore[union-attr]
+            part = self._parts[index]
+            if part.index == index and not part.space and part.scanner.passes(text):
+                return list(events)
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ThinkingDelta:
@@ -279,6 +288,7 @@ class Rescue:
         begun = event.name if isinstance(event, ToolCallStart) and self._held_call < 0 else ""
         if begun and any(name == begun for name, _ in self._rescued):
             self._held_call = event.index
+            self.handles = EVERY_KIND
         if event.index == self._held_call:
             self._held_events.append(event)
             if isinstance(event, ToolCallEnd | ToolCallFailed):
@@ -378,6 +388,7 @@ class Rescue:
         index = self._next
         self._next += 1
         self._used.add(index)
+        self.handles = EVERY_KIND
         return index
 
 

@@ -81,6 +81,7 @@ TAGGED: dict[str, tuple[Dialect, str, str, str]] = {
     "lone closing tag after quoted words": (PLAIN, 'They said "hi"</think>Hi!', 'They said "hi"', "Hi!"),
     "lone closing tag, then opened again": (PLAIN, "a</think><think>b</think>c", "ab", "c"),
     "lone closing tag first": (PLAIN, "\n</think>\n\nHello.", "", "Hello."),
+    "closing tags again and again": (PLAIN, "<think>a</think>b</think>c</think>d", "abc", "d"),
     "second closing tag": (PLAIN, "<think>a</think></think>b", "a", "b"),
     "opened by the template": (OPENED, "We add.</think>4", "We add.", "4"),
     "opened by the template and by the model": (OPENED, "<think>We add.</think>4", "We add.", "4"),
@@ -186,13 +187,14 @@ def test_what_the_dialect_says_is_no_deviation(dialect: Dialect):
     assert read(say("<think>a</think>b"), dialect).deviations == ()
 
 
-def test_after_structured_thinking_tags_count_and_a_lone_one_does_not():
+def test_tags_count_after_structured_thinking():
     before: list[Event] = [Start(), ThinkingStart(0), ThinkingDelta(0, "x"), ThinkingEnd(0), TextStart(1)]
     after: list[Event] = [TextEnd(1), Finish("stop")]
     assert read([*before, TextDelta(1, "<think>y</think>z"), *after]).thinking == "xy"
     assert read([*before, TextDelta(1, "</think>z"), *after]).text == "z"
-    assert read([*before, TextDelta(1, "y</think>z"), *after]).text == "y</think>z"
-    assert read([*before, TextDelta(1, "y</think>z"), *after], OPENED).text == "y</think>z"
+    for dialect in (PLAIN, OPENED):
+        lone = read([*before, TextDelta(1, "y</think>z"), *after], dialect)
+        assert (lone.thinking, lone.text) == ("xy", "z")
 
 
 def test_parts_behind_move_on():

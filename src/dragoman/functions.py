@@ -50,7 +50,8 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
     """
     name = getattr(function, "__name__", "")
     if not name or name == "<lambda>":
-        raise UsageError("expected a named function as a tool, got a lambda; give it a name with def")
+        seen = "a lambda" if name else f"an object of type {type(function).__name__}"
+        raise UsageError(f"expected a named function as a tool, got {seen}; give it a name with def")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as problem:
@@ -61,8 +62,11 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise UsageError(f"tool {name}: expected parameters with names, got {parameter}")
         kind = hints.get(parameter.name, Any)
-        if parameter.name in described:
-            kind = typing.Annotated[kind, msgspec.Meta(description=described[parameter.name])]
+        description = described.get(parameter.name) or _description_in(kind)
+        if parameter.default is None:
+            kind = typing.Optional[kind]  # noqa: UP045  # `city: str = None` is written too
+        if description:
+            kind = typing.Annotated[kind, msgspec.Meta(description=description)]
         if parameter.default is parameter.empty:
             fields.append((parameter.name, kind))
         else:
@@ -71,8 +75,14 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
         arguments = msgspec.defstruct(f"{name}_arguments", fields, kw_only=True)
         schema = _schema(arguments)
     except (TypeError, ValueError) as problem:
-        raise UsageError(f"tool {name}: its parameters cannot be said in JSON: {problem}") from None
+        why = str(problem).strip().splitlines()[-1]
+        raise UsageError(f"tool {name}: its parameters cannot be said in JSON: {why}") from None
     return FunctionTool(Tool(name, summary, _json.raw(schema)), function, arguments)
+
+
+def _description_in(kind: Any) -> str:
+    """The words in `Annotated[int, "how many"]`."""
+    return next((words for words in getattr(kind, "__metadata__", ()) if isinstance(words, str)), "")
 
 
 def _default(value: Any) -> Any:

@@ -100,23 +100,41 @@ def _has_seal(part: Part) -> bool:
 
 
 def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
-    protocol: ProtocolName
-    declared: Mapping[str, Any] = tool
-    if "functionDeclarations" in tool or "function_declarations" in tool:
-        protocol = "gemini-generate"
-    elif "parametersJsonSchema" in tool:
-        protocol, declared = "gemini-generate", {"functionDeclarations": [tool]}
-    elif "input_schema" in tool:
-        protocol = "anthropic-messages"
-    elif isinstance(tool.get("function") or tool.get("custom"), Mapping):
-        protocol = "openai-chat"
-    elif "name" in tool:
-        protocol, declared = "openai-responses", {"type": "function", **tool}
-    else:
-        keys = ", ".join(map(str, tool)) or "none"
-        raise UsageError(f"expected a tool with a name, got the keys {keys} at tools[{position}]")
+    protocol, declared = _declared(tool, f"tools[{position}]")
     body: dict[str, Any] = {"model": "any", _FIELD[protocol]: _HELLO[protocol], "tools": [declared], "max_tokens": 1}
-    return _parsed(protocol, body).tools
+    found = _parsed(protocol, body).tools
+    if not found:
+        raise UsageError(f"expected a tool of yours, got one that only its provider runs at tools[{position}]")
+    for read in found:
+        if not read.name:
+            raise UsageError(f"expected a name, got an empty one at tools[{position}]")
+        if read.schema is not None and bytes(read.schema)[:1] != b"{":
+            raise UsageError(f"expected a JSON schema as an object, got other JSON at tools[{position}] ({read.name})")
+    return found
+
+
+def _declared(tool: Mapping[str, Any], where: str) -> tuple[ProtocolName, Mapping[str, Any]]:
+    """The protocol that a tool is written in, and the entry of its `tools`."""
+    if "functionDeclarations" in tool or "function_declarations" in tool:
+        return "gemini-generate", tool
+    if "parametersJsonSchema" in tool or _is_upper_case(tool.get("parameters")):
+        return "gemini-generate", {"functionDeclarations": [tool]}
+    if "input_schema" in tool:
+        return "anthropic-messages", tool
+    if isinstance(tool.get("function") or tool.get("custom"), Mapping):
+        return "openai-chat", tool
+    if "name" not in tool:
+        raise UsageError(f"expected a tool with a name, got the keys {', '.join(map(str, tool)) or 'none'} at {where}")
+    if "inputSchema" in tool:  # as the Model Context Protocol lists tools
+        kept = {key: tool[key] for key in ("name", "description") if key in tool}
+        return "anthropic-messages", {**kept, "input_schema": tool["inputSchema"]}
+    return "openai-responses", {"type": "function", **tool}
+
+
+def _is_upper_case(schema: object) -> bool:
+    """Whether it is a schema in Google's own form, with types in upper case."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return isinstance(kind, str) and kind.isupper()
 
 
 _FIELD: Final[dict[ProtocolName, str]] = {

@@ -59,6 +59,10 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     tools = renderer.tools(request.tools)
     hosted = read(native.get("tools"))
     tools += hosted if isinstance(hosted, list) else []
+    if request.tool_choice not in ("auto", "none") and not tools:
+        renderer.drop("tool_choice", "no tools")
+    if request.session_id is not None and request.params.cache != "none":
+        renderer.drop("session_id", "the protocol has no cache key")
     if tools:
         body["tools"] = tools
         choice = _tool_config(request, read(native.get("toolConfig")))
@@ -118,6 +122,10 @@ class _Renderer:
     def _deviate(self, code: str, where: str, why: str) -> None:
         self.deviations.append(Deviation(code, where, why))
 
+    def drop(self, where: str, why: str) -> None:
+        """Report something that the protocol has no word for."""
+        self._deviate("dropped", where, why)
+
     # ------------------------------------------------------------ contents
 
     def system(self, messages: tuple[Message, ...]) -> list[Json]:
@@ -152,6 +160,8 @@ class _Renderer:
             if parts:
                 role = "model" if message.role == "assistant" else "user"
                 contents.append({"role": role, "parts": parts} | native_fields(message.native, NAME))
+            elif all(isinstance(part, Text) for part in message.parts):  # a part of another kind said why
+                self._deviate("dropped", f"messages[{place}]", "a message with nothing in it")
         return contents
 
     def _parts(self, message: Message, where: str) -> list[Json]:
@@ -273,6 +283,9 @@ class _Renderer:
         if params.response_schema is not None:
             config["responseMimeType"] = "application/json"
             config["responseJsonSchema"] = params.response_schema.schema
+            for field in ("strict", "description"):
+                if getattr(params.response_schema, field) is not None:
+                    self.drop(f"params.response_schema.{field}", "the protocol has no such field")
         if params.reasoning is not None:
             config["thinkingConfig"] = self._thinking(params.reasoning)
         return {key: value for key, value in config.items() if value is not None}

@@ -24,6 +24,7 @@ from dragoman.types import (
     Opaque,
     Params,
     Request,
+    ResponseSchema,
     Text,
     Thinking,
     Tool,
@@ -52,6 +53,9 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     if params.response_schema is not None:
         schema = params.response_schema.schema
         body["format"] = "json" if schema is None else schema
+        renderer.drop_format(params.response_schema)
+    if request.session_id is not None and params.cache != "none":
+        renderer.drop("session_id", "the protocol has no cache key")
     think = renderer.think(params)
     if think is not None:
         body["think"] = think
@@ -83,6 +87,16 @@ class _Renderer:
 
     def _deviate(self, code: str, where: str, why: str) -> None:
         self.deviations.append(Deviation(code, where, why))
+
+    def drop(self, where: str, why: str) -> None:
+        """Report something that the protocol has no word for."""
+        self._deviate("dropped", where, why)
+
+    def drop_format(self, form: ResponseSchema) -> None:
+        """What stands beside the schema of the answer."""
+        for field, value in (("strict", form.strict), ("description", form.description)):
+            if value is not None:
+                self._deviate("dropped", f"params.response_schema.{field}", "the format is a schema alone")
 
     # ------------------------------------------------------------ messages
 

@@ -75,6 +75,8 @@ class _Renderer:
         request, dialect = self._request, self._dialect
         tools, choice = self._offer(request.tools, request.tool_choice)
         if not tools:
+            if request.tool_choice not in ("auto", "none") and not request.tools:
+                self._deviate("dropped", "tool_choice", "no tools")
             return
         body["tools"] = [self._tool(tool, f"tools[{request.tools.index(tool)}]") for tool in tools]
         is_forced = choice == "any" or isinstance(choice, Named)

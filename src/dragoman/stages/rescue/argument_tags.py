@@ -86,8 +86,9 @@ def argument_pairs(
     """The call of a known tool up to one of its closing tags, from behind its name on: `<arg_key>KEY</arg_key>
     <arg_value>VALUE</arg_value>` for each argument, with a prefix and a suffix of the tags in some families."""
     key_tag, value_tag = f"{prefix}arg_key{suffix}>", f"{prefix}arg_value{suffix}>"
+    space = yield from cursor.space()
     mark = yield from cursor.closing(f"<{key_tag}", *ends)
-    if not mark:
+    if not mark and (cursor.rest() or not space):  # the name may be cut
         raise NotACall
     yield Open(name)
     keys: list[str] = []

@@ -47,10 +47,11 @@ class _Unreadable(Exception):
 class _Container:
     """An object or array that is open."""
 
-    __slots__ = ("key", "keys", "kind", "shape")
+    __slots__ = ("closers", "key", "keys", "kind", "shape")
 
     def __init__(self, kind: Literal["{", "["], shape: Shape) -> None:
         self.kind = kind
+        self.closers = ",}" if kind == "{" else ",]"  # what may follow a string that ends
         self.shape = shape
         self.key = ""
         self.keys: set[str] = set()
@@ -149,13 +150,13 @@ class Repairer:
                 position = self._read_mark(text, position)
 
     def _read_mark(self, text: str, position: int) -> int:
-        found = _SPACE.match(text, position)
-        assert found is not None
-        if found.end() > position:
+        mark = text[position]
+        if mark in " \t\r\n":
+            found = _SPACE.match(text, position)
+            assert found is not None
             if self._state != "start":
                 self._gap += found.group()
             return found.end()
-        mark = text[position]
         match self._state:
             case "start":
                 if mark != "{":
@@ -396,8 +397,17 @@ class Repairer:
         if mark == "\\":
             self._escape = "\\"
         elif mark == self._quote:
-            self._state = "quote"
             self._look = ""
+            following = text[position + 1 : position + 2]
+            if following == ":" and self._is_key:
+                raw = "".join(self._pieces)
+                self._end_key(_unescaped(raw), f'"{raw}"')
+            elif (
+                following and not self._is_key and self._container is not None and following in self._container.closers
+            ):
+                self._end_string()
+            else:
+                self._state = "quote"
         elif mark == '"':
             self._put_in_string('\\"')
         elif "\ud800" <= mark <= "\udfff":
@@ -508,7 +518,7 @@ class Repairer:
                 self._gap = self._look
                 return position
             self._reopen()
-        elif mark == "," or mark == ("}" if container.kind == "{" else "]"):
+        elif mark in container.closers:
             self._end_string()
         elif mark == '"' and container.kind == "{" and self._quote == '"':
             self._state = "look"
@@ -578,7 +588,7 @@ class Repairer:
 
 
 def _unescaped(raw: str) -> str:
-    decoded = _json.decode(f'"{raw}"')
+    decoded = _json.decode(f'"{raw}"') if "\\" in raw else raw
     return decoded if isinstance(decoded, str) else raw
 
 

@@ -60,6 +60,8 @@ class ToolSchema:
 
     def member(self, shape: Shape, key: str) -> Shape:
         """The shape of an object's member."""
+        if not shape.schema:
+            return shape
         properties = shape.schema.get("properties")
         if isinstance(properties, Mapping) and key in properties:
             return self.shape(properties[key])
@@ -73,6 +75,8 @@ class ToolSchema:
 
     def item(self, shape: Shape) -> Shape:
         """The shape of an array's items."""
+        if not shape.schema:
+            return shape
         items = shape.schema.get("items")
         return self.shape(items if isinstance(items, Mapping) else _ANY)
 

@@ -35,6 +35,7 @@ from dragoman.stages.structured_text import AnswerText, Said
 from dragoman.types import ToolCall
 
 _CODE: Final = "structured-answer"
+_TOO_SHORT: Final = "its text ends before its end"
 _NO_CALL: Final = "it is not of the form that was asked for"
 
 
@@ -125,7 +126,8 @@ class Structured:
                 return
             cursor = part.answer.cursor
             if part.answer.is_in_calls:
-                self._fail("", "", "cut" if cursor.ended else "unreadable", "" if cursor.ended else _NO_CALL)
+                call = self._call or _Call(self._next_index(part), f"call_{self._new_id()}", "")
+                self._fail(call, "cut" if cursor.ended else "unreadable", _TOO_SHORT if cursor.ended else _NO_CALL)
                 cursor.skip(len(cursor.rest()))
                 part.is_spoilt = True
         self._found = True
@@ -179,8 +181,7 @@ class Structured:
         self._call = None
         settled = call.text.settle(proven=not end.is_cut)
         if settled.text is None or end.is_cut:
-            problem = settled.problem or "its text ends before its end"
-            self._fail(call.id, call.name, "cut" if end.is_cut else settled.kind, problem, call=call)
+            self._fail(call, "cut" if end.is_cut else settled.kind, settled.problem or _TOO_SHORT)
             return
         for code, seen in settled.codes:
             self._out.append(Deviation(code, f"call {call.index}", seen))
@@ -189,13 +190,11 @@ class Structured:
         self._usable += 1
         self._out.append(ToolCallEnd(call.index, ToolCall(call.id, call.name, settled.text)))
 
-    def _fail(self, call_id: str, name: str, kind: CallFailureKind, problem: str, *, call: _Call | None = None) -> None:
-        assert self._part is not None
+    def _fail(self, call: _Call, kind: CallFailureKind, problem: str) -> None:
+        self._call = None
         self._failed += 1
-        index = call.index if call is not None else self._next_index(self._part)
-        call_id = call_id or f"call_{self._new_id()}"
-        message = f"tool call {name}: {problem}" if name else f"a tool call: {problem or 'its text ends too early'}"
-        self._out.append(ToolCallFailed(index, call_id, name, kind, message, call.text.raw() if call else ""))
+        message = f"tool call {call.name}: {problem}" if call.name else f"a tool call: {problem}"
+        self._out.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
 
     # ------------------------------------------------------------ parts
 

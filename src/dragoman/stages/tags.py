@@ -62,8 +62,9 @@ class Marks:
     def __init__(self, literals: Iterable[str]) -> None:
         ordered = sorted(literals, key=len, reverse=True)
         self.search = re.compile("|".join(map(re.escape, ordered))).search
+        begun = "|".join(re.escape(begun) for begun in {literal[:2] for literal in ordered})
         marks = "".join(re.escape(mark) for mark in {literal[0] for literal in ordered})
-        self.first = re.compile(f"[{marks}]").search
+        self.first = re.compile(rf"{begun}|[{marks}]\Z").search
         self._longest = len(ordered[0])
         self._partial = frozenset(literal[:size] for literal in ordered for size in range(1, len(literal)))
 

@@ -1,5 +1,5 @@
-"""Where Markdown code begins and ends in running text (CommonMark 0.31: fences, inline code), so that examples of
-calls stay text."""
+"""Where Markdown code begins and ends in running text (CommonMark 0.31: fences, inline code), and what is quoted, so
+that examples of calls stay text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Final
 _MARKS: Final = re.compile(r"[`~\n]")
 _TICKS: Final = re.compile(r"`+")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
+_BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
+#: A quotation mark that opens, right before what comes next.
+_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])[\"'“‘«„‹「『]$")
 _MOST_WAITING: Final = 256
 #: Characters of a line that are kept: what follows tells nothing of a fence.
 _KEPT: Final = 1024
@@ -17,13 +20,14 @@ _KEPT: Final = 1024
 class Code:
     """Follows text as it passes."""
 
-    __slots__ = ("_fence", "_inline", "_is_blank", "_line", "_run", "_waiting")
+    __slots__ = ("_fence", "_inline", "_is_blank", "_last", "_line", "_run", "_waiting")
 
     def __init__(self) -> None:
         self._fence = ""  # the run that opened a fence
         self._inline = 0  # backticks that opened inline code
         self._run = 0  # backticks at the very end, which may go on
         self._line = ""  # how the line begins
+        self._last = ""  # and its last two characters
         self._is_blank = True  # only white space on the line so far
         self._waiting: list[str] = []  # passed and not read: nobody asked since
 
@@ -50,6 +54,10 @@ class Code:
         self._read()
         return bool(self._fence or self._fence_begun() or self._inline_now())
 
+    def is_example(self) -> bool:
+        """Whether what comes next stands in code, right behind an opening quotation mark, or in a quoted line."""
+        return self.is_inside() or _QUOTED.search(self._last) is not None or _BLOCK_QUOTE.match(self._line) is not None
+
     def is_line_start(self) -> bool:
         """Whether only white space stands before, on this line."""
         self._read()
@@ -61,6 +69,7 @@ class Code:
             return
         if len(self._line) < _KEPT:
             self._line += text[: _KEPT - len(self._line)]
+        self._last = (self._last + text[-2:])[-2:]
         self._is_blank = self._is_blank and text.isspace()
         position = 0
         for ticks in _TICKS.finditer(text):
@@ -97,4 +106,4 @@ class Code:
             self._fence, self._inline = found[1], 0
         elif self._is_blank:
             self._inline = 0  # inline code ends with its paragraph
-        self._line, self._is_blank = "", True
+        self._line, self._last, self._is_blank = "", "", True

@@ -230,7 +230,7 @@ class Scanner:
             passed = found.start()
             position = found.start() + 1
             begun = self._begun(text, found.start())
-            if not begun or self._code.is_inside():
+            if not begun or self._code.is_example():
                 continue
             if text[passed:] in self._markers.partial:
                 position = passed  # a longer one may come
@@ -244,7 +244,7 @@ class Scanner:
             return self._run(out)
         cut = self._hold_from(text, position, passed)
         self._code.feed(text[passed:cut])
-        if cut < len(text) and self._code.is_inside():
+        if cut < len(text) and self._code.is_example():
             self._code.feed(text[cut:])
             cut = len(text)
         self._hold = text[cut:]

@@ -9,8 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from dragoman import _json
-from dragoman.arguments_text import ArgumentText
+from dragoman.arguments_text import ArgumentText, is_same
 from dragoman.contract import NewId
 from dragoman.events import (
     EVERY_KIND,
@@ -262,7 +261,7 @@ class Rescue:
         if call.waits:
             delta = settled.text or ""
             for known in self._structured:
-                if known[0] == call.name and settled.text is not None and _same(known[1], settled.text):
+                if known[0] == call.name and settled.text is not None and is_same(known[1], settled.text):
                     self._structured.remove(known)
                     self._out.append(Deviation("duplicate-call", f"call {call.index}", "structured and in the text"))
                     return
@@ -300,7 +299,7 @@ class Rescue:
         held, self._held_events, self._held_call = self._held_events, [], -1
         if isinstance(event, ToolCallEnd):
             for known in self._rescued:
-                if known[0] == event.call.name and _same(known[1], event.call.arguments):
+                if known[0] == event.call.name and is_same(known[1], event.call.arguments):
                     self._rescued.remove(known)
                     self._out.append(Deviation("duplicate-call", f"call {event.index}", "in the text and structured"))
                     return
@@ -395,7 +394,3 @@ class Rescue:
 @functools.lru_cache(maxsize=4)
 def _markers(families: tuple[Family, ...]) -> Markers:
     return Markers(families)
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or _json.decode_object(one) == _json.decode_object(other)

@@ -120,8 +120,8 @@ def render_losses() -> str:
 
 #: Where each kind of family counts.
 WHERE = {
-    "anywhere": "anywhere outside code",
-    "line": "at the start of a line, outside code",
+    "anywhere": "anywhere outside code and quotations",
+    "line": "at the start of a line, outside code and quotations",
     "message": "only as the whole message, and only when the arguments fit the tool's schema",
 }
 
@@ -140,7 +140,8 @@ def render_rescue() -> str:
         "Models, and servers that do not know them, write tool calls into the text. Where tools are offered, dragoman",
         "takes such calls out of it and delivers them like any other, with the deviation `rescued-call`. The name must",
         "be that of an offered tool, once [cleaned](deviations.md); anything else stays text to the byte. Code never",
-        "counts: fences, closed or not, and inline code. Calls in thinking count only when no answer follows it.",
+        "counts: fences, closed or not, and inline code; nor does what is quoted: right behind an opening quotation mark,",
+        "or in a quoted line. Calls in thinking count only when no answer follows it.",
         "",
         *(f"- **{kind}**: {meaning}." for kind, meaning in WHERE.items()),
         "",

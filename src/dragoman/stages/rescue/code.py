@@ -11,7 +11,7 @@ _TICKS: Final = re.compile(r"`+")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
 _BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
 #: A quotation mark that opens, right before what comes next.
-_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])[\"'“‘«„‹「『]$")
+_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])[\"'“‘«„‹]$|[「『《]$")
 _MOST_WAITING: Final = 256
 #: Characters of a line that are kept: what follows tells nothing of a fence.
 _KEPT: Final = 1024

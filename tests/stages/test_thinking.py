@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import random
+import re
 
 import pytest
 
@@ -156,6 +158,23 @@ def test_three_cuts_around_every_tag():
     for first in range(1, len(message)):
         for second in range(first, len(message)):
             assert read(say(message, cuts=[first, second])) == whole
+
+
+MIXED = [
+    *(tag for case in TAGGED.values() for tag in re.findall(r"<[^<>]+>|\[/?THINK\]", case[1])),
+    " ", "\n", "word", "a `b", "```", "\n```\n", '"', "'", "(", "{", "<", "[", "</", "th", "[/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", [PLAIN, OPENED, NAMED], ids=["plain", "opened", "named"])
+def test_any_mixture_is_read_the_same_however_it_is_cut(dialect: Dialect):
+    chance = random.Random(11)
+    for _ in range(150):
+        message = "".join(chance.choices(MIXED, k=chance.randint(1, 10)))
+        whole = read(say(message), dialect)
+        assert read(say(message, cuts=list(range(1, len(message)))), dialect) == whole, message
+        cut = chance.randint(0, len(message))
+        assert read(say(message, cuts=[cut]), dialect) == whole, (message, cut)
 
 
 def test_what_cannot_be_a_tag_leaves_at_once():

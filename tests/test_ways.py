@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cases import counter
 from dragoman import _json
@@ -176,6 +178,23 @@ def test_the_cut_changes_nothing(name: str):
     assert fold(play(list(text))) == whole
     for cut in range(1, len(text)):
         assert fold(play([text[:cut], text[cut:]])) == whole, f"cut at {cut}"
+
+
+MARKS = ['"', "\\", "{", "}", "[", "]", ",", ":", "```json", "tool_calls", '"name"', "\\u12", "\\ud83d", "null", " ",
+         "<tool_call>", "</tool_call>", '"answer"']  # fmt: skip
+
+
+@given(
+    text=st.sampled_from([*CUTS.values(), *(texts[way] for _, texts in ANSWERS.values() for way in WAYS)]),
+    changes=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(["", *MARKS])), max_size=4),
+    way=st.sampled_from(WAYS),
+)
+@settings(max_examples=200, deadline=None)
+def test_damaged_answers_keep_to_the_grammar_however_they_are_cut(text, changes, way):
+    for place, size, mark in changes:
+        start = int(place * len(text))
+        text = text[:start] + mark + text[start + size :]
+    assert fold(play(list(text), way)) == fold(play([text], way))
 
 
 def outcome(text: str, **more) -> tuple:

@@ -224,7 +224,9 @@ class ArgumentText:
             return self._settle_odd()
         text = "".join(self._pieces)
         if self.phase == "live":
-            return Settled(None, kind="cut", problem="the arguments end before their closing brace")
+            text = self._to_odd_bracket(text)
+            if not text:
+                return Settled(None, kind="cut", problem="the arguments end before their closing brace")
         value = _json.decode_object(text)
         if isinstance(value, Malformed):
             return Settled(None, kind="unreadable", problem=f"the arguments are not a JSON object: {value.problem}")
@@ -232,6 +234,12 @@ class ArgumentText:
         if not self._surplus:
             return Settled(text, codes=tuple(codes))
         return self._settle_surplus(text, value, codes)
+
+    def _to_odd_bracket(self, text: str) -> str:
+        """The text up to a bracket that closes the object where a brace belongs; "" when the object is open."""
+        unread = "".join(self._pieces[self._scanned :])  # text without a brace was not looked at
+        end = self._scan(unread)
+        return text[: len(text) - len(unread) + end] if end >= 0 else ""
 
     def _settle_held(self, proven: bool) -> Settled:
         held = self.raw().strip()

@@ -133,7 +133,7 @@ def test_a_flood_of_repeated_objects_is_refused() -> None:
     assert settled.problem == "more than 64 objects stand in one call"
 
 
-@pytest.mark.parametrize("text", ['{"a":1]', '{"a":[1}}, 2', '{x]', '{"a":1] and more'])
+@pytest.mark.parametrize("text", ['{"a":1]', '{"a":[1}}, 2', "{x]", '{"a":1] and more'])
 def test_a_bracket_of_another_kind_is_unreadable_however_it_is_cut(text: str) -> None:
     settled = []
     for pieces in ([text], list(text), [text[:3], text[3:]]):

@@ -263,7 +263,7 @@ class _Renderer:
         """`generationConfig`."""
         for name, asked in (
             ("parallel_tools", params.parallel_tools is False),
-            ("cache", params.cache not in (None, "none")),
+            ("cache", params.cache == "long"),  # "short" is the life that the server gives anyway
             ("num_ctx", params.num_ctx is not None),
         ):
             if asked:

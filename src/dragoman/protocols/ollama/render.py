@@ -242,7 +242,7 @@ class _Renderer:
         """The options that the request asks for."""
         if params.parallel_tools is False:
             self._deviate("dropped", "params.parallel_tools", "parallel calls cannot be turned off")
-        if params.cache not in (None, "none"):
+        if params.cache == "long":  # "short" is the life that the server gives anyway
             self._deviate("dropped", "params.cache", "the protocol has no cache hints")
         options: dict[str, Json] = {
             "num_predict": params.max_tokens,

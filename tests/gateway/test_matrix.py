@@ -56,19 +56,24 @@ def test_what_the_provider_says_is_what_the_client_reads(
 ) -> None:
     for shape in SHAPES:
         original = reply(shape)
-        running.answer(stream_of(provider, original))
+        running.answer((stream_of if streamed else whole_of)(provider, original))
         status, body = ask(running, client, Request(f"via-{provider}", (QUESTION,), TOOLS, stream=streamed))
         assert status == 200, (shape, body)
         assert content(read(client, body)) == content(original), shape
+        [seen] = running.provider.requests
+        path = seen.path if ":" in seen.path else ""
+        assert PROTOCOLS[provider].parse_request(seen.body, path=path).request.stream == streamed
 
 
 @pytest.mark.parametrize("provider", PROTOCOLS)
 @pytest.mark.parametrize("client", PROTOCOLS)
-def test_a_provider_that_does_not_stream(running: Running, client: str, provider: str) -> None:
+def test_a_provider_that_answers_in_the_other_way(running: Running, client: str, provider: str) -> None:
+    """Whole though a stream was asked for, and the other way round."""
     original = reply("parallel")
-    running.answer(whole_of(provider, original))
-    _, body = ask(running, client, Request(f"via-{provider}", (QUESTION,), TOOLS))
-    assert content(read(client, body)) == content(original)
+    for steps, streamed in ((whole_of(provider, original), True), (stream_of(provider, original), False)):
+        running.answer(steps)
+        _, body = ask(running, client, Request(f"via-{provider}", (QUESTION,), TOOLS, stream=streamed))
+        assert content(read(client, body)) == content(original)
 
 
 @pytest.mark.parametrize("provider", PROTOCOLS)

@@ -171,7 +171,8 @@ class AsyncClient:
         """One turn of a target that is known already: the gateway's way in.
 
         Args:
-            keeps_reply: False for one who reads batches and never looks at `reply`; then no event is kept.
+            keeps_reply: False for one who reads batches and never looks at `reply`; then no event is kept and no
+                price is looked up.
         """
 
         async def prepare() -> Exchange:
@@ -183,12 +184,14 @@ class AsyncClient:
                 ready,
                 self._vault.restore(asked),
                 new_id=new_id,
-                price_of=self._prices.cost,
+                price_of=self._prices.cost if keeps_reply else None,
                 on_deviation=self._note_deviation,
                 watch=self._vault.watch(asked),
             )
 
-        limit = self._clocks.first_event_of(local=target.provider.local, reasoning=request.params.reasoning is not None)
+        limit = self._clocks.first_event_of(
+            local=target.provider.local, reasoning=request.params.reasoning is not None, whole=not request.stream
+        )
         return AsyncStream(
             prepare, transport=self._transport, clocks=self._clocks, first_event=limit, keeps_reply=keeps_reply
         )

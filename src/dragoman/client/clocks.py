@@ -14,9 +14,10 @@ from dragoman.events import Failure
 
 @final
 class Clocks(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits in seconds. `first_event` holds until something of the answer came; a server that loads a model is given
-    `first_event_local`, one that was asked to think `first_event_reasoning`. `silence`: no byte at all; `progress`:
-    no event of the answer, pings do not count; `total`: the whole response.
+    """Limits in seconds. `first_event` holds until something of the answer came; a server that loads a model, or was
+    asked for its answer in one piece, is given `first_event_local`, one that was asked to think
+    `first_event_reasoning`. `silence`: no byte at all; `progress`: no event of the answer, pings do not count;
+    `total`: the whole response.
     """
 
     connect: float = 10.0
@@ -29,9 +30,9 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True):
     #: after the protocol's own end, how long the body's end is waited for
     trailing: float = 1.0
 
-    def first_event_of(self, *, local: bool, reasoning: bool) -> float:
-        """The limit for the first event of this kind of request."""
-        if local:
+    def first_event_of(self, *, local: bool, reasoning: bool, whole: bool = False) -> float:
+        """The limit for the first event of this kind of request. `whole`: nothing comes before all of it is made."""
+        if local or whole:
             return self.first_event_local
         return self.first_event_reasoning if reasoning else self.first_event
 

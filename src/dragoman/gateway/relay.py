@@ -21,7 +21,7 @@ from dragoman.events import SEMANTIC, Event, Failure, Fold
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.identifiers import new_id
-from dragoman.types import Native, Request
+from dragoman.types import Native
 
 #: Seconds of silence after which a streaming client is told that its connection lives.
 KEEPALIVE_SECONDS: Final = 15.0
@@ -46,7 +46,7 @@ class Relay:
             parsed = protocol.parse_request(body, path=head.target)
             target = self._names.target(parsed.request.model)
             _check_history(parsed.request.native, target)
-            stream = self._client.open(target, _streamed(parsed.request), keeps_reply=False)
+            stream = self._client.open(target, parsed.request, keeps_reply=False)
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
             async with stream:
@@ -173,11 +173,6 @@ def style_for(user_agent: str, style: ReplyStyle) -> ReplyStyle:
     if user_agent.startswith("litellm/"):
         return msgspec.structs.replace(style, batch_calls=True)
     return style
-
-
-def _streamed(request: Request) -> Request:
-    """Every provider is asked for a stream: its end can be told from a cut, and a long answer shows that it lives."""
-    return request if request.stream else msgspec.structs.replace(request, stream=True)
 
 
 def _check_history(native: Native | None, target: Target) -> None:

@@ -12,6 +12,8 @@ import pytest
 import dragoman as library
 from dragoman.cli.bodies import load_tools
 from dragoman.errors import UsageError
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import ProtocolName
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 KEYS = ["tool_calls", "text", "thinking", "stop_reason", "usage", "cost", "model", "error", "deviations"]
@@ -187,6 +189,15 @@ def test_the_output_names_the_model_that_was_asked_for() -> None:
     words = ["translate", "--from", "openai-chat", "--to", "ollama-chat", "--model", "mine"]
     run = dragoman(*words, str(EXAMPLES / "glued.sse"))
     assert library.decode(run.stdout, "ollama-chat").model == "mine"
+
+
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "openai-chat"])
+def test_the_output_names_the_model_of_the_input(protocol: ProtocolName) -> None:
+    body = (EXAMPLES / "glued.sse").read_bytes()
+    run = dragoman("translate", "--from", "openai-chat", "--to", protocol, stdin=body)
+    said = library.decode(body, "openai-chat").model
+    assert said
+    assert library.decode(run.stdout, protocol).model == said
 
 
 def test_a_response_that_breaks_off_stays_broken() -> None:

@@ -11,9 +11,10 @@ import time
 
 from dragoman.cli.bodies import add_file, add_tools, error_object, load_tools, read_chunks, write
 from dragoman.cli.main import DONE, complain
-from dragoman.events import Event, Fold
+from dragoman.contract import Encoder, Protocol
+from dragoman.events import Event, Failure, Fold, Start
 from dragoman.identifiers import new_id
-from dragoman.pipe import Pipe, Reader
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages import Policy, stages_for
 
@@ -26,33 +27,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", required=True, choices=names, help="the language of the input")
     parser.add_argument("--to", dest="target", required=True, choices=names, help="the language of the output")
     add_tools(parser)
-    parser.add_argument("--model", default="", metavar="NAME", help="the model's name in the output")
+    parser.add_argument(
+        "--model", default="", metavar="NAME", help="the model's name in the output (default: as it came in)"
+    )
     add_file(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Translate the body."""
-    source, target = PROTOCOLS[options.source], PROTOCOLS[options.target]
+    source = PROTOCOLS[options.source]
     tools = load_tools(options.tools)
     names = frozenset(tool.name for tool in tools)
     stages = stages_for(tools, Policy(sequential=True), new_id=new_id)
     reader = Reader(source.decoder(new_id=new_id, offered_names=names), stages)
-    pipe = Pipe(reader, target.encoder(new_id=new_id, model=options.model, created=int(time.time())))
-    folded = Fold()
+    output = _Output(PROTOCOLS[options.target], options.model)
     for chunk in read_chunks(options.file):
-        write(pipe.feed(chunk))
-        _add(folded, pipe.tap)
-        if pipe.aborted:
+        write(output.encode(reader.feed(chunk)))
+        if output.aborted:
             break
     else:
-        write(pipe.close())
-        _add(folded, pipe.tap)
-    error = error_object(folded.reply().error)
+        write(output.encode(reader.close()))
+    error = error_object(output.folded.reply().error)
     if error is not None:
         return complain(f"{error['kind']}: {error['message']}")
-    return complain("the output had to stop in the middle of a tool call") if pipe.aborted else DONE
+    return complain("the output had to stop in the middle of a tool call") if output.aborted else DONE
 
 
-def _add(folded: Fold, events: list[Event]) -> None:
-    for event in events:
-        folded.add(event)
+class _Output:
+    """Events → bytes. The encoder is made with the response's first word, which may tell the model."""
+
+    def __init__(self, protocol: Protocol, model: str) -> None:
+        self.folded = Fold()
+        self._protocol = protocol
+        self._model = model
+        self._encoder: Encoder | None = None
+
+    @property
+    def aborted(self) -> bool:
+        """Nothing more may be written."""
+        return self._encoder is not None and self._encoder.aborted
+
+    def encode(self, events: list[Event]) -> bytes:
+        """The bytes for these events."""
+        for event in events:
+            self.folded.add(event)
+        if self._encoder is None:
+            first = next((event for event in events if isinstance(event, Start | Failure)), None)
+            if first is None:
+                return b""  # deviations, which no encoder writes
+            model = self._model or (isinstance(first, Start) and first.model) or ""
+            self._encoder = self._protocol.encoder(new_id=new_id, model=model, created=int(time.time()))
+        return self._encoder.encode(events)

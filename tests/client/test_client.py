@@ -165,6 +165,20 @@ def test_every_fault_is_a_failure_event(reply, kind, status, tmp_path):
         assert found.retry_after == 7
 
 
+def test_a_redirect_is_told_without_its_query(tmp_path):
+    with serving(whole(b"", 302, "text/plain", f"location: http://127.0.0.1:9/other?key={KEY}")) as server:
+        found = failure(server, tmp_path)
+    assert found.message == "expected an answer, got a redirect to http://127.0.0.1:9/other"
+
+
+def test_a_closed_client_says_so(tmp_path):
+    client = dragoman.Client(config_for("http://127.0.0.1:9/v1", tmp_path))
+    client.close()
+    client.close()
+    with pytest.raises(RuntimeError, match="this Client is closed"):
+        client.reply("lab/m", "hello")
+
+
 def test_nobody_listens(tmp_path):
     with serving(["close"]) as server:
         url = server.url

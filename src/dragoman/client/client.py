@@ -315,6 +315,9 @@ class Client:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("a Client cannot be used in its own event loop; use AsyncClient there")
+        if self._loop.is_closed():
+            coroutine.close()
+            raise RuntimeError("this Client is closed")
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()

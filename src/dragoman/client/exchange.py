@@ -133,7 +133,7 @@ class Exchange:
 
     def _error(self, body: bytes) -> Failure:
         if 300 <= self._status < 400:
-            place = clip(self._headers.get("location", "nowhere"))
+            place = clip(self._headers.get("location", "nowhere").partition("?")[0])  # a query may hold a key
             return Failure("bad_request", f"expected an answer, got a redirect to {place}", status=self._status)
         failure = self._target.protocol.parse_error(self._status, body, headers=self._headers)
         if failure.status is None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
@@ -38,13 +38,24 @@ class _Refused(Exception):
         self.failure = failure
 
 
+class _Received(NamedTuple):
+    """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
+    in chunks; `is_admitted`: Host, Origin and key were judged."""
+
+    head: Head
+    body: bytes
+    keeps: bool
+    is_chunked: bool
+    is_admitted: bool
+
+
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_application", "_body", "_fields", "_head", "_head_size", "_is_closing", "_is_discarding", "_keeps", "_limits",
-        "_loop", "_outlet", "_parser", "_peers", "_target", "_task", "_timer", "_transport", "_unheaded", "_waiting",
-        "_body_size", "resumed",
+        "_application", "_body", "_body_size", "_fields", "_head", "_head_size", "_is_admitted", "_is_closing",
+        "_is_discarding", "_limits", "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport",
+        "_unheaded", "_waiting", "resumed",
     )  # fmt: skip
 
     def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
@@ -55,9 +66,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
-        self._outlet: _HttpOutlet | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._waiting: deque[tuple[Head, bytes, bool, bool]] = deque()
+        self._waiting: deque[_Received] = deque()
         self._is_closing = False  # no further request is taken
         self._is_discarding = False  # the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
@@ -67,6 +77,7 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         """A new request is read."""
         self._target = b""
+        self._is_admitted = False
         self._fields: dict[str, str] = {}
         self._head: Head | None = None
         self._head_size = self._unheaded = self._body_size = 0
@@ -218,6 +229,7 @@ class Connection(asyncio.Protocol):
             if refused is not None:
                 self._answer_and_close(head, refused)
                 return
+            self._is_admitted = True
             if self._fields.get("expect", "").lower() == "100-continue" and self._transport is not None:
                 self._transport.write(_CONTINUE)
         self._arm(self._limits.body_seconds)
@@ -237,7 +249,7 @@ class Connection(asyncio.Protocol):
         self._disarm()
         is_chunked = self._parser.get_http_version() != "1.0"
         keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
-        self._waiting.append((self._head, b"".join(self._body), keeps, is_chunked))
+        self._waiting.append(_Received(self._head, b"".join(self._body), keeps, is_chunked, self._is_admitted))
         self._begin()
         if len(self._waiting) > _WAITING:
             raise _Refused(Failure("bad_request", "too many requests on one connection at once", 400))
@@ -247,19 +259,20 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------ answering
 
     def _next(self) -> None:
-        head, body, keeps, is_chunked = self._waiting.popleft()
+        received = self._waiting.popleft()
         assert self._transport is not None
-        outlet = _HttpOutlet(self, self._transport, head, keeps=keeps, is_chunked=is_chunked)
-        self._outlet = outlet
-        self._task = self._loop.create_task(self._respond(head, body, outlet))
+        outlet = _HttpOutlet(self, self._transport, received.head, keeps=received.keeps, is_chunked=received.is_chunked)
+        self._task = self._loop.create_task(self._respond(received, outlet))
 
-    async def _respond(self, head: Head, body: bytes, outlet: _HttpOutlet) -> None:
+    async def _respond(self, received: _Received, outlet: _HttpOutlet) -> None:
+        head = received.head
         try:
-            refused = self._application.admit(head)
+            # One that came behind another was not asked about while it was read.
+            refused = None if received.is_admitted else self._application.admit(head)
             if refused is not None:
                 outlet.send(refused)
             else:
-                await self._application.respond(head, body, outlet)
+                await self._application.respond(head, received.body, outlet)
         except asyncio.CancelledError:
             outlet.cut()  # the client went, or the server stops; nobody awaits this task
         except Exception as problem:
@@ -279,7 +292,6 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, outlet: _HttpOutlet) -> None:
         """A response is over: take the next request, or close."""
-        self._outlet = None
         if self._transport is None or self._is_discarding:
             return
         if not outlet.is_whole or not outlet.keeps or self._is_closing:

@@ -248,6 +248,30 @@ def test_a_call_is_mended_in_the_stream():
     assert fold(out).tool_calls[0].values() == {"count": 5, "city": "a"}
 
 
+KEYS = st.sampled_from([*SCHEMA["properties"], "other"])
+VALUES = st.sampled_from([None, True, 5, 5.0, 1e3, -2.5, "", "5", "true", "celsius", [], ["a"], [1], {}, {"size": 1}])
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=4).map(json.dumps), st.integers(1, 5), st.booleans())
+def test_a_whole_call_comes_to_the_same_as_one_in_pieces(text, step, live):
+    """Arguments that come at once and fit are not read; nothing may tell the difference."""
+    found = []
+    for pieces in ([text], [text[start : start + step] for start in range(0, len(text), step)]):
+        deltas = [ToolCallDelta(0, piece) for piece in pieces]
+        end = ToolCallEnd(0, ToolCall("call_1", "f", text))
+        stage = Arguments((TOOL,), live=live)
+        found.append(
+            fold(check(stage.feed([Start(), ToolCallStart(0, "call_1", "f"), *deltas, end, Finish("tool_use")])))
+        )
+    assert found[0] == found[1]
+
+
+def test_an_unread_call_that_fails_fails_as_before():
+    start, delta = ToolCallStart(0, "call_1", "f"), ToolCallDelta(0, '{"city":"a"}')
+    out = staged(start, delta, ToolCallFailed(0, "call_1", "f", "unreadable", "no", '{"city":"a"},"b'), Finish("other"))
+    assert [call.kind for call in fold(out).failed_calls] == ["unreadable"]
+
+
 def failed(kind: str, arguments: str) -> list:
     return [ToolCallStart(0, "call_1", "f"), ToolCallFailed(0, "call_1", "f", kind, "no", arguments), Finish("other")]
 

@@ -93,6 +93,13 @@ class Arguments:
         if call is None:
             out.append(event)
             return
+        if not call.size and call.schema.takes_as_is(event.text):
+            call.unread = event.text
+            call.size = len(event.text)
+            if self._live:
+                out.append(event)
+            return
+        call.catch_up()
         call.size += len(event.text)
         text = call.repairer.feed(event.text)
         if text is event.text and self._live:
@@ -105,7 +112,14 @@ class Arguments:
         call = self._calls.pop(event.index, None)
         if call is None:
             out.append(event)
-        elif call.repairer.close():
+            return
+        if call.unread == event.call.arguments:
+            if not self._live:
+                out.append(ToolCallDelta(event.index, call.unread))
+            out.append(event)
+            return
+        call.catch_up()
+        if call.repairer.close():
             self._deliver(call, event.call, out)
         else:
             # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
@@ -125,8 +139,9 @@ class Arguments:
         if call is None or event.kind not in ("unreadable", "cut") or event.arguments.strip() in ("", "{}", "null"):
             out.append(event)
             return
+        call.catch_up()
         text = event.arguments
-        if call.size and not call.repairer.problem and not call.repairer.is_done():
+        if call.size and not call.repairer.problem:
             self._put(call, call.repairer.feed(text[call.size :]), out)
         elif not call.size:
             found = _object_in(text)
@@ -186,7 +201,7 @@ class Arguments:
 class _OpenCall:
     """A call whose text is being read."""
 
-    __slots__ = ("left", "repairer", "schema", "size", "start")
+    __slots__ = ("left", "repairer", "schema", "size", "start", "unread")
 
     def __init__(self, start: ToolCallStart, repairer: Repairer, schema: ToolSchema) -> None:
         self.start = start
@@ -194,6 +209,14 @@ class _OpenCall:
         self.schema = schema
         self.left: list[str] = []  # what has left
         self.size = 0  # characters that the decoder gave
+        self.unread = ""  # a whole object that came at once and fits: it left as it is
+
+    def catch_up(self) -> None:
+        """Read what was left unread: more follows it, or the call fails."""
+        if self.unread:
+            self.repairer.feed(self.unread)
+            self.left.append(self.unread)
+            self.unread = ""
 
 
 def _object_in(text: str) -> tuple[str, str] | None:

@@ -103,8 +103,15 @@ class ToolSchema:
 
     # ------------------------------------------------------------ fitting
 
+    def takes_as_is(self, text: str) -> bool:
+        """Whether a text is one whole object that fits, so that nothing in it is mended; a false no is possible."""
+        if text[:1] != "{" or text[-1:] != "}":
+            return False
+        value = _json.decode(text)
+        return isinstance(value, dict) and self.fits(value, self._root)
+
     def fits(self, value: Any, schema: Any, depth: int = 0) -> bool:
-        """Whether a value (numbers as `Number`) is what a schema asks for. Ranges and patterns are not looked at."""
+        """Whether a value (numbers best as `Number`) is what a schema asks for; ranges and patterns are not read."""
         if depth > _DEEPEST:
             return True
         schema = self._resolve(schema)
@@ -233,6 +240,8 @@ def _is_of(value: Any, kind: str) -> bool:
         return kind == "boolean"
     if value is None:
         return kind == "null"
+    if isinstance(value, int | float):
+        return kind == "number" or (kind == "integer" and isinstance(value, int))
     return kind == ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object")
 
 

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cases import counter
 from conversations import reply
 from dragoman.events import Failure, Start, TextDelta, TextStart, ToolCallDelta, ToolCallStart, fold, unfold
+from dragoman.gateway.http import Limits
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Request
-from gateway.running import Running, gateway, stream_of, wire
+from dragoman.types import Request, Text
+from gateway.running import Running, gateway, stream_of, whole_of, wire
 from gateway.test_matrix import QUESTION, TOOLS, ask, content, read
 from scripted import END, Step, chunk, head, whole
 
@@ -240,6 +242,32 @@ def test_a_client_that_does_not_read_stops_the_provider(running: Running) -> Non
     assert 0 < waiting < 2 * 1024 * 1024
     payload = found.partition(b"\r\n\r\n")[2].removesuffix(b"0\r\n\r\n")
     assert len(read("openai-chat", _unchunked(payload)).text) >= 60_000 * count
+
+
+def test_a_client_that_never_reads_is_left(tmp_path: Path) -> None:
+    piece = wire("openai-chat", [Start(id="r"), TextStart(0), TextDelta(0, "x" * 60_000)])
+    with gateway(tmp_path, limits=Limits(stall_seconds=0.3)) as found:
+        found.answer([head(200), *[chunk(piece)] * 400, "hold"])
+        path, body = spoken("openai-chat", "openai-chat")
+        with send(found, path, body):
+            assert found.provider.client_gone.wait(10)
+            _wait_for(lambda: not found.gateway._connections)
+
+
+def test_a_slow_client_reads_a_large_answer_to_its_end(tmp_path: Path) -> None:
+    """Longer than the connection may linger, as long as it reads on."""
+    long = msgspec.structs.replace(reply("text"), parts=(Text("x" * 8_000_000),))
+    with gateway(tmp_path, limits=Limits(linger_seconds=0.2, idle_seconds=0.2)) as found:
+        found.answer(whole_of("openai-chat", long))
+        body = json.dumps(CHAT | {"stream": False}).encode()
+        lines = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        seen = 0
+        with socket.create_connection(("127.0.0.1", found.gateway.port), timeout=10) as connection:
+            connection.sendall(f"{lines}connection: close\r\n\r\n".encode() + body)
+            while data := connection.recv(400_000):
+                seen += len(data)
+                time.sleep(0.04)
+    assert seen > 8_000_000
 
 
 async def _unsent(running: Running) -> int:

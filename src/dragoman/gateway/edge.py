@@ -1,4 +1,4 @@
-"""The HTTP/1.1 server: an asyncio protocol on httptools. The only file that knows sockets and the parser.
+"""The HTTP/1.1 server: an asyncio protocol on httptools. Only this file and `outlet.py` know what a transport is.
 
 One task a request; it is cancelled when the client goes, in whatever phase. Bodies are read whole before the task
 starts, and bounded; writes never wait, `Outlet.drained` does.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from http import HTTPStatus
 from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.http import Answer, Application, Head, Limits
+from dragoman.gateway.outlet import Gate, HttpOutlet
 
 try:
     import httptools
@@ -26,9 +26,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
-_STATUS_LINES: Final = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
-}
 
 
 class _Refused(Exception):
@@ -53,9 +50,9 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_application", "_body", "_body_size", "_fields", "_head", "_head_size", "_is_admitted", "_is_closing",
+        "_application", "_body", "_body_size", "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing",
         "_is_discarding", "_limits", "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport",
-        "_unheaded", "_waiting", "resumed",
+        "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
@@ -71,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._is_closing = False  # no further request is taken
         self._is_discarding = False  # the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
-        self.resumed: asyncio.Event | None = None  # set while writing need not wait; None when it never had to
+        self._gate = Gate(limits.stall_seconds)
         self._begin()
 
     def _begin(self) -> None:
@@ -99,8 +96,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._waiting.clear()
         self._body = []
-        if self.resumed is not None:
-            self.resumed.set()
+        self._gate.open()
         if self._task is not None:
             self._task.cancel()
 
@@ -111,13 +107,10 @@ class Connection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        if self.resumed is None:
-            self.resumed = asyncio.Event()
-        self.resumed.clear()
+        self._gate.shut()
 
     def resume_writing(self) -> None:
-        assert self.resumed is not None
-        self.resumed.set()
+        self._gate.open()
 
     def drain(self) -> None:
         """Close when the response that is under way is over; at once when there is none."""
@@ -138,6 +131,7 @@ class Connection(asyncio.Protocol):
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
+        self._unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
         self._timer = self._loop.call_later(seconds, self._expire)
 
     def _disarm(self) -> None:
@@ -147,6 +141,9 @@ class Connection(asyncio.Protocol):
 
     def _expire(self) -> None:
         """Too slow. One that is between two requests, or is being closed, is owed no words."""
+        if self._transport is not None and 0 < self._transport.get_write_buffer_size() < self._unsent:
+            self._arm(self._limits.linger_seconds)  # it still reads the last response
+            return
         begun = self._head is not None or self._head_size or self._unheaded
         if begun and not self._is_closing and not self._is_discarding:
             self._refuse(Failure("timeout", "the request took too long to arrive", 408))
@@ -261,10 +258,12 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         received = self._waiting.popleft()
         assert self._transport is not None
-        outlet = _HttpOutlet(self, self._transport, received.head, keeps=received.keeps, is_chunked=received.is_chunked)
+        outlet = HttpOutlet(
+            self._transport, self._gate, received.head, keeps=received.keeps, is_chunked=received.is_chunked
+        )
         self._task = self._loop.create_task(self._respond(received, outlet))
 
-    async def _respond(self, received: _Received, outlet: _HttpOutlet) -> None:
+    async def _respond(self, received: _Received, outlet: HttpOutlet) -> None:
         head = received.head
         try:
             # One that came behind another was not asked about while it was read.
@@ -273,7 +272,7 @@ class Connection(asyncio.Protocol):
                 outlet.send(refused)
             else:
                 await self._application.respond(head, received.body, outlet)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ConnectionAbortedError):
             outlet.cut()  # the client went, or the server stops; nobody awaits this task
         except Exception as problem:
             trace = problem.__traceback__
@@ -290,7 +289,7 @@ class Connection(asyncio.Protocol):
             self._task = None
             self._settle(outlet)
 
-    def _settle(self, outlet: _HttpOutlet) -> None:
+    def _settle(self, outlet: HttpOutlet) -> None:
         """A response is over: take the next request, or close."""
         if self._transport is None or self._is_discarding:
             return
@@ -313,73 +312,13 @@ class Connection(asyncio.Protocol):
         """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
         if self._transport is None:
             return
-        outlet = _HttpOutlet(self, self._transport, head, keeps=False, is_chunked=True)
+        outlet = HttpOutlet(self._transport, self._gate, head, keeps=False, is_chunked=True)
         outlet.send(answer)
         self._is_discarding = True
         self._body = []
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._arm(self._limits.linger_seconds)
-
-
-class _HttpOutlet:
-    """The response to one request, as HTTP/1.1."""
-
-    __slots__ = ("_connection", "_has_body", "_is_chunked", "_transport", "is_begun", "is_whole", "keeps")
-
-    def __init__(
-        self, connection: Connection, transport: asyncio.Transport, head: Head, *, keeps: bool, is_chunked: bool
-    ) -> None:
-        self._connection = connection
-        self._transport = transport
-        self._has_body = head.method != "HEAD"
-        self._is_chunked = is_chunked
-        self.keeps = keeps
-        self.is_begun = self.is_whole = False
-
-    def send(self, answer: Answer) -> None:
-        fields = {"content-type": answer.content_type, "content-length": str(len(answer.body)), **answer.headers}
-        body = answer.body if self._has_body else b""
-        self._transport.write(self._render_head(answer.status, fields) + body)
-        self.is_whole = True
-
-    def start(self, status: int, content_type: str) -> None:
-        # Proxies that buffer would hold a stream back.
-        fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
-        if self._is_chunked:
-            fields["transfer-encoding"] = "chunked"
-        else:
-            self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
-        self._transport.write(self._render_head(status, fields))
-
-    def write(self, data: bytes) -> None:
-        if data and self._has_body:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
-
-    def end(self) -> None:
-        if self._is_chunked and self._has_body:
-            self._transport.write(b"0\r\n\r\n")
-        self.is_whole = True
-
-    def cut(self) -> None:
-        self.keeps = False
-        self._transport.close()
-
-    @property
-    def is_full(self) -> bool:
-        resumed = self._connection.resumed
-        return resumed is not None and not resumed.is_set()
-
-    async def drained(self) -> None:
-        if self._connection.resumed is not None:
-            await self._connection.resumed.wait()
-
-    def _render_head(self, status: int, fields: dict[str, str]) -> bytes:
-        self.is_begun = True
-        if not self.keeps:
-            fields["connection"] = "close"
-        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-        return b"%b%b\r\n" % (_STATUS_LINES.get(status) or b"HTTP/1.1 %d Error\r\n" % status, lines.encode("latin-1"))
 
 
 def _too_large_head(limits: Limits) -> Failure:

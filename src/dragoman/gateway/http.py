@@ -24,8 +24,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     head_seconds: float = 30.0
     body_seconds: float = 60.0
     idle_seconds: float = 75.0
-    #: how long a connection that is to be closed may take to read what was written
+    #: how long a client may take to read some of what waits for it: at the end of a connection, within a stream
     linger_seconds: float = 5.0
+    stall_seconds: float = 120.0
 
 
 @final
@@ -89,7 +90,11 @@ class Outlet(Protocol):
         ...
 
     async def drained(self) -> None:
-        """Returns when the client has read enough."""
+        """Returns when the client has read enough.
+
+        Raises:
+            ConnectionAbortedError: it does not read; nothing can be written any more.
+        """
         ...
 
 

@@ -16,7 +16,7 @@ import msgspec
 from dragoman.client import AsyncClient, AsyncStream
 from dragoman.client.target import Target
 from dragoman.contract import Encoder, Parsed, Protocol, ReplyStyle
-from dragoman.errors import ConfigError, UsageError, WireError, failure_kind
+from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import SEMANTIC, Event, Failure, Fold
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
@@ -59,8 +59,8 @@ class Relay:
             outlet.send(refusal(protocol, failure))
         except UnknownModel as problem:
             outlet.send(refusal(protocol, problem.failure))
-        except (ConfigError, UsageError) as problem:
-            # Nothing that another try could mend: clients try again after 5xx.
+        except DragomanError as problem:
+            # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
             outlet.send(refusal(protocol, Failure("bad_request", str(problem), 400)))
 
     async def _stream(self, protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet) -> None:

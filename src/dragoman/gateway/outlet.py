@@ -1,0 +1,111 @@
+"""The response to one request, as HTTP/1.1 on a transport."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+from dragoman.gateway.http import Answer, Head
+
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
+}
+
+
+class Gate:
+    """Shut while more waits for a client than it should."""
+
+    __slots__ = ("_opened", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds`: the longest that anybody waits for it to open."""
+        self._opened: asyncio.Event | None = None  # None while it was never shut, as with nearly every client
+        self._seconds = seconds
+
+    def shut(self) -> None:
+        """The transport asks to pause."""
+        if self._opened is None:
+            self._opened = asyncio.Event()
+        self._opened.clear()
+
+    def open(self) -> None:
+        """The transport has room, or is gone."""
+        if self._opened is not None:
+            self._opened.set()
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether to wait before more is written."""
+        return self._opened is not None and not self._opened.is_set()
+
+    async def opened(self) -> None:
+        """Returns when it is open.
+
+        Raises:
+            TimeoutError: it does not open.
+        """
+        if self._opened is not None:
+            async with asyncio.timeout(self._seconds):
+                await self._opened.wait()
+
+
+class HttpOutlet:
+    """The response to one request, as HTTP/1.1."""
+
+    __slots__ = ("_gate", "_has_body", "_is_chunked", "_transport", "is_begun", "is_whole", "keeps")
+
+    def __init__(self, transport: asyncio.Transport, gate: Gate, head: Head, *, keeps: bool, is_chunked: bool) -> None:
+        """`keeps`: the connection may serve another request; `is_chunked`: the client reads bodies in chunks."""
+        self._gate = gate
+        self._transport = transport
+        self._has_body = head.method != "HEAD"
+        self._is_chunked = is_chunked
+        self.keeps = keeps
+        self.is_begun = self.is_whole = False
+
+    def send(self, answer: Answer) -> None:
+        fields = {"content-type": answer.content_type, "content-length": str(len(answer.body)), **answer.headers}
+        body = answer.body if self._has_body else b""
+        self._transport.write(self._render_head(answer.status, fields) + body)
+        self.is_whole = True
+
+    def start(self, status: int, content_type: str) -> None:
+        # Proxies that buffer would hold a stream back.
+        fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+        if self._is_chunked:
+            fields["transfer-encoding"] = "chunked"
+        else:
+            self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
+        self._transport.write(self._render_head(status, fields))
+
+    def write(self, data: bytes) -> None:
+        if data and self._has_body:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+
+    def end(self) -> None:
+        if self._is_chunked and self._has_body:
+            self._transport.write(b"0\r\n\r\n")
+        self.is_whole = True
+
+    def cut(self) -> None:
+        self.keeps = False
+        self._transport.close()
+
+    @property
+    def is_full(self) -> bool:
+        return self._gate.is_shut
+
+    async def drained(self) -> None:
+        try:
+            await self._gate.opened()
+        except TimeoutError:
+            self._transport.abort()
+            raise ConnectionAbortedError("the client does not read") from None
+
+    def _render_head(self, status: int, fields: dict[str, str]) -> bytes:
+        self.is_begun = True
+        if not self.keeps:
+            fields["connection"] = "close"
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+        return b"%b%b\r\n" % (_STATUS_LINES.get(status) or b"HTTP/1.1 %d Error\r\n" % status, lines.encode("latin-1"))

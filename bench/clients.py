@@ -1,18 +1,14 @@
 """One client library reading streams over a socket; run by the Python of its own environment.
 
     python bench/clients.py --client openai --url http://127.0.0.1:PORT --streams openai-chat.text.2000 --repeats 5
-    python bench/clients.py --client openai --import
 
 Prints one line of JSON for each stream: CPU seconds of each repetition after one that warms up, and how many events
-came; or CPU seconds and megabytes of the import. Each adapter uses its library as that library's README says.
+came. Each adapter uses its library as that library's README says.
 """
 
 import argparse
 import asyncio
-import contextlib
-import importlib
 import json
-import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -281,7 +277,7 @@ def read_pydantic_ai() -> Read:
     return read
 
 
-#: Name → (module to import, adapter).
+#: Name → (module that is imported, adapter).
 CLIENTS: dict[str, tuple[str, Callable[[], Read]]] = {
     "floor": ("asyncio", read_nothing),
     "dragoman": ("dragoman", read_dragoman),
@@ -322,31 +318,14 @@ async def measure_all(options: argparse.Namespace) -> None:
         print(json.dumps(found), flush=True)
 
 
-def megabytes() -> float:
-    """What of this process is in memory."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def measure_import(module: str) -> None:
-    memory, before = megabytes(), time.process_time()
-    importlib.import_module(module)
-    print(json.dumps({"seconds": time.process_time() - before, "megabytes": megabytes() - memory}))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="One client library over a socket.")
     parser.add_argument("--client", required=True, choices=list(CLIENTS))
     parser.add_argument("--url")
     parser.add_argument("--streams", default="")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--import", dest="is_import", action="store_true")
     options = parser.parse_args()
-    if options.is_import:
-        measure_import(CLIENTS[options.client][0])
-    else:
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(measure_all(options))
+    asyncio.run(measure_all(options))
 
 
 if __name__ == "__main__":

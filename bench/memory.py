@@ -111,8 +111,8 @@ def growth() -> Iterator[Row]:
             ):
                 seconds = medians(*((lambda one=one: run(protocol, one)) for one in fed), repeats=5)  # noqa: B023
                 yield Row("S4", f"{protocol} {kind}, {mode}: growth exponent", 1.1, exponent(SIZES, seconds), "")
-    written_largest = streams.frames("openai-chat", "arguments", SIZES[-1])
-    (ours,) = medians(lambda: decode_looking("openai-chat", written_largest, "edits"), repeats=5)
+    pieces_largest = streams.blocks(streams.frames("openai-chat", "arguments", SIZES[-1]))
+    (ours,) = medians(lambda: decode_looking("openai-chat", pieces_largest, "edits"), repeats=5)
     texts = streams.cut(streams.nested_arguments(SIZES[-1]), streams.WIDTH)
     (theirs,) = medians(lambda: jiter_each(texts), repeats=1)
     what = "a call of 8,000 deltas, read on every delta: jiter on every delta / ours"

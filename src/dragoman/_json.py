@@ -30,6 +30,8 @@ class Malformed(msgspec.Struct, frozen=True, gc=False):
 #: All that msgspec 0.22 can raise on bytes: RecursionError past 1,000 levels or so, UnicodeDecodeError on bad UTF-8.
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+
 _decode_any = msgspec.json.Decoder().decode
 _skim = msgspec.json.Decoder(Raw).decode
 _encode = msgspec.json.encode
@@ -244,6 +246,11 @@ def splice(body: bytes, changes: dict[str, object]) -> bytes | Malformed:
         else:
             fields[key] = raw(value)
     return encode(fields)
+
+
+def whole_characters(text: str) -> str:
+    """Text with U+FFFD in place of every half surrogate pair, which could not be written out."""
+    return text if text.isascii() else _HALF_PAIR.sub("\ufffd", text)
 
 
 def _json_type(value: Json) -> str:

@@ -10,9 +10,9 @@ the assembly turns that into events in the grammar of `dragoman.events` and deci
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal, TypeAlias
 
+from dragoman._json import whole_characters
 from dragoman.arguments_text import ArgumentText, Settled, is_plain_object, is_same
 from dragoman.contract import NewId
 from dragoman.deviations import clip
@@ -42,7 +42,6 @@ from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, To
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
@@ -178,6 +177,7 @@ class Assembly:
         """The response begins; later calls do nothing."""
         if not self._started and self.phase != "closed":
             self._started = True
+            id, model = whole_characters(id or ""), whole_characters(model or "")
             self.events.append(Start(id or None, model or None, created, native))
 
     @property
@@ -247,7 +247,7 @@ class Assembly:
         """Text from the lenient reader: half of a surrogate pair at its end waits for the next text."""
         text = self._join_surrogates(text)
         half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        clean = _SURROGATE.sub("\ufffd", text[: len(text) - len(half)])
+        clean = whole_characters(text[: len(text) - len(half)])
         if half:
             self._high_surrogate, self._before_surrogate = half, clean
         if clean != text:
@@ -325,6 +325,7 @@ class Assembly:
                 self.deviate("duplicate-id" if call.id else "missing-id", f"call {call.name}")
             call.id = f"call_{self._new_id()}"
             self._ids[call.id] = call
+        call.id, call.name = whole_characters(call.id), whole_characters(call.name)
         if self.offered_names and call.name not in self.offered_names:
             self.deviate("unknown-tool", f"call {call.index}", call.name)
         call.state = "announced"
@@ -365,7 +366,7 @@ class Assembly:
             call.half = text[-1]
             text = text[:-1]
             self.deviate("lone-surrogate", f"call {call.index}")
-        return _SURROGATE.sub("\ufffd", text)
+        return whole_characters(text)
 
     def whole_call(
         self,
@@ -450,14 +451,11 @@ class Assembly:
     def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled) -> bool:
         """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
         blank = call.text.is_blank() or not call.text.raw().strip()
-        if blank and call.name in ("", earlier.name) and earlier.arguments not in ("", "{}"):
+        is_named = call.name in ("", earlier.name)
+        if blank and is_named and earlier.arguments not in ("", "{}"):
             same = True
         else:
-            same = (
-                settled.text is not None
-                and call.name in ("", earlier.name)
-                and is_same(settled.text, earlier.arguments)
-            )
+            same = settled.text is not None and is_named and is_same(settled.text, earlier.arguments)
         if same:
             self.deviate("duplicate-call", f"call {earlier.index}")
             del self._calls[call.index]
@@ -511,7 +509,7 @@ class Assembly:
             self.deviate("late-stop-reason", "stop reason", native_reason)
             if reason == "stop" and self.reason != "other":
                 return
-        self.reason, self._native_reason = reason, native_reason
+        self.reason, self._native_reason = reason, whole_characters(native_reason or "") or None
         self._finish_native = native
 
     def end(self) -> None:
@@ -542,8 +540,8 @@ class Assembly:
         retry_after: float | None = None,
         code: str | None = None,
     ) -> None:
-        """The response cannot go on. Whole calls and text stay; a call that is cut fails."""
-        if self.phase == "closed":
+        """The response cannot go on. Whole calls and text stay; a call that is cut fails. After its end it is whole."""
+        if self._is_late():
             return
         self._high_surrogate = ""
         self._close_parts(proven=False)
@@ -578,6 +576,7 @@ class Assembly:
                 self.deviate("no-end-marker", "end", f"no {marker}")
             self.end()
         if self._unreadable and not self._semantic:
+            self.phase = "open"  # what ended was no response
             self.fail("wire", f"expected a response, got {self._unreadable}")
             return
         if not self._semantic and not self._failed_calls:

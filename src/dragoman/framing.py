@@ -27,6 +27,7 @@ Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "a
 #: Bytes of one frame or of a whole JSON body, unless set.
 FRAME_LIMIT: Final = 32 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
+_MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -186,18 +187,24 @@ class BodyReader:
             self._stray(start)
 
     def _inflate(self, data: bytes) -> bytes:
-        unzip = self._unzip
-        if unzip is None or unzip.eof:
-            return b""
-        try:
-            plain = unzip.decompress(data, self._limit + 1)
-        except zlib.error:
-            self._deviate("stray-text", "body", "broken gzip data")
-            self.kind = "text" if self.kind == "unknown" else self.kind
-            return b""
+        """The next bytes without their gzip; a server that flushes may write several members."""
+        plain = b""
+        for _ in range(_MOST_MEMBERS):
+            unzip = self._unzip
+            if unzip is None or (unzip.eof and data[:1] != b"\x1f"):
+                break
+            if unzip.eof:
+                unzip = self._unzip = zlib.decompressobj(31)
+            try:
+                plain += unzip.decompress(data, self._limit + 1)
+            except zlib.error:
+                self._deviate("stray-text", "body", "broken gzip data")
+                self.kind = "text" if self.kind == "unknown" else self.kind
+                break
+            if len(plain) > self._limit or unzip.unconsumed_tail:
+                raise TooLarge
+            data = unzip.unused_data
         self._size += len(plain)
-        if len(plain) > self._limit or unzip.unconsumed_tail:
-            raise TooLarge
         return plain
 
     # ------------------------------------------------------------ lines

@@ -113,8 +113,10 @@ class Decoder:
         return self._assembly.take()
 
     def _is_whole(self) -> bool:
-        """Whether the body was one JSON document: no stream of this protocol has this form, so nothing was cut."""
-        return self._reader.kind in ("document", "lines") and self._assembly.phase == "open"
+        """Whether the body was one JSON document that says something: no stream of this protocol has this form, so
+        nothing was cut."""
+        is_said = not self._assembly.is_empty
+        return is_said and self._reader.kind in ("document", "lines") and self._assembly.phase == "open"
 
     def _fail_too_large(self) -> None:
         self._assembly.fail("too_large", f"a chunk of the response is larger than {self._limit} bytes")

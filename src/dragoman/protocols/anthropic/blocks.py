@@ -56,11 +56,12 @@ class Block:
 class Blocks:
     """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last."""
 
-    __slots__ = ("_assembly", "_last", "by_index")
+    __slots__ = ("_assembly", "_last", "_open_calls", "by_index")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._last = -1  # the index that was named last
+        self._open_calls: dict[int, Block] = {}  # by the identity of the block
         self.by_index: dict[int, Block] = {}
 
     def start(self, event: StreamEvent) -> None:
@@ -110,6 +111,7 @@ class Blocks:
             block = self._open_thinking(fields)
         elif kind == "tool_use":
             block = self._open_call(fields)
+            self._open_calls[id(block)] = block
         else:
             if not kind.endswith(OWN_BLOCKS):
                 self._assembly.deviate("unknown-part", f"content_block {index}", kind)
@@ -177,6 +179,7 @@ class Blocks:
     def _end_block(self, block: Block) -> None:
         block.is_ended = True
         block.takes = ""
+        self._open_calls.pop(id(block), None)
         if block.part is not None:
             if block.citations:
                 block.part.native = Native(NAME, {"citations": _json.raw(block.citations)})
@@ -292,6 +295,10 @@ class Blocks:
         if not text.strip() and (block is None or block.takes != "input_json_delta"):
             return
         call = block.call if block is not None else None
+        if block is not None and call is None and (waiting := self._waiting_call()) is not None:
+            # quirk: arguments-at-the-index-of-a-text
+            self._assembly.deviate("odd-index", f"content_block {index}", "arguments for a block that is no call")
+            block, call = waiting, waiting.call
         if block is None or call is None:
             block = self.by_index[index] = Block("call")
             call = block.call = self._assembly.open_call(None, None)
@@ -307,6 +314,10 @@ class Blocks:
             block.prefilled = ""
             block.takes = "input_json_delta"
         self._assembly.add_arguments(call, text)
+
+    def _waiting_call(self) -> Block | None:
+        """The one call that is open; None when there is none, or several."""
+        return next(iter(self._open_calls.values())) if len(self._open_calls) == 1 else None
 
     def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:
         if delta.type == "input_json_delta":

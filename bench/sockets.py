@@ -139,41 +139,6 @@ def imports(pythons: Mapping[str, str]) -> Iterator[Row | str]:
                 seconds, memory = (statistics.median(figures) for figures in zip(*samples[1:], strict=True))
                 found[client] = seconds, memory
     ours = found.pop("dragoman")
-    if isinstance(ours, str):
-        raise RuntimeError(f"our client failed on {stream}: {ours}")
-    floor = found.pop("floor", None)
-    if isinstance(floor, float):
-        note = f"{ours / COUNT * 1e5:.2f} / {floor / COUNT * 1e5:.2f} CPU-s per 100k"
-        yield Row(goal, f"{name}: ours / a socket whose bytes are dropped", 2, ours / floor, note=note)
-    for client, theirs in found.items():
-        if isinstance(theirs, str):
-            yield f"{goal} {name}: {client} fails: {theirs}"
-            continue
-        target = GOALS.get(client, (None, None))[goal == "S3"]
-        note = f"{theirs / COUNT * 1e5:.1f} / {ours / COUNT * 1e5:.2f} CPU-s per 100k"
-        yield Row(goal, f"{name}: {client} / ours", target, theirs / ours, at_least=True, note=note)
-
-
-def imports(pythons: Mapping[str, str]) -> Iterator[Row | str]:
-    """M1: import beside the bare interpreter, byte code written before, as it is after an installation."""
-    found: dict[str, tuple[float, float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        environ["PYTHONPYCACHEPREFIX"] = folder
-        for client in ("dragoman", *(name for name in (*INSTALLED, *pythons) if ".stream" not in name)):
-            python = pythons.get(client, sys.executable)
-            command = [python, "-c", IMPORT.format(CLIENTS[client][0])]
-            samples = []
-            for _ in range(REPEATS + 1):  # the first one writes the byte code
-                done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
-                if done.returncode:
-                    yield f"M1: import of {client} fails: {done.stderr.strip().splitlines()[-1][:200]}"
-                    break
-                samples.append([float(figure) for figure in done.stdout.split()])
-            else:
-                seconds = statistics.median(sample["seconds"] for sample in samples[1:])
-                found[client] = seconds, statistics.median(sample["megabytes"] for sample in samples[1:])
-    ours = found.pop("dragoman")
     yield Row("M1", "import dragoman", 0.06, ours[0], "CPU-s")
     yield Row("M1", "import dragoman: memory over the bare interpreter", 8, ours[1], "MB")
     for client, (seconds, memory) in found.items():

@@ -6,7 +6,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import unquote
 
 from dragoman.contract import Protocol
@@ -30,8 +30,6 @@ _FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = (
     ("", "openai-chat"),
 )
 _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
-
-_Matched: TypeAlias = tuple[re.Pattern[str], Protocol | Page]
 
 
 class App:
@@ -103,23 +101,21 @@ class App:
     def _find(self, head: Head) -> tuple[Protocol | Page, str] | Failure:
         """Who answers, and what stood for `{model}` in the path."""
         path = unquote(head.path)
-        allowed = False
         for methods, handler in self._exact.get(path, ()):
-            allowed = True
-            if head.method in methods and (not isinstance(handler, Page) or handler.applies(head)):
+            if _takes(handler, methods, head):
                 return handler, ""
         for pattern, methods, handler in self._patterns:
             found = pattern.fullmatch(path)
-            if (
-                found is not None
-                and head.method in methods
-                and (not isinstance(handler, Page) or handler.applies(head))
-            ):
+            if found is not None and _takes(handler, methods, head):
                 return handler, found[1]
         shown = f"{head.method} {path[:120]}"
-        if allowed:
+        if path in self._exact:
             return Failure("not_found", f"{shown} is not served: another method is expected", 405)
         return Failure("not_found", f"{shown} is not served", 404)
+
+
+def _takes(handler: Protocol | Page, methods: tuple[str, ...], head: Head) -> bool:
+    return head.method in methods and (not isinstance(handler, Page) or handler.applies(head))
 
 
 def _form(head: Head) -> ProtocolName:

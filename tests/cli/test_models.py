@@ -78,6 +78,20 @@ def test_a_server_that_tells_of_some_models_only(configure: Any, capsys: pytest.
     assert (unknown["id"], unknown["context"], unknown["tools"]) == ("old", None, None)
 
 
+def test_a_server_of_the_users_own_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "dragoman.toml"
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(file))
+    with answering({"/v1/models": {"data": [{"id": "mine"}]}}) as url:
+        file.write_text(f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\n')
+        assert main(["models", "--provider", "lab", "--json"]) == 0
+        assert [row["target"] for row in rows(capsys)] == ["lab/mine"]
+        assert main(["models", "info", "lab/mine"]) == 0
+        assert "lab/mine" in capsys.readouterr().out
+        assert main(["models", "info", "lab/other"]) == 1
+
+
 def test_the_whole_list_joins_catalogue_and_servers(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(OLLAMA) as url:
         configure(ollama=url)

@@ -75,7 +75,7 @@ def _list(provider: str | None, config: Config, *, as_json: bool) -> int:
 def _info(target: str, config: Config, *, as_json: bool) -> int:
     name, model_id = split_target(target)
     provider = config.catalog.provider(name)
-    if provider.local:
+    if is_asked(provider, config):
         found = look_around([provider], config)
         if found and found[0].failure is not None:
             return complain(f"{name}: {found[0].failure.message}")
@@ -108,9 +108,9 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
 
 
 def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
-    """What the local ones among these providers answer."""
-    local = [provider for provider in providers if provider.local and provider.base_url]
-    if not local:
+    """What those of these providers answer that must be asked."""
+    asked = [provider for provider in providers if provider.base_url and is_asked(provider, config)]
+    if not asked:
         return []
     from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
 
@@ -118,12 +118,17 @@ def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
         transport = make_transport(seconds=LOCAL_SECONDS)
         try:
             return await asyncio.gather(
-                *(look(transport, provider, key=config.keys.get(provider.name)) for provider in local)
+                *(look(transport, provider, key=config.keys.get(provider.name)) for provider in asked)
             )
         finally:
             await transport.close()
 
     return asyncio.run(ask_all())
+
+
+def is_asked(provider: Provider, config: Config) -> bool:
+    """Whether only the server knows its models: one on this machine, or one of the user's that the catalogue lacks."""
+    return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
 
 
 def model_object(model: Model) -> dict[str, Any]:

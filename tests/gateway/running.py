@@ -74,9 +74,12 @@ def provider_config(folder: Path, url: str, more: str = "") -> Config:
 
 @contextmanager
 def gateway(folder: Path, more: str = "", **options: Any) -> Iterator[Running]:
-    """Run a gateway until the block ends. `more`: lines of configuration; `options`: of `Gateway.open`, and `loop`."""
+    """Run a gateway until the block ends.
+
+    `more`: lines of configuration, or `config` in place of all. `options`: `loop`, and those of `Gateway.open`.
+    """
     with serving([]) as provider:
-        config = provider_config(folder, provider.url, more)
+        config = options.pop("config", None) or provider_config(folder, provider.url, more)
         loop: asyncio.AbstractEventLoop = options.pop("loop", new_event_loop)()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()

@@ -19,8 +19,10 @@ from conversations import reply
 from dragoman.cli.serve import add_arguments, read_protocols, with_one_model
 from dragoman.config import load_config
 from dragoman.errors import ConfigError, UsageError
+from dragoman.providers import Model, Provider
+from dragoman.secret import Secret
 from gateway.running import Running, gateway, stream_of, wire
-from scripted import chunk, head, serving
+from scripted import Scripted, chunk, head, serving, whole
 
 
 @contextmanager
@@ -52,13 +54,18 @@ def ask(port: int, model: str, *, stream: bool = False) -> tuple[int, bytes]:
         connection.close()
 
 
-def configured(folder: Path, url: str) -> Path:
+def configured(folder: Path, url: str, *, local: bool = False) -> Path:
     file = folder / "gateway.toml"
-    file.write_text(
-        f'[providers.lab]\nprotocol = "ollama-chat"\nbase_url = "{url}"\n[routes.coder]\ntargets = ["lab/qwen3"]\n',
-        encoding="utf-8",
-    )
+    lines = [
+        "[providers.lab]", 'protocol = "ollama-chat"', f'base_url = "{url}"', f"local = {str(local).lower()}",
+        "[routes.coder]", 'targets = ["lab/qwen3"]',
+    ]  # fmt: skip
+    file.write_text("\n".join(lines), encoding="utf-8")
     return file
+
+
+def asked_models(provider: Scripted) -> list[str]:
+    return [seen.json["model"] for seen in provider.requests if seen.path == "/api/chat"]
 
 
 def test_one_model_answers_to_every_name(tmp_path: Path) -> None:
@@ -68,8 +75,37 @@ def test_one_model_answers_to_every_name(tmp_path: Path) -> None:
         with serve(tmp_path, *words, LAB_KEY="lab-key") as (_, port):
             for name in ("gpt-4o", "openai/gpt-4o", "lab/other", "coder"):
                 assert ask(port, name)[0] == 200
-        assert {seen.json["model"] for seen in provider.requests} == {"granite4"}
+        assert set(asked_models(provider)) == {"granite4"}
         assert {seen.headers["authorization"] for seen in provider.requests} == {"Bearer lab-key"}
+
+
+def test_a_servers_own_word_of_its_models_is_shown(tmp_path: Path) -> None:
+    tags = whole(json.dumps({"models": [{"name": "qwen3:latest"}, {"name": "granite4"}]}).encode())
+    shown = {"capabilities": ["completion", "vision"], "model_info": {"x.context_length": 54_321}}
+    with serving(tags, whole(json.dumps(shown).encode())) as provider:
+        with serve(tmp_path, "--config", str(configured(tmp_path, provider.url, local=True))) as (_, port):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("POST", "/api/show", b'{"model":"coder"}')
+            found = json.loads(connection.getresponse().read())
+            connection.close()
+    assert found["model_info"]["dragoman.context_length"] == 54_321
+    assert found["capabilities"] == ["completion", "vision"]
+
+
+def test_without_routes_what_servers_have_is_listed(tmp_path: Path) -> None:
+    config = load_config(environ={}, home=tmp_path)
+    asked: list[str] = []
+
+    async def look(provider: Provider, key: Secret | None) -> list[Model]:
+        asked.append(provider.name)
+        return [Model("ollama", "granite4:latest", 8_192)] if provider.name == "ollama" else []
+
+    with gateway(tmp_path, look=look, config=config) as running:
+        _, _, body = running.request("GET", "/api/tags")
+    assert [(tag["name"], tag["details"]["context_length"]) for tag in json.loads(body)["models"]] == [
+        ("ollama/granite4:latest", 8_192)
+    ]
+    assert "anthropic" not in asked
 
 
 def test_routes_and_targets_of_a_configuration(tmp_path: Path) -> None:
@@ -80,7 +116,7 @@ def test_routes_and_targets_of_a_configuration(tmp_path: Path) -> None:
             connection.request("GET", "/api/tags")
             assert connection.getresponse().status == 404
             connection.close()
-        assert [seen.json["model"] for seen in provider.requests] == ["qwen3", "granite4"]
+        assert asked_models(provider) == ["qwen3", "granite4"]
 
 
 def test_a_stream_under_way_ends_whole_after_the_signal(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, RouteConfig
 from dragoman.errors import ConfigError, UsageError
+from dragoman.providers import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
@@ -69,9 +70,21 @@ def run(options: argparse.Namespace) -> int:
         port=int(port) if options.port is None else options.port,
         protocols=protocols,
         only_routes=options.provider is not None,
+        look=look_at,
         ready=lambda url: say(f"listening on {url}\n"),
     )
     return DONE
+
+
+async def look_at(provider: Provider, key: Secret | None) -> tuple[Model, ...]:
+    """The models of a server; none when it does not answer."""
+    from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
+
+    transport = make_transport(seconds=LOCAL_SECONDS)
+    try:
+        return (await look(transport, provider, key=key)).models
+    finally:
+        await transport.close()
 
 
 def with_one_model(config: Config, provider: str | None, model: str | None, *, variable: str | None) -> Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, final
 
 import msgspec
@@ -10,7 +11,7 @@ from dragoman.client.resolver import resolve
 from dragoman.client.target import Target
 from dragoman.config import Config
 from dragoman.events import Failure
-from dragoman.providers import Model, nearest, split_target
+from dragoman.providers import Model, Provider, nearest, split_target
 
 #: The route of every other name.
 EVERY_OTHER: Final = "*"
@@ -37,18 +38,19 @@ class Listed(msgspec.Struct, frozen=True):
 class Names:
     """Looks names up in a configuration that does not change."""
 
-    __slots__ = ("_config", "_listed", "_only_routes", "_targets")
+    __slots__ = ("_config", "_listed", "_only_routes", "_targets", "_told")
 
     def __init__(self, config: Config, *, only_routes: bool = False) -> None:
         """`only_routes`: no `provider/model` can be asked for beside the routes."""
         self._config = config
         self._only_routes = only_routes
         self._targets: dict[str, Target] = {}
+        self._told: dict[str, Model] = {}
         self._listed: tuple[Listed, ...] | None = None
 
     def listed(self) -> tuple[Listed, ...]:
-        """What clients are shown: routes, the models of `"*"` and of the configuration; without any of these the
-        catalogue's models of providers whose key is there."""
+        """What clients are shown: routes, the models of `"*"` and of the configuration; without any of these what
+        servers told, and the catalogue's models of providers whose key is there."""
         if self._listed is None:
             config = self._config
             found = {name: route.targets[0] for name, route in config.routes.items() if name != EVERY_OTHER}
@@ -57,9 +59,40 @@ class Names:
                 found.setdefault(split_target(target)[1], target)
             found |= {target: target for target in config.models if self._is_open(target)}
             if not found:
-                found = {model.target: model.target for name in config.keys for model in config.catalog.models(name)}
-            self._listed = tuple(Listed(name, config.catalog.model(target)) for name, target in found.items())
+                found = {target: target for target in self._told}
+                found |= {model.target: model.target for name in config.keys for model in config.catalog.models(name)}
+            self._listed = tuple(Listed(name, self._model(target)) for name, target in found.items())
         return self._listed
+
+    def servers(self) -> list[Provider]:
+        """The providers whose models no list has, so that they must be asked: those of the targets that clients are
+        shown; without any, all that are local or configured."""
+        config = self._config
+        targets = [target for route in config.routes.values() for target in route.targets] + list(config.models)
+        names = dict.fromkeys(split_target(target)[0] for target in targets) or config.catalog.providers
+        found = [config.catalog.provider(name) for name in names]
+        return [
+            provider
+            for provider in found
+            if provider.base_url
+            and (provider.local or (provider.name in config.providers and not config.catalog.models(provider.name)))
+        ]
+
+    def tell(self, provider: str, models: Iterable[Model]) -> None:
+        """What a server says of its models; they take the place of those that it told before."""
+        self._told = {target: model for target, model in self._told.items() if model.provider != provider}
+        self._told |= {model.target: model for model in models}
+        self._listed = None
+
+    def _model(self, target: str) -> Model:
+        """What is known of a target: its server's word, then the catalogue's."""
+        listed = self._config.catalog.model(target)
+        told = self._told.get(target) or self._told.get(target + _LATEST)
+        if told is None:
+            return listed
+        fields = ("context", "max_output", "input_modalities", "tools", "thinking")
+        said = {name: getattr(told, name) for name in fields if getattr(told, name) is not None}
+        return msgspec.structs.replace(listed, **said)
 
     def find(self, name: str) -> Listed:
         """The model that answers to a name.
@@ -69,7 +102,7 @@ class Names:
         """
         key = self._key(name)
         target = key if "/" in key else self._config.routes[key].targets[0]
-        return Listed(name, self._config.catalog.model(target))
+        return Listed(name, self._model(target))
 
     def target(self, name: str) -> Target:
         """The target that answers to a name, its parts in sequence as encoders want them.

@@ -7,19 +7,20 @@ import contextlib
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, TypeAlias, get_args
 
 from dragoman.client import AsyncClient
 from dragoman.config import Config, read_secret
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.app import App
 from dragoman.gateway.edge import Connection
 from dragoman.gateway.guard import Guard, is_loopback
 from dragoman.gateway.http import Limits
 from dragoman.gateway.names import Names
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
+from dragoman.providers import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
@@ -27,12 +28,19 @@ ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
 DRAIN_SECONDS: Final = 30.0
 _BACKLOG: Final = 1024
+#: How often servers are asked for their models, and how long the first answers are waited for.
+_LOOK_SECONDS: Final = 60.0
+_FIRST_LOOK_SECONDS: Final = 1.0
+
+
+#: Asks a server with this key for its models; none when it does not answer.
+Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]]
 
 
 class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
-    __slots__ = ("_client", "_connections", "_server", "host", "port")
+    __slots__ = ("_client", "_connections", "_looking", "_server", "host", "port")
 
     def __init__(
         self, client: AsyncClient, server: asyncio.Server, connections: set[Connection], *, host: str, port: int
@@ -40,6 +48,7 @@ class Gateway:
         self._client = client
         self._server = server
         self._connections = connections
+        self._looking: asyncio.Task[None] | None = None
         self.host = host
         self.port = port
 
@@ -52,10 +61,12 @@ class Gateway:
         port: int,
         protocols: Iterable[ProtocolName] = ALL_PROTOCOLS,
         only_routes: bool = False,
+        look: Look | None = None,
         limits: Limits | None = None,
         keepalive_seconds: float = KEEPALIVE_SECONDS,
     ) -> Gateway:
-        """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves.
+        """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
+        `look`: asks servers for their models, whose word stands over the catalogue's.
 
         Raises:
             ConfigError: other machines could reach it and no client keys are set, or a key cannot be read.
@@ -78,7 +89,14 @@ class Gateway:
         connections: set[Connection] = set()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Connection(app, limits, connections), host, port, backlog=_BACKLOG)
-        return cls(client, server, connections, host=host, port=server.sockets[0].getsockname()[1])
+        gateway = cls(client, server, connections, host=host, port=server.sockets[0].getsockname()[1])
+        if look is not None and names.servers():
+            first = asyncio.Event()
+            gateway._looking = loop.create_task(_keep_looking(config, names, look, first=first))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST_LOOK_SECONDS):
+                    await first.wait()
+        return gateway
 
     @property
     def url(self) -> str:
@@ -88,6 +106,8 @@ class Gateway:
     async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
         """Take no further connection, let the responses under way end, for so many seconds at most; then close."""
         self._server.close()
+        if self._looking is not None:
+            self._looking.cancel()
         for connection in tuple(self._connections):
             connection.drain()
         with contextlib.suppress(TimeoutError):
@@ -100,6 +120,19 @@ class Gateway:
         await self._client.close()
 
 
+async def _keep_looking(config: Config, names: Names, look: Look, *, first: asyncio.Event) -> None:
+    """Ask all servers, again and again; `first` is set when each was asked once."""
+
+    async def ask(provider: Provider) -> None:
+        with contextlib.suppress(DragomanError):  # an address that is not complete: asking it for an answer says so
+            names.tell(provider.name, await look(provider, config.keys.get(provider.name)))
+
+    while True:
+        await asyncio.gather(*(ask(provider) for provider in names.servers()))
+        first.set()
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
 def run(
     config: Config,
     *,
@@ -107,6 +140,7 @@ def run(
     port: int,
     protocols: Iterable[ProtocolName],
     only_routes: bool,
+    look: Look,
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT; `ready` is told the address. A second signal ends at once.
@@ -116,7 +150,9 @@ def run(
     """
 
     async def serve() -> None:
-        gateway = await Gateway.open(config, host=host, port=port, protocols=protocols, only_routes=only_routes)
+        gateway = await Gateway.open(
+            config, host=host, port=port, protocols=protocols, only_routes=only_routes, look=look
+        )
         stop = asyncio.Event()
         hurry = asyncio.Event()
 

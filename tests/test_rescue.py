@@ -137,6 +137,7 @@ def test_no_text_is_lost_and_only_what_may_become_a_call_waits(parts: list[str],
     size = data.draw(st.integers(1, 8))
     stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24)
     fed, said = "", ""
+    cut = ""  # the text of a call that the end of the text cut
     stage.feed([Start(), TextStart(0)])
     for start in range(0, len(text), size):
         fed += text[start : start + size]
@@ -147,7 +148,8 @@ def test_no_text_is_lost_and_only_what_may_become_a_call_waits(parts: list[str],
         assert not held or any(opener.startswith(held) or held.startswith(opener) for opener in OPENERS)
     for event in stage.feed([TextEnd(0), Finish("stop")]):
         said += event.text if isinstance(event, TextDelta) else ""
-    assert said == text
+        cut = event.name if isinstance(event, ToolCallFailed) else cut
+    assert said == text or (cut and text.startswith(said) and cut in text[len(said) :])
 
 
 # ------------------------------------------------------------ beside structured calls

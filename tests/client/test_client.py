@@ -153,14 +153,15 @@ def failure(server: Scripted | str, tmp_path: Path, more: str = "") -> Failure:
         ([b"HTTP/1.1 junk\r\n\r\n", "close"], "wire", None),
         ([head(), chunk(event({"content": "a"})), "reset"], "connection", None),
         ([head(), chunk(event({"content": "a"})), END], "connection", None),
-        ([head(), b"zz\r\n", "close"], "wire", None),
+        ([head(), b"zz\r\n", "close"], "wire or connection", None),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_every_fault_is_a_failure_event(reply, kind, status, tmp_path):
     with serving(reply) as server:
         found = failure(server, tmp_path)
-    assert (found.kind, found.status) == (kind, status)
+    assert found.kind in kind.split(" or ")  # a broken chunk may come with the head, or behind it
+    assert found.status == status
     if status == 429:
         assert found.retry_after == 7
 

@@ -16,6 +16,7 @@ from dragoman.events import (
     TextStart,
     ToolCallDelta,
     ToolCallEnd,
+    ToolCallFailed,
     ToolCallStart,
     fold,
 )

@@ -140,3 +140,19 @@ def test_what_is_written_is_read_back():
     stream = write_event(b'{"a":1}') + write_event(b'{"b":2}', "name")
     assert read([stream])[0] == [A, (B[0], b"name")]
     assert read([write_line(b'{"a":1}') + write_line(b'{"b":2}')])[0] == [A, B]
+
+
+def test_broken_gzip_says_the_same_however_it_is_cut() -> None:
+    body = bytearray(gzip.compress(b'data: {"a":1}\n\n' * 40 + bytes(range(256)) * 4))
+    body[-60] ^= 0xFF
+    whole = read([bytes(body)])
+    bytewise = read([bytes(body[at : at + 1]) for at in range(len(body))])
+    assert whole[:2] == bytewise[:2]
+    assert whole[0][0] == A
+    assert "stray-text" in whole[1]
+
+
+def test_gzip_in_many_members_is_bounded() -> None:
+    body = gzip.compress(b'data: {"a":1}\n\n') + gzip.compress(b'data: {"b":2}\n\n')
+    assert read([body])[0] == [A, B]
+    assert read([gzip.compress(b"") * 20_000])[0] == []

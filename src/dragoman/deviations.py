@@ -89,7 +89,7 @@ SEEN_LIMIT: Final = 200
 
 
 def clip(seen: object) -> str:
-    """What was seen, as text of at most 200 bytes."""
+    """What was seen, as text of at most 200 bytes; half surrogate pairs become question marks."""
     text = seen if isinstance(seen, str) else repr(seen)
     data = text.encode("utf-8", "replace")
-    return text if len(data) <= SEEN_LIMIT else data[: SEEN_LIMIT - 3].decode("utf-8", "ignore") + "…"
+    return data.decode() if len(data) <= SEEN_LIMIT else data[: SEEN_LIMIT - 3].decode("utf-8", "ignore") + "…"

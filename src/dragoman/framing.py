@@ -195,11 +195,13 @@ class BodyReader:
                 break
             if unzip.eof:
                 unzip = self._unzip = zlib.decompressobj(31)
+            before = unzip.copy()
             try:
                 plain += unzip.decompress(data, self._limit + 1)
             except zlib.error:
+                plain += _read_prefix(before, data, self._limit + 1)
                 self._deviate("stray-text", "body", "broken gzip data")
-                self.kind = "text" if self.kind == "unknown" else self.kind
+                self.kind = "text" if self.kind == "unknown" and not plain else self.kind
                 break
             if len(plain) > self._limit or unzip.unconsumed_tail:
                 raise TooLarge
@@ -278,6 +280,18 @@ class BodyReader:
     def _stray(self, text: bytes) -> None:
         if len(self.stray) < _STRAY_LIMIT:
             self.stray = (self.stray + text)[:_STRAY_LIMIT]
+
+
+def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
+    """What broken data says up to its fault, as if it had come byte by byte."""
+    plain, low, high = b"", 0, len(data)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            plain, low = unzip.copy().decompress(data[:middle], limit), middle
+        except zlib.error:
+            high = middle
+    return plain
 
 
 class _EventLines:

@@ -28,6 +28,10 @@ class UsageError(DragomanError):
     """The caller broke the contract."""
 
 
+class MissingExtra(DragomanError):
+    """A part of dragoman that is not installed is needed; the message has its install line."""
+
+
 class ConfigError(DragomanError):
     """A configuration is wrong."""
 

@@ -1,6 +1,7 @@
 """`dragoman models`: the catalogue's models, and those that a server on this machine tells of."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,21 @@ def test_the_whole_list_joins_catalogue_and_servers(configure: Any, capsys: pyte
     assert any(line.startswith("anthropic/") for line in lines)
     assert any(line.split()[:2] == ["embedded/smollm2", "2,048"] for line in lines)
     assert f"{len(lines) - 1} models" in out.err
+
+
+def test_the_catalogue_needs_no_extra(
+    configure: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure()
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    for module in ("dragoman.client.transport", "dragoman.cli.probing"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    assert main(["models"]) == 0
+    out = capsys.readouterr()
+    assert "anthropic/" in out.out
+    assert 'pip install "dragoman[client]", to ask the servers on this machine too' in out.err
+    assert main(["models", "--provider", "ollama"]) == 1
+    assert capsys.readouterr().err.endswith('pip install "dragoman[client]"\n')
 
 
 def test_a_server_that_is_not_there_is_said(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:

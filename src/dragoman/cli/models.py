@@ -21,7 +21,7 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
 from dragoman.embedded import SMOLLM2
-from dragoman.errors import UsageError
+from dragoman.errors import MissingExtra, UsageError
 from dragoman.providers import Model, Provider, load_model_sources, split_target
 
 if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
@@ -58,7 +58,13 @@ def run(options: argparse.Namespace) -> int:
 def _list(provider: str | None, config: Config, *, as_json: bool) -> int:
     wanted = [config.catalog.provider(provider)] if provider else list(config.catalog.providers.values())
     wanted = [one for one in wanted if one.retired is None or provider]
-    found = look_around(wanted, config)
+    try:
+        found = look_around(wanted, config)
+    except MissingExtra as problem:
+        if provider:
+            raise
+        hint(f"{problem}, to ask the servers on this machine too\n")
+        found = []
     models = [model for one in wanted for model in (*config.catalog.models(one.name), *_models_of(one, found))]
     if as_json:
         write(b"".join(_json.encode(model_object(model)) + b"\n" for model in models))

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dragoman.client.clocks import Clocks
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.errors import ConfigError, MissingExtra
 from dragoman.events import Failure
 from dragoman.providers.endpoint import Outgoing
 
 try:
     import aiohttp
 except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test environment
-    raise DragomanError('talking to a model needs the extra "client": pip install "dragoman[client]"') from None
+    raise MissingExtra('talking to a model needs the extra "client": pip install "dragoman[client]"') from None
 
 #: Most bytes of a response that may wait to be read.
 _BUFFER: Final = 256 * 1024

@@ -27,6 +27,15 @@ class CallSlots:
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
 
+    def grow(self, index: int | None, arguments: str) -> bool:
+        """The usual delta, which has neither id nor name; False when it is not that plain: then see `fragment`."""
+        call = self._by_index.get(index) if index is not None else None
+        if call is None or call.state != "announced":
+            return False
+        self._assembly.add_arguments(call, arguments)
+        self._last = call
+        return True
+
     def fragment(
         self,
         index: int | None,
@@ -43,14 +52,10 @@ class CallSlots:
             index: as the wire says; None when it says none.
             id, name, arguments: "" when the fragment has none.
         """
-        call = self._by_index.get(index) if index is not None else None
-        if call is not None and not id and not name and call.state == "announced":  # the usual delta
-            self._assembly.add_arguments(call, arguments)
-            self._last = call
-            return call
+        at_index = self._by_index.get(index) if index is not None else None
         if index is None:
             self._assembly.deviate("missing-index", where)
-        call = self._find(call, index, id, name, arguments, where)
+        call = self._find(at_index, index, id, name, arguments, where)
         if call is None:
             call = self._begin(index, id, name, kind=kind, where=where)
         else:

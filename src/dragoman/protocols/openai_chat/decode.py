@@ -164,14 +164,13 @@ class Decoder:
             self._assembly.thinking(thinking)
             self._thought += len(thinking)
             return True
-        if not calls or content or thinking:
+        if not calls or len(calls) > 1 or content or thinking:
             return False
-        for call in calls:
-            if call.id is not None or call.function is None or call.function.name is not None:
-                return False
-        for call in calls:
-            self._slots.fragment(call.index, "", "", call.function.arguments or "")  # type: ignore[union-attr]  # above
-        return True
+        call = calls[0]
+        function = call.function
+        if call.id is not None or function is None or function.name is not None:
+            return False
+        return self._slots.grow(call.index, function.arguments or "")
 
     def _odd_frame(self, data: bytes, name: bytes) -> None:
         """What the typed reader refuses: the end marker, another shape, broken JSON."""

@@ -92,7 +92,7 @@ def test_decoding_loads_no_network_and_no_event_loop() -> None:
     ("words", "module", "extra"),
     [
         (["call", "ollama/granite4", "hi"], "aiohttp", "client"),
-        (["models", "list"], "aiohttp", "client"),
+        (["models", "list", "--provider", "ollama"], "aiohttp", "client"),
         (["doctor"], "aiohttp", "client"),
         (["demo"], "xllamacpp", "embedded"),
     ],

@@ -134,11 +134,13 @@ def test_a_reader_that_leaves_is_no_complaint(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interruption_is_quiet() -> None:
+    # A shell that runs the tests in the background leaves SIGINT ignored, which children would inherit.
+    script = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from dragoman.cli.main import main\nsys.exit(main(['decode', '--protocol', 'openai-chat', '-']))"
+    )
     with subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "decode", "--protocol", "openai-chat", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as run:
         assert run.stdin is not None and run.stdout is not None and run.stderr is not None
         run.stdin.write(b'data: {"choices":[{"index":0,"delta":{"content":"words"}}]}\n\n')

@@ -459,7 +459,7 @@ def test_an_unreadable_frame_fails_every_open_call() -> None:
     at = wire.index(b"data: ", 300)
     reply = fold(decode([wire[:at] + b"data: {broken\n\n" + wire[at:]]))
     assert reply.error is not None
-    assert {failed.kind for failed in reply.failed_calls} == {"unreadable"}
+    assert {failed.kind for failed in reply.failed_calls} == {"lost"}
 
 
 @pytest.mark.parametrize(

@@ -528,7 +528,7 @@ class Assembly:
         self._unreadable = self._unreadable or problem
         for call in list(self._calls.values()) if self.reason is None else ():
             self._fail_call(
-                call, "unreadable", f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
+                call, "lost", f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
             )
 
     def fail(

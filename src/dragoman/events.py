@@ -39,7 +39,7 @@ FailureKind: TypeAlias = Literal[
     "auth", "permission", "quota", "bad_request", "too_large", "not_found", "context",
     "rate", "overloaded", "timeout", "connection", "wire", "internal",
 ]  # fmt: skip
-CallFailureKind: TypeAlias = Literal["cut", "unreadable", "nameless", "refused"]
+CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "refused"]
 
 
 @final
@@ -145,7 +145,8 @@ class ToolCallEnd(msgspec.Struct, frozen=True):
 class ToolCallFailed(msgspec.Struct, frozen=True):
     """A tool call that cannot be delivered, in place of `ToolCallEnd`; the response goes on.
 
-    `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "nameless",
+    `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "lost"
+    (a frame that may have held more of it could not be read), "nameless",
     "refused" (the provider withdrew it). `arguments` is the raw text that came; `message` never holds it.
     A nameless call has no `ToolCallStart`.
     """

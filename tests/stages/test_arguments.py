@@ -315,3 +315,9 @@ def test_calls_of_tools_that_were_not_offered_are_left_alone():
         Finish("tool_use"),
     ]
     assert staged(*events)[1:] == events
+
+
+def test_a_call_of_which_a_frame_was_lost_is_not_revived():
+    reply = fold(staged(*failed("lost", '{"city": "Rome"}')))
+    assert reply.tool_calls == []
+    assert reply.failed_calls[0].kind == "lost"

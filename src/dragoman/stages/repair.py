@@ -517,7 +517,7 @@ class Repairer:
                 self._end_key(_unescaped(raw), f'"{raw}"')
                 self._gap = self._look
                 return position
-            self._reopen()
+            raise _Unreadable("expected a colon after a key")  # no name of an argument has a quote in it
         elif mark in container.closers:
             self._end_string()
         elif mark == '"' and container.kind == "{" and self._quote == '"':

@@ -99,6 +99,12 @@ class AsyncStream:
             self._pending += batch
         return batch
 
+    async def pour(self, take: Callable[[list[Event]], None]) -> None:
+        """Give every further batch to `take` until the end. Once the answer has begun, `take` is called from inside
+        the reading of the socket, without a task's turn in between."""
+        while batch := await self.next_batch():
+            take(batch)
+
     async def _next(self) -> list[Event]:
         while not self._done:
             batch = await self._read()

@@ -167,13 +167,26 @@ class AsyncClient:
     def _ask(self, target: str, request: Request) -> AsyncStream:
         return self.open(resolve(target, self.config, strict=self._strict, tools=self._tools), request)
 
-    def open(self, target: Target, request: Request, *, keeps_reply: bool = True) -> AsyncStream:
+    def open(
+        self,
+        target: Target,
+        request: Request,
+        *,
+        keeps_reply: bool = True,
+        on_deviation: OnDeviation | None = None,
+    ) -> AsyncStream:
         """One turn of a target that is known already: the gateway's way in.
 
         Args:
             keeps_reply: False for one who reads batches and never looks at `reply`; then no event is kept and no
                 price is looked up.
+            on_deviation: is told of this turn's deviations too.
         """
+
+        def note(name: str, deviation: Deviation) -> None:
+            self._note_deviation(name, deviation)
+            if on_deviation is not None:
+                on_deviation(name, deviation)
 
         async def prepare() -> Exchange:
             ready = await self._servers.ready(target)
@@ -185,7 +198,7 @@ class AsyncClient:
                 self._vault.restore(asked),
                 new_id=new_id,
                 price_of=self._prices.cost if keeps_reply else None,
-                on_deviation=self._note_deviation,
+                on_deviation=note,
                 watch=self._vault.watch(asked),
             )
 

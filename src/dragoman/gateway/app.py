@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import zlib
@@ -16,6 +17,7 @@ from dragoman.gateway.discovery import PAGES, Asked, Page
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Answer, Head, Limits, Outlet
 from dragoman.gateway.names import Names, UnknownModel
+from dragoman.gateway.observe import Observer, Record
 from dragoman.gateway.relay import Relay, refusal
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
@@ -35,15 +37,23 @@ _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the hea
 class App:
     """The gateway as an `Application`."""
 
-    __slots__ = ("_exact", "_guard", "_limits", "_names", "_patterns", "_relay", "_since")
+    __slots__ = ("_exact", "_guard", "_limits", "_names", "_observer", "_patterns", "_relay", "_since")
 
     def __init__(
-        self, *, protocols: Iterable[ProtocolName], names: Names, relay: Relay, guard: Guard, limits: Limits
+        self,
+        *,
+        protocols: Iterable[ProtocolName],
+        names: Names,
+        relay: Relay,
+        guard: Guard,
+        limits: Limits,
+        observer: Observer,
     ) -> None:
         self._names = names
         self._relay = relay
         self._guard = guard
         self._limits = limits
+        self._observer = observer
         self._since = int(time.time())
         self._exact: dict[str, list[tuple[tuple[str, ...], Protocol | Page]]] = {}
         self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Protocol | Page]] = []
@@ -79,24 +89,46 @@ class App:
 
     async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
         """Answer one request that was admitted."""
+        record = Record(head, bytes_in=len(body), key=self._guard.owner(head)[:8])
+        outlet.headers.update(record.headers)
+        try:
+            await self._respond(head, body, outlet, record)
+        except (asyncio.CancelledError, ConnectionAbortedError):  # it is gone, or reads no more
+            record.outcome = "cancelled"
+            raise
+        except Exception:
+            record.refuse("internal", 500)
+            raise
+        finally:
+            self._observer.finish(record)
+
+    async def _respond(self, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
         found = self._find(head)
         if isinstance(found, Failure):
-            outlet.send(self.refuse(head, found))
+            self._send_refusal(self.refuse(head, found), found, outlet, record)
             return
         handler, name = found
         protocol = PROTOCOLS[handler.protocol] if isinstance(handler, Page) else handler
+        record.client = protocol.name
         try:
             body = _decompressed(body, head.headers.get("content-encoding", ""), self._limits.body)
             if isinstance(handler, Page):
-                outlet.send(handler.respond(Asked(head, body, name, self._names, self._since)))
+                answer = handler.respond(Asked(head, body, name, self._names, self._since))
+                outlet.send(answer)
+                record.outcome, record.status = "done", answer.status
                 return
         except WireError as problem:
-            outlet.send(self.refuse(head, Failure(failure_kind(problem.status), str(problem), problem.status)))
+            failure = Failure(failure_kind(problem.status), str(problem), problem.status)
+            self._send_refusal(self.refuse(head, failure), failure, outlet, record)
             return
         except UnknownModel as problem:
-            outlet.send(refusal(protocol, problem.failure))
+            self._send_refusal(refusal(protocol, problem.failure), problem.failure, outlet, record)
             return
-        await self._relay.respond(protocol, head, body, outlet)
+        await self._relay.respond(protocol, head, body, outlet, record)
+
+    def _send_refusal(self, answer: Answer, failure: Failure, outlet: Outlet, record: Record) -> None:
+        outlet.send(answer)
+        record.refuse(failure.kind, answer.status)
 
     def _find(self, head: Head) -> tuple[Protocol | Page, str] | Failure:
         """Who answers, and what stood for `{model}` in the path."""

@@ -62,7 +62,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Outlet(Protocol):
-    """Where the response to one request goes: one `send`, or `start`, `write`…, then `end` or `cut`."""
+    """Where the response to one request goes: one `send`, or `start`, `write`…, then `end` or `cut`.
+
+    Attributes:
+        headers: go out with the head, whichever way it leaves; names in lower case.
+    """
+
+    headers: dict[str, str]
 
     def send(self, answer: Answer) -> None:
         """A whole response."""

@@ -121,6 +121,15 @@ class Names:
             self._targets[key] = found
         return found
 
+    def route(self, name: str) -> str:
+        """The route that answers to a name; "" when the name is a target's own.
+
+        Raises:
+            UnknownModel: nothing does.
+        """
+        key = self._key(name)
+        return "" if "/" in key else key
+
     def _key(self, name: str) -> str:
         """The route or target for a name; Ollama's clients may add `:latest` to it."""
         for candidate in (name, name.removesuffix(_LATEST)):

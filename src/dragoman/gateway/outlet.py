@@ -53,7 +53,7 @@ class Gate:
 class HttpOutlet:
     """The response to one request, as HTTP/1.1."""
 
-    __slots__ = ("_gate", "_has_body", "_is_chunked", "_transport", "is_begun", "is_whole", "keeps")
+    __slots__ = ("_gate", "_has_body", "_is_chunked", "_transport", "headers", "is_begun", "is_whole", "keeps")
 
     def __init__(self, transport: asyncio.Transport, gate: Gate, head: Head, *, keeps: bool, is_chunked: bool) -> None:
         """`keeps`: the connection may serve another request; `is_chunked`: the client reads bodies in chunks."""
@@ -62,17 +62,23 @@ class HttpOutlet:
         self._has_body = head.method != "HEAD"
         self._is_chunked = is_chunked
         self.keeps = keeps
+        self.headers: dict[str, str] = {}
         self.is_begun = self.is_whole = False
 
     def send(self, answer: Answer) -> None:
-        fields = {"content-type": answer.content_type, "content-length": str(len(answer.body)), **answer.headers}
+        fields = {
+            "content-type": answer.content_type,
+            "content-length": str(len(answer.body)),
+            **answer.headers,
+            **self.headers,
+        }
         body = answer.body if self._has_body else b""
         self._transport.write(self._render_head(answer.status, fields) + body)
         self.is_whole = True
 
     def start(self, status: int, content_type: str) -> None:
         # Proxies that buffer would hold a stream back.
-        fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+        fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no", **self.headers}
         if self._is_chunked:
             fields["transfer-encoding"] = "chunked"
         else:

@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import SEMANTIC, Event, Failure, Fold
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
+from dragoman.gateway.observe import Record
 from dragoman.identifiers import new_id
 from dragoman.types import Native
 
@@ -40,45 +41,51 @@ class Relay:
         self._names = names
         self._keepalive_seconds = keepalive_seconds
 
-    async def respond(self, protocol: Protocol, head: Head, body: bytes, outlet: Outlet) -> None:
-        """Answer one request in the client's protocol."""
+    async def respond(self, protocol: Protocol, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
+        """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
             parsed = protocol.parse_request(body, path=head.target)
             target = self._names.target(parsed.request.model)
+            record.route, record.target = self._names.route(parsed.request.model), target.name
+            record.stream = parsed.request.stream
             _check_history(parsed.request.native, target)
-            stream = self._client.open(target, parsed.request, keeps_reply=False)
+            stream = self._client.open(target, parsed.request, keeps_reply=False, on_deviation=record.deviate)
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
             async with stream:
                 if parsed.request.stream:
-                    await self._stream(protocol, parsed, stream, outlet)
+                    await self._stream(protocol, parsed, stream, outlet, record)
                 else:
-                    await _whole(protocol, parsed, stream, outlet)
+                    await _whole(protocol, parsed, stream, outlet, record)
         except WireError as problem:
-            failure = Failure(failure_kind(problem.status), str(problem), problem.status)
-            outlet.send(refusal(protocol, failure))
+            _refuse(protocol, Failure(failure_kind(problem.status), str(problem), problem.status), outlet, record)
         except UnknownModel as problem:
-            outlet.send(refusal(protocol, problem.failure))
+            _refuse(protocol, problem.failure, outlet, record)
         except DragomanError as problem:
             # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
-            outlet.send(refusal(protocol, Failure("bad_request", str(problem), 400)))
+            _refuse(protocol, Failure("bad_request", str(problem), 400), outlet, record)
 
-    async def _stream(self, protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet) -> None:
+    async def _stream(
+        self, protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet, record: Record
+    ) -> None:
         style = parsed.style
         encoder = protocol.encoder(new_id=new_id, model=parsed.request.model, created=int(time.time()), style=style)
         content_type = "application/json" if style.array else protocol.stream_type
         flow = _Flow(encoder, outlet, content_type=content_type, keepalive_seconds=self._keepalive_seconds)
         held: list[Event] = []
+        batch: list[Event] = []
         try:
-            while batch := await stream.next_batch():
+            while came := await stream.next_batch():
+                batch = came
                 if not flow.is_begun:
                     held += batch
                     if not any(type(event) in SEMANTIC for event in batch):
                         failure = batch[-1]
                         if type(failure) is Failure:
-                            outlet.send(refusal(protocol, failure))
+                            _fail(protocol, failure, outlet, record)
                             return
                         continue
+                    record.begin()
                     batch, held = held, []
                 elif held:  # a keep-alive took the head along
                     batch, held = held + batch, []
@@ -86,6 +93,9 @@ class Relay:
                 if outlet.is_full:
                     await outlet.drained()
             flow.end()
+            record.end(batch[-1])
+            if encoder.aborted:
+                record.outcome = "cut"
         finally:
             flow.stop()
 
@@ -141,20 +151,38 @@ class _Flow:
         self._handle = self._loop.call_at(due, self._tick)
 
 
-async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet) -> None:
+async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
     """An answer in one piece: the sum of its events. A client that waits for one gets no keep-alive."""
     fold = Fold()
-    while batch := await stream.next_batch():
+    batch: list[Event] = []
+    while came := await stream.next_batch():
+        batch = came
         for event in batch:
             fold.add(event)
+    record.begin()
     reply = fold.reply()
     if isinstance(reply.error, Failure):
-        outlet.send(refusal(protocol, reply.error))
+        _fail(protocol, reply.error, outlet, record)
         return
     body = protocol.render_response(
         reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
     )
     outlet.send(Answer(200, body))
+    record.end(batch[-1])
+
+
+def _fail(protocol: Protocol, failure: Failure, outlet: Outlet, record: Record) -> None:
+    """The target's failure, before anything of its answer left."""
+    answer = refusal(protocol, failure)
+    outlet.send(answer)
+    record.end(failure, answer.status)
+
+
+def _refuse(protocol: Protocol, failure: Failure, outlet: Outlet, record: Record) -> None:
+    """No target was asked."""
+    answer = refusal(protocol, failure)
+    outlet.send(answer)
+    record.refuse(failure.kind, answer.status)
 
 
 def refusal(protocol: Protocol, failure: Failure) -> Answer:

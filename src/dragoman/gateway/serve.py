@@ -19,6 +19,7 @@ from dragoman.gateway.edge import Connection
 from dragoman.gateway.guard import Guard, is_loopback
 from dragoman.gateway.http import Limits
 from dragoman.gateway.names import Names
+from dragoman.gateway.observe import Observer
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
 from dragoman.providers import Model, Provider
 from dragoman.secret import Secret
@@ -85,6 +86,7 @@ class Gateway:
             relay=Relay(client, names, keepalive_seconds=keepalive_seconds),
             guard=Guard(allowed_hosts=allowed, keys=keys),
             limits=limits,
+            observer=Observer(),
         )
         connections: set[Connection] = set()
         loop = asyncio.get_running_loop()

@@ -5,7 +5,15 @@ never from the current folder, so that a cloned repository cannot set an endpoin
 reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue and the usual key variables serve.
 """
 
-from dragoman.config.reading import FILE_NAME, PATH_VARIABLE, default_path, key_variable, load_config, read_secret
+from dragoman.config.reading import (
+    FILE_NAME,
+    PATH_VARIABLE,
+    data_folder,
+    default_path,
+    key_variable,
+    load_config,
+    read_secret,
+)
 from dragoman.config.settings import (
     Config,
     HttpConfig,
@@ -20,5 +28,6 @@ from dragoman.config.settings import (
 
 __all__ = [
     "FILE_NAME", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Price", "ProviderConfig", "RouteConfig",
-    "ServerConfig", "ToolsMode", "ValidateConfig", "default_path", "key_variable", "load_config", "read_secret",
+    "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder", "default_path", "key_variable", "load_config",
+    "read_secret",
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from dragoman.types import Params
 
 FILE_NAME: Final = "dragoman.toml"
 PATH_VARIABLE: Final = "DRAGOMAN_CONFIG"
+PROOFS_FILE: Final = "proofs.db"
 
 T = TypeVar("T")
 
@@ -65,6 +66,18 @@ def default_path(*, environ: Mapping[str, str], home: Path, platform: str = sys.
     else:
         folder = home / "Library" / "Application Support" if platform == "darwin" else home / ".config"
     return folder.absolute() / "dragoman" / FILE_NAME
+
+
+def data_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """Where dragoman keeps what it learns, such as the results of validation."""
+    named = environ.get("LOCALAPPDATA" if platform == "win32" else "XDG_DATA_HOME", "")
+    if Path(named).is_absolute():
+        folder = Path(named)
+    elif platform == "win32":
+        folder = home / "AppData" / "Local"
+    else:
+        folder = home / "Library" / "Application Support" if platform == "darwin" else home / ".local" / "share"
+    return folder.absolute() / "dragoman"
 
 
 def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
@@ -175,8 +188,9 @@ class _Reading:
         if validate.expires_days < 1:
             raise ConfigError(f"validate.expires_days: expected at least 1, got {validate.expires_days}")
         if validate.store is None:
-            return validate
-        store = _expand(str(validate.store), home=self._home, folder=self._folder)
+            store = data_folder(environ=self._environ, home=self._home) / PROOFS_FILE
+        else:
+            store = _expand(str(validate.store), home=self._home, folder=self._folder)
         return msgspec.structs.replace(validate, store=store)
 
     def _http(self, table: Mapping[str, Any]) -> HttpConfig:

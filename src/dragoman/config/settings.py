@@ -75,7 +75,10 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where validation results are kept (None: the user's data folder), and for how many days they hold."""
+    """The file in which validation results are kept, and for how many days they hold.
+
+    A configuration that was loaded always names a file: without one of the user's, `proofs.db` in the data folder.
+    """
 
     store: Path | None = None
     expires_days: int = 30

@@ -31,6 +31,9 @@ class Malformed(msgspec.Struct, frozen=True, gc=False):
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+#: JSON allows them bare in strings; to Python's `splitlines` they end a line, and so to the clients that are built
+#: on it (ollama, all that read with httpx's `iter_lines`).
+_LINE_ENDS: Final = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
 
 _decode_any = msgspec.json.Decoder().decode
 _skim = msgspec.json.Decoder(Raw).decode
@@ -171,11 +174,20 @@ def split_values(text: str) -> list[str] | Malformed:
 
 
 def encode(value: object) -> bytes:
-    """Encode Python values, Structs and `Raw` as compact JSON. Lone surrogates become U+FFFD."""
+    """Encode Python values, Structs and `Raw` as compact JSON on one line. Lone surrogates become U+FFFD."""
     try:
-        return _encode_ordered(value)
+        return _on_one_line(_encode_ordered(value))
     except UnicodeEncodeError:
-        return _encode_ordered(_whole_characters(value))
+        return _on_one_line(_encode_ordered(_whole_characters(value)))
+
+
+def _on_one_line(data: bytes) -> bytes:
+    """JSON with every character escaped that ends a line somewhere."""
+    if not data.isascii():
+        for seen, escaped in _LINE_ENDS:
+            if seen in data:
+                data = data.replace(seen, escaped)
+    return data
 
 
 def _whole_characters(value: object) -> object:
@@ -190,11 +202,12 @@ def _whole_characters(value: object) -> object:
 
 
 def encode_text(text: str) -> bytes:
-    """Encode one string as a JSON string, quotes included."""
+    """Encode one string as a JSON string on one line, quotes included."""
     try:
-        return _encode(text)
+        data = _encode(text)
     except UnicodeEncodeError:
-        return _encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        data = _encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return data if text.isascii() else _on_one_line(data)
 
 
 def to_text(value: object) -> str:
@@ -219,9 +232,10 @@ def embed(text: str) -> Raw:
     """JSON text as `Raw`, on one line, to be embedded as it is. Lone surrogates become U+FFFD."""
     line = text.replace("\n", " ").replace("\r", " ") if "\n" in text or "\r" in text else text
     try:
-        return Raw(line.encode())
+        data = line.encode()
     except UnicodeEncodeError:
-        return Raw(line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode())
+        data = line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    return Raw(_on_one_line(data))
 
 
 def raw_text(value: Raw) -> str:

@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test bench bench-peers soak clients lock docs clean
+.PHONY: help install demo test bench bench-peers soak clients reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -49,6 +49,12 @@ soak: $(STAMP)  ## the fuzz tests, for longer
 
 clients: $(STAMP)  ## real client programs against a local gateway
 	.venv/bin/pytest -m clients
+
+reliability: $(STAMP)  ## what is promised of a gateway under stress, measured (ROWS=R4,R6 picks some, QUICK=1 tries less)
+	.venv/bin/python -m reliability.run reliability
+
+security: $(STAMP)  ## the same for what is promised of its safety (ROWS=S3, QUICK=1)
+	.venv/bin/python -m reliability.run security
 
 docs: $(STAMP)  ## write the generated pages and the picture of the README again
 	.venv/bin/python scripts/generate_reference.py

@@ -1,0 +1,69 @@
+"""Measure rows: `make reliability`, `make security`, `make reliability ROWS=R4,R6 QUICK=1`.
+
+Each line is `id, goal, measured, pass`. The exit status is 1 when one missed its goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+import traceback
+from typing import Final
+
+from reliability.row import Result, Scale
+
+RELIABILITY: Final = {
+    "R1": "r01_truncation",
+    "R1c": "r01_corpus",
+    "R3": "r03_honest_error",
+    "R4": "r04_client_gone",
+}
+SECURITY: Final[dict[str, str]] = {}
+
+
+def main() -> int:
+    """Measure what was asked for and print it as it comes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("group", choices=["reliability", "security"])
+    parser.add_argument("--rows", default=os.environ.get("ROWS", ""), help="only these, with commas between")
+    parser.add_argument("--quick", action="store_true", default=bool(os.environ.get("QUICK")), help="fewer tries")
+    options = parser.parse_args()
+    rows = RELIABILITY if options.group == "reliability" else SECURITY
+    wanted = [name.strip() for name in options.rows.split(",") if name.strip()] or list(rows)
+    unknown = [name for name in wanted if name not in rows]
+    if unknown:
+        parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(rows)}")
+    scale = Scale(options.quick)
+    missed = []
+    print("| id | goal | measured | pass |\n|---|---|---|---|")
+    if scale.quick:
+        print("(QUICK: the numbers of tries are scaled down; each line says how many there were)", file=sys.stderr)
+    for name in wanted:
+        began = time.monotonic()
+        for result in measured(name, rows[name], scale):
+            print(f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |")
+            sys.stdout.flush()
+            if not result.passed:
+                missed.append(result.id)
+        print(f"    {name} took {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(f"missed: {', '.join(dict.fromkeys(missed))}" if missed else "every goal is met")
+    return 1 if missed else 0
+
+
+def measured(name: str, module: str, scale: Scale) -> list[Result]:
+    """The lines of a row; one that breaks is a miss, and the others are measured all the same."""
+    found: list[Result] = []
+    try:
+        for result in importlib.import_module(f"reliability.{module}").measure(scale):
+            found.append(result)
+    except Exception as problem:
+        traceback.print_exc()
+        found.append(Result(name, "can be measured", f"{type(problem).__name__}: {problem}", False))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

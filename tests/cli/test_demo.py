@@ -15,8 +15,8 @@ from dragoman.cli.demo import ProgressBar, say_how_to_use
 from dragoman.cli.demo_broken import BROKEN_STREAMS, excerpt, render_broken
 from dragoman.cli.demo_live import LEGS, TOOLS, Leg, play, render_step
 from dragoman.cli.main import main
-from dragoman.cli.probing import make_transport
 from dragoman.cli.terminal import Paint
+from dragoman.client.probing import make_transport
 from dragoman.client.target import Target
 from dragoman.contract import PLAIN, ModelLimits
 from dragoman.events import Start, ToolCallDelta

@@ -111,7 +111,7 @@ def test_the_catalogue_needs_no_extra(
 ) -> None:
     configure()
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    for module in ("dragoman.client.transport", "dragoman.cli.probing"):
+    for module in ("dragoman.client.transport", "dragoman.client.probing"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert main(["models"]) == 0
     out = capsys.readouterr()

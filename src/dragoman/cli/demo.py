@@ -69,7 +69,7 @@ def _live(paint: Paint, width: int) -> str:
 async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> list[str]:
     """Play every leg; gives the protocols in which no call came."""
     from dragoman.cli.demo_live import LEGS, play, target_of
-    from dragoman.cli.probing import make_transport
+    from dragoman.client.probing import make_transport
 
     transport = make_transport(seconds=10)
     silent: list[str] = []
@@ -90,7 +90,7 @@ async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -
 
 async def say_how_to_use(ollama: Provider, transport: Transport, paint: Paint) -> str:
     """How to use the Ollama server at its address; "" when none answers there."""
-    from dragoman.cli.probing import look
+    from dragoman.client.probing import look
 
     found = await look(transport, ollama, key=None)
     if found.failure is not None:

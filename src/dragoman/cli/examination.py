@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from dragoman.cli.probing import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
+from dragoman.client.probing import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
 from dragoman.config import Config
 from dragoman.events import Failure
 from dragoman.providers import Model, Provider

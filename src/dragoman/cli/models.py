@@ -25,7 +25,7 @@ from dragoman.errors import MissingExtra, UsageError
 from dragoman.providers import Model, Provider, load_model_sources, split_target
 
 if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
-    from dragoman.cli.probing import Found
+    from dragoman.client.probing import Found
 
 EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anthropic/claude-sonnet-4-5"
 
@@ -118,7 +118,7 @@ def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
     asked = [provider for provider in providers if provider.base_url and is_asked(provider, config)]
     if not asked:
         return []
-    from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
+    from dragoman.client.probing import LOCAL_SECONDS, look, make_transport
 
     async def ask_all() -> list[Found]:
         transport = make_transport(seconds=LOCAL_SECONDS)

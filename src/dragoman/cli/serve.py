@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def look_at(provider: Provider, key: Secret | None) -> tuple[Model, ...]:
     """The models of a server; none when it does not answer."""
-    from dragoman.cli.probing import LOCAL_SECONDS, look, make_transport
+    from dragoman.client.probing import LOCAL_SECONDS, look, make_transport
 
     transport = make_transport(seconds=LOCAL_SECONDS)
     try:

@@ -68,7 +68,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Model(msgspec.Struct, frozen=True):
     """What is known of a model; None is "not known", never a guess.
 
-    `context` and `max_output` in tokens. Some sources give the longest input as the context.
+    `context` and `max_output` in tokens. Some sources give the longest input as the context. `digest` names the
+    weights, where a server tells.
     """
 
     provider: str
@@ -78,6 +79,7 @@ class Model(msgspec.Struct, frozen=True):
     input_modalities: tuple[Modality, ...] | None = None
     tools: bool | None = None
     thinking: bool | None = None
+    digest: str | None = None
 
     @property
     def target(self) -> str:

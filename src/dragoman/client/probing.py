@@ -136,7 +136,17 @@ def _read_row(provider: str, row: Mapping[str, Any]) -> Model:
     claims = row.get("capabilities")
     tools = "tool_use" in claims or "tools" in claims if isinstance(claims, list) else None
     model_id = name.removeprefix("models/") if isinstance(name, str) else ""
-    return Model(provider, model_id, context, tools=tools or None)
+    return Model(provider, model_id, context, tools=tools or None, digest=_read_digest(row, meta))
+
+
+def _read_digest(row: Mapping[str, Any], meta: Any) -> str | None:
+    """What names the weights: Ollama's digest, or what llama.cpp tells of its file."""
+    digest = row.get("digest")
+    if isinstance(digest, str) and digest:
+        return digest
+    if not isinstance(meta, dict) or not all(type(meta.get(key)) is int for key in ("n_params", "size")):
+        return None
+    return f"{meta['n_params']} parameters, {meta['size']} bytes"
 
 
 def _with_properties(model: Model, properties: Mapping[str, Any]) -> Model:

@@ -28,7 +28,7 @@ DAY_SECONDS: Final = 86_400
 #: Probes that must pass before a model's tools count as proven.
 _PROVING: Final = ("toolCall", "result-round-trip")
 #: What dragoman itself left out or changed in a request: no fault of the wire.
-_OURS: Final = frozenset({"dropped", "moved", "changed", "tools-way", "failed-call-as-text"})
+_OURS: Final = frozenset({"dropped", "moved", "changed", "tools-way", "unvalidated", "failed-call-as-text"})
 _SCHEMA_VERSION: Final = 1
 _EXPORT_FORMAT: Final = "dragoman-proofs"
 _LOCK_SECONDS: Final = 5.0
@@ -103,7 +103,12 @@ def is_clean(proof: Proof | None) -> bool:
 
 def wire_deviations(proof: Proof) -> dict[str, int]:
     """The deviations that the server is to blame for."""
-    return {code: count for code, count in proof.deviations.items() if code not in _OURS}
+    return {code: count for code, count in proof.deviations.items() if is_of_the_wire(code)}
+
+
+def is_of_the_wire(code: str) -> bool:
+    """Whether the server is to blame for a deviation."""
+    return code not in _OURS
 
 
 def pick_proof(

@@ -41,7 +41,8 @@ def config_for(server: Scripted | str, tmp_path: Path, more: str = ""):
     url = server if isinstance(server, str) else server.url
     file = tmp_path / "dragoman.toml"
     provider = f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\napi_key = "env:LAB_KEY"\n'
-    file.write_text(f"{provider}\n{more}")
+    once = more.replace("[http]", "[http]\nretries = 0") if "[http]" in more else f"{more}\n[http]\nretries = 0"
+    file.write_text(f"{provider}\n{once}")
     return load_config(file, environ={"LAB_KEY": KEY}, home=tmp_path)
 
 

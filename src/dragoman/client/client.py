@@ -1,38 +1,44 @@
-"""`AsyncClient` and `Client`: ask a model, read its answer as events or whole, run its tools."""
+"""`AsyncClient`: ask a model, read its answer as events or whole, run its tools."""
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
-import threading
+import random
+import time
 from collections import Counter
-from collections.abc import Coroutine
-from concurrent.futures import Future
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Final
 
 import msgspec
 
 from dragoman.client.clocks import Clocks
+from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.local import LocalServers
+from dragoman.client.ordering import Facts, line_up
 from dragoman.client.prices import Prices
-from dragoman.client.resolver import resolve, with_defaults
+from dragoman.client.resolver import resolve_chain, with_defaults
 from dragoman.client.run import Answer, Steps
-from dragoman.client.stream import AsyncStream, Stream
-from dragoman.client.target import Target
+from dragoman.client.standings import Standings
+from dragoman.client.stream import AsyncStream
+from dragoman.client.target import Chain, Target
 from dragoman.client.transport import Transport
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
-from dragoman.errors import CallFailed
+from dragoman.errors import CallFailed, ConfigError
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault
 from dragoman.identifiers import new_id
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
-from dragoman.types import Params, Request, ToolChoice
+from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire
+from dragoman.types import Params, Request, ToolChoice, Usage
 
-T = TypeVar("T")
-_NO_PARAMS = Params()
+_LOG: Final = logging.getLogger("dragoman.routing")
+_NO_PARAMS: Final = Params()
+#: A usual request, to compare prices by.
+_USUAL: Final = Usage(input=3_000, output=500)
 
 
 class AsyncClient:
@@ -42,6 +48,7 @@ class AsyncClient:
         config: a configuration that was loaded, or the path of one; None reads the usual one, if there is one.
         strict: the first deviation of a response is a `Failure`; None takes the configuration's word.
         tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
+        retries: how often a target is asked again (0 to 2); None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
 
     Attributes:
@@ -54,13 +61,23 @@ class AsyncClient:
         *,
         strict: bool | None = None,
         tools: ToolsMode | None = None,
+        retries: int | None = None,
         on_deviation: OnDeviation | None = None,
     ) -> None:
-        self.config = config if isinstance(config, Config) else _load(config)
+        self.config = config if isinstance(config, Config) else load(config)
         self.deviations: Counter[tuple[str, str, str]] = Counter()
         self._strict = strict
         self._tools = tools
+        self._retries = retries
         self._refusing: set[str] = set()  # targets that have refused tools
+        self._deviating: set[str] = set()  # targets whose wire has broken its protocol
+        self._standings = Standings()
+        self._proofs = ProofStore(
+            self.config.validate.store,
+            clock=time.time,
+            expires_days=self.config.validate.expires_days,
+            say=_LOG.info,
+        )
         self._on_deviation = on_deviation
         self._clocks = _clocks(self.config.http)
         self._prices = Prices(self.config)
@@ -112,7 +129,7 @@ class AsyncClient:
         """
         offered, _ = read_tools(tools)
         request = Request(target, read_messages(messages), offered, tool_choice, params, True, session_id)
-        return self._ask(target, request)
+        return self.ask(target, request)
 
     async def reply(
         self,
@@ -129,10 +146,9 @@ class AsyncClient:
         Raises:
             CallFailed: the response failed, or its only tool calls did.
         """
-        stream = self.stream(
-            target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
-        )
-        return whole(await _drained(stream))
+        offered, _ = read_tools(tools)
+        request = Request(target, read_messages(messages), offered, tool_choice, params, True, session_id)
+        return whole(await drained(self.ask(target, request, is_whole=True)))
 
     async def run(
         self,
@@ -161,185 +177,139 @@ class AsyncClient:
         steps = Steps(read_messages(prompt), functions, max_steps=max_steps)
         while steps.answer is None:
             request = Request(target, steps.messages, offered, "auto", params, True, session_id)
-            await steps.take(await _drained(self._ask(target, request)))
+            await steps.take(await drained(self.ask(target, request, is_whole=True)))
         return steps.answer
 
-    def _ask(self, target: str, request: Request) -> AsyncStream:
-        return self.open(resolve(target, self.config, strict=self._strict, tools=self._tools), request)
+    def ask(self, target: str, request: Request, *, is_whole: bool = False) -> AsyncStream:
+        """One turn of what answers to a name. `is_whole`: nobody looks before its end.
+
+        Raises:
+            UsageError, ConfigError: as `stream`.
+        """
+        chain = resolve_chain(target, self.config, strict=self._strict, tools=self._tools, retries=self._retries)
+        return self.open(chain, request, is_whole=is_whole)
 
     def open(
         self,
-        target: Target,
+        asked: Chain | Target,
         request: Request,
         *,
         keeps_reply: bool = True,
+        is_whole: bool = False,
         on_deviation: OnDeviation | None = None,
     ) -> AsyncStream:
-        """One turn of a target that is known already: the gateway's way in.
+        """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
         Args:
             keeps_reply: False for one who reads batches and never looks at `reply`; then no event is kept and no
                 price is looked up.
+            is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
             on_deviation: is told of this turn's deviations too.
+
+        Raises:
+            ConfigError: no target of the chain may be asked.
         """
+        chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
+        chain, said = self._line_up(chain)
 
         def note(name: str, deviation: Deviation) -> None:
             self._note_deviation(name, deviation)
             if on_deviation is not None:
                 on_deviation(name, deviation)
 
-        async def prepare() -> Exchange:
-            ready = await self._servers.ready(target)
-            if ready.name in self._refusing:
-                ready = msgspec.structs.replace(ready, refuses_tools=True)
-            asked = with_defaults(request, ready)
-            return Exchange(
+        async def prepare(target: Target) -> tuple[Exchange, float]:
+            ready = await self._servers.ready(self._in_proven_way(target))
+            wanted = with_defaults(request, ready)
+            exchange = Exchange(
                 ready,
-                self._vault.restore(asked),
+                self._vault.restore(wanted),
                 new_id=new_id,
                 price_of=self._prices.cost if keeps_reply else None,
                 on_deviation=note,
-                watch=self._vault.watch(asked),
+                watch=self._vault.watch(wanted),
+                said=said,
             )
+            limit = self._clocks.first_event_of(
+                local=target.provider.local, reasoning=request.params.reasoning is not None, whole=not request.stream
+            )
+            return exchange, limit
 
-        limit = self._clocks.first_event_of(
-            local=target.provider.local, reasoning=request.params.reasoning is not None, whole=not request.stream
-        )
         return AsyncStream(
-            prepare, transport=self._transport, clocks=self._clocks, first_event=limit, keeps_reply=keeps_reply
+            prepare,
+            Course(chain, self._standings, log=_LOG.info),
+            transport=self._transport,
+            clocks=self._clocks,
+            random=random.random,
+            keeps_reply=keeps_reply,
+            is_whole=is_whole or not request.stream,
         )
+
+    def proof(self, target: Target) -> Proof | None:
+        """What validation has shown of a target, while that holds."""
+        return self._proofs.get(target.name, protocol=target.protocol.name, endpoint=target.provider.base_url)
+
+    def is_clean(self, target: Target) -> bool:
+        """Whether the target's bytes may pass as they are: the configuration says so, or validation has shown it, and
+        no answer has shown otherwise since."""
+        if target.name in self._deviating:
+            return False
+        model, provider = self.config.models.get(target.name), self.config.providers.get(target.provider.name)
+        if model is not None and model.clean is not None:
+            return model.clean
+        if provider is not None and provider.clean is not None:
+            return provider.clean
+        return is_clean(self.proof(target))
+
+    # ------------------------------------------------------------ inside
+
+    def _line_up(self, chain: Chain) -> tuple[Chain, tuple[Deviation, ...]]:
+        """The chain as it is asked now, and what its caller is told of that."""
+        if not chain.only_validated and (chain.order == "declared" or len(chain.targets) == 1):
+            return chain, ()
+        facts = {target.name: self._facts(target) for target in chain.targets}
+        lineup = line_up(chain, facts)
+        if not lineup.chain.targets:
+            names = " ".join(name for name, _ in lineup.passed_over)
+            raise ConfigError(f"route {chain.name}: none of its targets is validated; say: dragoman validate {names}")
+        ready = msgspec.structs.replace(lineup.chain, unusable=(*lineup.chain.unusable, *lineup.passed_over))
+        for name, reason in lineup.passed_over:
+            _LOG.info("%s: %s: passed over: %s", chain.name, name, reason)
+        if not lineup.is_unproven:
+            return ready, ()
+        _LOG.info("%s: no target is validated: asked all the same", chain.name)
+        return ready, (Deviation("unvalidated", f"routes.{chain.name}", "no target of it is validated"),)
+
+    def _facts(self, target: Target) -> Facts:
+        cost = self._prices.cost(target.name, _USUAL)
+        price = cost.usd if cost is not None else Decimal(0) if target.provider.local else None
+        return Facts(self.proof(target), price)
+
+    def _in_proven_way(self, target: Target) -> Target:
+        """The target, asked for tools in the way that is known to work where any may be taken."""
+        if target.tools == "auto":
+            proof = self.proof(target)
+            if proof is not None and proof.ways:
+                way = proof.ways[0]
+                # "auto" begins with the native way, and still finds another should that be refused one day.
+                mode: ToolsMode = "auto" if way == "native" else way
+                return msgspec.structs.replace(target, tools=mode, refuses_tools=False)
+        if target.name in self._refusing:
+            return msgspec.structs.replace(target, refuses_tools=True)
+        return target
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":
             self._refusing.add(target)
+        if is_of_the_wire(deviation.code):
+            self._deviating.add(target)
         provider, _, model = target.partition("/")
         self.deviations[provider, model, deviation.code] += 1
         if self._on_deviation is not None:
             self._on_deviation(target, deviation)
 
 
-class Client:
-    """`AsyncClient` without `await`. It may be used from many threads, and inside a running event loop.
-
-    Its event loop runs in a thread of its own; `on_deviation` is called there.
-    """
-
-    def __init__(
-        self,
-        config: Config | Path | str | None = None,
-        *,
-        strict: bool | None = None,
-        tools: ToolsMode | None = None,
-        on_deviation: OnDeviation | None = None,
-    ) -> None:
-        self.config = config if isinstance(config, Config) else _load(config)
-        self._settings = (strict, tools, on_deviation)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
-        self._thread.start()
-        self._client: AsyncClient = self._run(self._make())
-
-    async def _make(self) -> AsyncClient:
-        strict, tools, on_deviation = self._settings
-        return AsyncClient(self.config, strict=strict, tools=tools, on_deviation=on_deviation)
-
-    @property
-    def deviations(self) -> Counter[tuple[str, str, str]]:
-        """How often each deviation came, by (provider, model, code)."""
-        return self._client.deviations
-
-    def __enter__(self) -> Client:
-        """The client itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the client."""
-        self.close()
-
-    def close(self) -> None:
-        """Close every connection, and the servers that this client started."""
-        if self._loop.is_closed():
-            return
-        self._run(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def __del__(self) -> None:
-        loop = getattr(self, "_loop", None)
-        if loop is not None and not loop.is_closed() and threading.current_thread() is not self._thread:
-            self.close()
-
-    def stream(
-        self,
-        target: str,
-        messages: Messages,
-        *,
-        tools: Tools = (),
-        tool_choice: ToolChoice = "auto",
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-    ) -> Stream:
-        """One turn, as events while they come. As `AsyncClient.stream`."""
-        stream = self._client.stream(
-            target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
-        )
-        return Stream(stream, self._run)
-
-    def reply(
-        self,
-        target: str,
-        messages: Messages,
-        *,
-        tools: Tools = (),
-        tool_choice: ToolChoice = "auto",
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-    ) -> Reply:
-        """One turn, whole. As `AsyncClient.reply`."""
-        return self._run(
-            self._client.reply(
-                target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
-            )
-        )
-
-    def run(
-        self,
-        target: str,
-        prompt: Messages,
-        *,
-        tools: Tools = (),
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-        max_steps: int = 10,
-    ) -> Answer:
-        """Ask, run the functions that the model calls, answer it. As `AsyncClient.run`; functions that are no
-        coroutines run in the calling thread."""
-        offered, functions = read_tools(tools)
-        steps = Steps(read_messages(prompt), functions, max_steps=max_steps, run=self._run)
-        while steps.answer is None:
-            request = Request(target, steps.messages, offered, "auto", params, True, session_id)
-            steps.take_now(self._run(_drained(self._client._ask(target, request))))
-        return steps.answer
-
-    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("a Client cannot be used in its own event loop; use AsyncClient there")
-        if self._loop.is_closed():
-            coroutine.close()
-            raise RuntimeError("this Client is closed")
-        future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-async def _drained(stream: AsyncStream) -> Reply:
+async def drained(stream: AsyncStream) -> Reply:
+    """The reply of a stream that is read to its end."""
     async with stream:
         while await stream.next_batch():
             pass
@@ -357,7 +327,8 @@ def whole(reply: Reply) -> Reply:
     return reply
 
 
-def _load(path: Path | str | None) -> Config:
+def load(path: Path | str | None) -> Config:
+    """The configuration at a path, or the usual one."""
     return load_config(path, environ=os.environ, home=Path.home())
 
 
@@ -373,4 +344,4 @@ def _clocks(http: HttpConfig) -> Clocks:
     )
 
 
-__all__ = ["AsyncClient", "Client", "whole"]
+__all__ = ["AsyncClient", "whole"]

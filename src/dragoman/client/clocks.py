@@ -40,14 +40,16 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True):
 class Watch:
     """One timer for all limits of a response. Noting a byte or an event costs one assignment."""
 
-    __slots__ = ("_clocks", "_expired", "_first", "_handle", "_loop", "_start", "_timer", "_trailing",
+    __slots__ = ("_clocks", "_deadline", "_expired", "_first", "_handle", "_loop", "_start", "_timer", "_trailing",
                  "failure", "last_byte", "last_event")  # fmt: skip
 
-    def __init__(self, clocks: Clocks, *, first_event: float, expired: Callable[[], None]) -> None:
-        """`expired` is called once, when a limit has passed; `failure` then says which."""
+    def __init__(self, clocks: Clocks, *, first_event: float, deadline: float, expired: Callable[[], None]) -> None:
+        """`deadline`: of the whole request, which this may not be the first try of; by the loop's clock. `expired` is
+        called once, when a limit has passed; `failure` then says which."""
         self._loop = asyncio.get_running_loop()
         self._clocks = clocks
         self._first = first_event
+        self._deadline = deadline
         self._expired = expired
         self._start = self.last_byte = self._loop.time()
         self.last_event: float | None = None
@@ -91,7 +93,7 @@ class Watch:
 
     def _limits(self) -> list[tuple[float, str]]:
         clocks = self._clocks
-        limits = [(self._start + clocks.total, f"the response took more than {clocks.total:g} s")]
+        limits = [(self._deadline, f"the response took more than {clocks.total:g} s")]
         if self.last_event is None:
             limits.append((self._start + self._first, f"nothing of the answer came within {self._first:g} s"))
         else:

@@ -54,9 +54,10 @@ class Exchange:
         on_deviation: OnDeviation | None = None,
         asked: Asked | None = None,
         watch: Watch | None = None,
+        said: tuple[Deviation, ...] = (),
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
-        `watch` sees the answer's events and keeps its seals."""
+        `watch` sees the answer's events and keeps its seals. `said`: what else the caller is told."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
@@ -65,7 +66,7 @@ class Exchange:
         key = target.key.reveal() if target.key is not None else None
         self.outgoing: Outgoing = endpoint(target.provider, rendered.http, model=target.model, key=key)
         self._target = target
-        self._deviations: list[Event] = [*unfit, *asked.deviations, *rendered.deviations]
+        self._deviations: list[Event] = [*said, *unfit, *asked.deviations, *rendered.deviations]
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         names = frozenset(tool.name for tool in asked.tools)
         self._reader = Reader(
@@ -86,6 +87,11 @@ class Exchange:
     def ended(self) -> bool:
         """The response's own end was seen: at most usage may follow in the body."""
         return self._error_body is None and self._reader.ended
+
+    @property
+    def should_retry(self) -> bool | None:
+        """What the provider says of trying again (`x-should-retry`, a header of Anthropic's and OpenAI's)."""
+        return {"true": True, "false": False}.get(self._headers.get("x-should-retry", "").strip().lower())
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The response's status and headers (names in lower case) came."""

@@ -1,4 +1,4 @@
-"""A target's name, or a route's, → a `Target`."""
+"""A target's name, or a route's, → its `Chain` of targets."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.target import Target
+from dragoman.client.target import Chain, Target
 from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig, ToolsMode
-from dragoman.errors import UsageError
+from dragoman.errors import ConfigError, UsageError
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider, nearest, split_target
 from dragoman.secret import Secret
@@ -18,27 +18,63 @@ from dragoman.types import Params, Request
 _NO_MODEL_CONFIG: Final = ModelConfig()
 _NO_PROVIDER_CONFIG: Final = ProviderConfig()
 _NO_ROUTE: Final = RouteConfig(targets=())
+#: The route of every name that is no other route's.
+EVERY_OTHER: Final = "*"
 
 
-def resolve(name: str, config: Config, *, strict: bool | None = None, tools: ToolsMode | None = None) -> Target:
-    """The target of that name: `provider/model`, or the first target of a route.
+def resolve_chain(
+    name: str, config: Config, *, strict: bool | None = None, tools: ToolsMode | None = None, retries: int | None = None
+) -> Chain:
+    """All that answers to a name: `provider/model`, or a route.
 
     Args:
-        name: as the caller has it.
+        name: as the caller has it; the route `"*"` answers to every name without "/" that no other route has.
         strict: whether the first deviation fails; None takes the configuration's word.
         tools: the way to ask for tools; None takes the configuration's word.
+        retries: how often a target is asked again; None takes the configuration's word.
 
     Raises:
         UsageError: no such provider or route; names the nearest.
-        ConfigError: its key cannot be read.
+        ConfigError: the key of its target cannot be read, or those of all.
     """
-    route = _NO_ROUTE
-    if "/" not in name:
-        found = config.routes.get(name)
-        if found is None:
-            near = nearest(name, (*config.routes, *config.catalog.providers))
-            raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
-        route, name = found, found.targets[0]
+    if "/" in name:
+        target = _target(name, _NO_ROUTE, config, strict=strict, tools=tools)
+        return Chain(name, (target,), retries=config.http.retries if retries is None else retries)
+    route = config.routes.get(name) or config.routes.get(EVERY_OTHER)
+    if route is None:
+        near = nearest(name, (*config.routes, *config.catalog.providers))
+        raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
+    targets: list[Target] = []
+    problems: list[ConfigError] = []
+    unusable: list[tuple[str, str]] = []
+    for target_name in dict.fromkeys(route.targets):
+        try:
+            targets.append(_target(target_name, route, config, strict=strict, tools=tools))
+        except ConfigError as problem:
+            problems.append(problem)
+            unusable.append((target_name, str(problem)))
+    if not targets:
+        raise problems[0]
+    if retries is None:
+        retries = config.http.retries if route.retries is None else route.retries
+    return Chain(
+        name,
+        tuple(targets),
+        tuple(unusable),
+        order=route.order,
+        only_validated=route.only_validated,
+        allow_one_unvalidated=route.allow_one_unvalidated,
+        retries=retries,
+    )
+
+
+def resolve(name: str, config: Config, *, strict: bool | None = None, tools: ToolsMode | None = None) -> Target:
+    """The target of that name, or the first of a route's that can be asked. Arguments and errors as `resolve_chain`."""
+    return resolve_chain(name, config, strict=strict, tools=tools).targets[0]
+
+
+def _target(name: str, route: RouteConfig, config: Config, *, strict: bool | None, tools: ToolsMode | None) -> Target:
+    """A target as a route asks it."""
     provider_name, model_id = split_target(name)
     provider = config.catalog.provider(provider_name)
     model = config.models.get(name, _NO_MODEL_CONFIG)

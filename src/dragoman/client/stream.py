@@ -2,55 +2,74 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from email.utils import formatdate
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from dragoman.client.clocks import Clocks, Watch
+from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange
+from dragoman.client.fallback import Attempt
+from dragoman.client.target import Target
 from dragoman.client.transport import Response, Transport, TransportFailed
-from dragoman.events import SEMANTIC, Deviation, Event, Failure, Fold, Reply, ToolCallDelta, ToolCallStart
+from dragoman.errors import DragomanError
+from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Fold, Reply, ToolCallDelta, ToolCallStart
 from dragoman.partial import PartialArguments
 
 T = TypeVar("T")
 #: Runs a coroutine in the client's own event loop and waits for it.
 Run = Callable[[Coroutine[Any, Any, T]], T]
+#: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
+_MOST_HELD: Final = 4_096
 
 
 class AsyncStream:
     """One response. Use it with `async with`, iterate it once; leaving early closes the connection at once.
 
-    Iterating never raises for what the provider or the network does: that is a `Failure` event.
+    Iterating never raises for what the provider or the network does: that is a `Failure` event. Until something of an
+    answer came nothing is given out, so that a failure before it may go to another target, or to the same one again.
     """
 
     __slots__ = (
-        "_batch", "_clocks", "_done", "_exchange", "_first_event", "_fold", "_has_begun", "_keeps_reply",
-        "_partials", "_pending", "_position", "_prepare", "_response", "_transport", "_watch",
+        "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_fold", "_has_begun",
+        "_held", "_is_closed", "_is_whole", "_keeps_reply", "_partials", "_pending", "_position", "_prepare", "_random",
+        "_response", "_transport", "_watch",
     )  # fmt: skip
 
     def __init__(
         self,
-        prepare: Callable[[], Coroutine[Any, Any, Exchange]],
+        prepare: Callable[[Target], Coroutine[Any, Any, tuple[Exchange, float]]],
+        course: Course,
         *,
         transport: Transport,
         clocks: Clocks,
-        first_event: float,
+        random: Callable[[], float],
         keeps_reply: bool = True,
+        is_whole: bool = False,
     ) -> None:
-        """`prepare` gives the exchange (it may have to start a server); `first_event` its limit in seconds.
-        `keeps_reply` False: batches are not kept, so `reply` and `partial` know nothing of them."""
+        """`prepare` gives the exchange with a target (it may have to start a server), and the limit in seconds for the
+        first event of its answer. `random`: numbers from 0 to 1. `keeps_reply` False: batches are not kept, so `reply`
+        and `partial` know nothing of them. `is_whole`: nobody looks before the end, so that nothing is given out before
+        it, and a failure in the middle of an answer may go to another target as well."""
         self._prepare = prepare
+        self._course = course
         self._transport = transport
         self._clocks = clocks
-        self._first_event = first_event
+        self._random = random
         self._keeps_reply = keeps_reply
+        self._is_whole = is_whole
         self._exchange: Exchange | None = None
         self._response: Response | None = None
         self._watch: Watch | None = None
+        self._first_event = 0.0
+        self._deadline = 0.0  # of the whole request, by the loop's clock
+        self._held: list[Event] = []  # events of the answer that were not given out yet
         self._batch: list[Event] = []
         self._position = 0
-        self._done = False
-        self._has_begun = False  # something of the answer was given out
+        self._done = self._is_closed = False
+        self._has_begun = False  # the commit point: something of the answer was given out
         self._fold = Fold()
         self._pending: list[Event] = []  # events that were given out and `_fold` has not taken yet
         self._partials: dict[int, PartialArguments] = {}
@@ -58,12 +77,17 @@ class AsyncStream:
     # ------------------------------------------------------------ reading
 
     async def __aenter__(self) -> AsyncStream:
-        """Send the request.
+        """Make the request ready.
 
         Raises:
             UsageError, ConfigError: the request cannot be sent at all.
         """
-        self._exchange = await self._prepare()
+        now = asyncio.get_running_loop().time()
+        self._deadline = now + self._clocks.total
+        self._course.begin(now)
+        problem = await self._make_ready()
+        if problem is not None:
+            raise problem
         return self
 
     async def __aexit__(
@@ -74,7 +98,9 @@ class AsyncStream:
 
     async def close(self) -> None:
         """Stop reading. The connection is closed at once unless the body was read to its end."""
+        self._is_closed = True
         self._finish()
+        self._course.abandoned(asyncio.get_running_loop().time())
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """The events, as they come."""
@@ -109,22 +135,75 @@ class AsyncStream:
         while not self._done:
             batch = await self._read()
             if not self._has_begun:
-                batch = self._asked_again(batch)
+                # Before the commit point nothing is given out; after it a failure stands.
+                batch = await self._before_commit(batch)
             if batch:
+                self._note_end(batch)
                 return batch
         return []
 
-    def _asked_again(self, batch: list[Event]) -> list[Event]:
-        """The first events; when they say that the server refuses tools, another exchange may come in their place."""
-        assert self._exchange is not None
-        second = self._exchange.again(batch)
-        if second is None:
-            self._has_begun = any(type(event) is not Deviation for event in batch)
-            return batch
+    def _note_end(self, batch: list[Event]) -> None:
+        if self._done:
+            self._course.ended(batch[-1], asyncio.get_running_loop().time())
+
+    async def _before_commit(self, batch: list[Event]) -> list[Event]:
+        """Hold events until the answer begins, or a failure stands: then all that were held, else none."""
+        held = self._held
+        held += batch
+        last = batch[-1] if batch else None
+        is_begun = any(type(event) in SEMANTIC for event in batch)
+        if isinstance(last, Failure) and (self._is_whole or not is_begun):
+            if await self._goes_on(last):
+                return []
+        elif not isinstance(last, Finish) and (self._is_whole or not (is_begun or len(held) > _MOST_HELD)):
+            return []
+        self._held, self._has_begun = [], True
+        return held
+
+    async def _goes_on(self, failure: Failure) -> bool:
+        """Whether the request is sent once more after a failure, to this target or another; it is made ready then."""
+        loop = asyncio.get_running_loop()
+        exchange = self._exchange
+        assert exchange is not None
+        second = exchange.again(self._held)
+        if second is not None:  # the server refuses tools: it is asked for them in another way
+            self._held = [event for event in self._held if type(event) is Deviation]
+            self._renew(second, self._first_event)
+            return True
+        delay = self._course.failed(
+            failure,
+            now=loop.time(),
+            random=self._random(),
+            most_wait=self._deadline - loop.time(),
+            should_retry=exchange.should_retry,
+        )
+        if delay is None:
+            return False
         self._finish()
-        self._done = False
-        self._exchange, self._response, self._watch = second, None, None
-        return [event for event in batch if type(event) is Deviation]
+        if delay:
+            await asyncio.sleep(delay)
+        if await self._make_ready() is not None:
+            return False
+        self._held = []
+        return True
+
+    async def _make_ready(self) -> DragomanError | None:
+        """Make the request to the course's target ready, or to the next one that can be asked; else why not."""
+        while True:
+            try:
+                exchange, first_event = await self._prepare(self._course.target)
+            except DragomanError as problem:
+                if not self._course.unusable(str(problem), asyncio.get_running_loop().time()):
+                    return problem
+                continue
+            self._renew(exchange, first_event)
+            return None
+
+    def _renew(self, exchange: Exchange, first_event: float) -> None:
+        """Take an exchange in place of the one before."""
+        self._finish()
+        self._done = self._is_closed
+        self._exchange, self._first_event, self._response, self._watch = exchange, first_event, None, None
 
     async def _read(self) -> list[Event]:
         exchange = self._exchange
@@ -149,7 +228,8 @@ class AsyncStream:
         return events
 
     async def _open(self, exchange: Exchange) -> list[Event]:
-        self._watch = Watch(self._clocks, first_event=self._first_event, expired=self._expire)
+        self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
+        self._course.sent(self._watch.now())
         try:
             async with self._watch.guard():
                 self._response = await self._transport.open(exchange.outgoing)
@@ -157,7 +237,12 @@ class AsyncStream:
             return self._end(exchange.fail(self._watch.failure or problem.failure))
         except TimeoutError:
             return self._end(exchange.fail(self._watch.failure or Failure("timeout", "no answer in time")))
-        exchange.head(self._response.status, self._response.headers)
+        headers = self._response.headers
+        if "retry-after" in headers and "date" not in headers:  # it may be a date, which counts from this one
+            headers = {**headers, "date": formatdate(usegmt=True)}
+        exchange.head(self._response.status, headers)
+        if self._is_closed:
+            self._finish()
         return []
 
     def _expire(self) -> None:
@@ -176,6 +261,11 @@ class AsyncStream:
             self._response.close()
 
     # ------------------------------------------------------------ looking
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What came of the targets that were asked or passed over so far, in order."""
+        return tuple(self._course.attempts)
 
     @property
     def reply(self) -> Reply:
@@ -236,6 +326,11 @@ class Stream:
             for event in batch:
                 stream._pending.append(event)
                 yield event
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What came of the targets that were asked or passed over so far, in order."""
+        return self._stream.attempts
 
     @property
     def reply(self) -> Reply:

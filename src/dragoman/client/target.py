@@ -6,7 +6,7 @@ from typing import final
 
 import msgspec
 
-from dragoman.config import ToolsMode
+from dragoman.config import Order, ToolsMode
 from dragoman.contract import Dialect, ModelLimits, Protocol
 from dragoman.history import ThinkingPolicy
 from dragoman.providers import Provider
@@ -42,3 +42,20 @@ class Target(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """`provider/model`."""
         return f"{self.provider.name}/{self.model}"
+
+
+@final
+class Chain(msgspec.Struct, frozen=True):
+    """What answers to a name: a target, or a route's targets in the order that its configuration has.
+
+    `unusable`: targets of the route that cannot be asked, each with the reason. `retries`: how often one target is
+    asked again at most.
+    """
+
+    name: str
+    targets: tuple[Target, ...]
+    unusable: tuple[tuple[str, str], ...] = ()
+    order: Order = "declared"
+    only_validated: bool = False
+    allow_one_unvalidated: bool = False
+    retries: int = 0

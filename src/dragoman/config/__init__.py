@@ -15,9 +15,11 @@ from dragoman.config.reading import (
     read_secret,
 )
 from dragoman.config.settings import (
+    MOST_RETRIES,
     Config,
     HttpConfig,
     ModelConfig,
+    Order,
     Price,
     ProviderConfig,
     RouteConfig,
@@ -27,7 +29,7 @@ from dragoman.config.settings import (
 )
 
 __all__ = [
-    "FILE_NAME", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Price", "ProviderConfig", "RouteConfig",
-    "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder", "default_path", "key_variable", "load_config",
-    "read_secret",
+    "FILE_NAME", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Order", "Price",
+    "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder", "default_path",
+    "key_variable", "load_config", "read_secret",
 ]  # fmt: skip

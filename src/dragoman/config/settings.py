@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -15,16 +15,27 @@ from dragoman.secret import Secret
 from dragoman.types import Params, ProtocolName
 
 ToolsMode: TypeAlias = Literal["native", "schema", "prompted", "auto"]
+#: By what the targets of a route are put in order before one is asked.
+Order: TypeAlias = Literal["declared", "proof", "price", "speed"]
+#: How often one request is sent again at most; more would multiply a provider's trouble.
+MOST_RETRIES: Final = 2
+Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)]
 
 
 @final
 class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only."""
+    """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
+
+    `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
+    memory. `store_responses` False: nothing is kept of responses, whatever a client asks for.
+    """
 
     address: str = "127.0.0.1:4141"
     protocols: Literal["all"] | tuple[ProtocolName, ...] = "all"
     keys: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    state: Path | None = None
+    store_responses: bool = True
 
 
 @final
@@ -45,12 +56,18 @@ class ProviderConfig(msgspec.Struct, frozen=True):
 class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model name for clients: targets in the order in which they are tried, and how their answers are treated.
 
+    `order`: another order than the declared one. `only_validated`: targets that validation has not proven are passed
+    over; `allow_one_unvalidated`: when that leaves none, the first is asked all the same. `retries`: how often a
+    target is asked again when no other is left; None takes the word of `[http]`.
     `tools_required` False: a target that refuses tools is asked again without them. `thinking`: what of the thinking of
     earlier answers goes back; see `dragoman.history.fit`.
     """
 
     targets: tuple[str, ...]
+    order: Order = "declared"
     only_validated: bool = False
+    allow_one_unvalidated: bool = False
+    retries: Retries | None = None
     arguments: Literal["live", "whole", "raw"] = "live"
     rescue: bool = True
     strict: bool = False
@@ -90,6 +107,7 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `first_event_seconds` holds for answers without reasoning from other machines. `silence_seconds` is the time
     without any bytes, `no_progress_seconds` that without anything of the answer (pings do not count).
+    `retries`: how often a request is sent again that failed before its answer began, where that may help.
     """
 
     proxy: Secret | None = None
@@ -101,6 +119,7 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence_seconds: float = 120.0
     no_progress_seconds: float = 300.0
     total_seconds: float = 3_600.0
+    retries: Retries = MOST_RETRIES
 
 
 @final

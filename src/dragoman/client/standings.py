@@ -1,0 +1,41 @@
+"""What one client knows of its targets' health: a circuit breaker and a budget of retries for each."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.client.breaker import Breaker
+from dragoman.client.retry import Budget
+
+#: Targets that are remembered; a client of a gateway may make names up.
+_KEPT: Final = 1_024
+
+
+@final
+class Standing:
+    """Of one target."""
+
+    __slots__ = ("breaker", "budget")
+
+    def __init__(self) -> None:
+        self.breaker = Breaker()
+        self.budget = Budget()
+
+
+@final
+class Standings:
+    """Of all targets that were asked."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        self._of: dict[str, Standing] = {}
+
+    def of(self, target: str) -> Standing:
+        """The standing of a target; a new one has none of the past."""
+        found = self._of.get(target)
+        if found is None:
+            if len(self._of) >= _KEPT:
+                del self._of[next(iter(self._of))]
+            found = self._of[target] = Standing()
+        return found

@@ -79,6 +79,23 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str], T | Malformed]:
     return decode_typed
 
 
+def batch_decoder(kind: type[T]) -> Callable[[list[bytes]], list[T] | None]:
+    """A decoder of many Structs at once, each from a text of its own; None when any is not JSON or does not fit.
+
+    Each text is one line that begins with `{` and ends with `}`: so two broken ones never make a whole one.
+    """
+    run = msgspec.json.Decoder(kind).decode_lines
+
+    def decode_batch(texts: list[bytes]) -> list[T] | None:
+        try:
+            values = run(b"\n".join(texts))
+        except _UNREADABLE:
+            return None
+        return values if len(values) == len(texts) else None  # a text may hold two
+
+    return decode_batch
+
+
 def decode_lenient(data: bytes) -> Json | Malformed:
     """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
 

@@ -18,6 +18,8 @@ from dragoman._json import Malformed
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
+_PEELED: Final = 8  # levels of nesting within one text that are seen through
 _SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
 _MOST_OBJECTS: Final = 64
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
@@ -76,6 +78,23 @@ class ArgumentText:
         elif self._surplus or not text.isspace():
             self._surplus.append(text)
         return ""
+
+    def add_open(self, texts: list[str], joined: str) -> bool:
+        """Take fragments that leave the object open; False, and nothing is taken, when they may close it.
+
+        Args:
+            joined: the fragments as one text.
+        """
+        if self.phase != "live":
+            return False
+        if "}" not in joined:
+            self._pieces += texts
+            return True
+        if not self._stays_open("".join(self._pieces[self._scanned :]) + joined):
+            return False
+        self._pieces += texts
+        self._scanned = len(self._pieces)
+        return True
 
     def live_pieces(self) -> list[str] | None:
         """The list that takes fragments without a closing brace; None while each must be looked at."""
@@ -171,10 +190,13 @@ class ArgumentText:
         if self._in_string:
             start = _INSIDE.match(text, 1 if self._escaped else 0).end() + 1  # type: ignore[union-attr]
         bare, quote, rest = _STRING.sub("", text[start:]).partition('"')
+        opened = bare.count("{") + bare.count("[")
         closed = bare.count("}") + bare.count("]")
-        if self._depth <= closed or start > len(text) or (start and text[start - 1] != '"'):
+        if self._depth <= closed and self._depth <= _most_closed(bare):
             return False
-        self._depth += bare.count("{") + bare.count("[") - closed
+        if start > len(text) or (start and text[start - 1] != '"'):
+            return False
+        self._depth += opened - closed
         self._in_string = bool(quote)
         self._escaped = bool(rest) and _INSIDE.match(rest).end() < len(rest)  # type: ignore[union-attr]
         return True
@@ -299,6 +321,17 @@ class ArgumentText:
         if surplus:
             codes.append(("surplus-arguments", f"{len(surplus)} characters"))
         return Settled(text, more=tuple(more), codes=tuple(codes))
+
+
+def _most_closed(bare: str) -> int:
+    """At most so many levels below its beginning does a text without strings ever get."""
+    marks = _NO_BRACKET.sub("", bare)
+    for _ in range(_PEELED):
+        fewer = marks.replace("{}", "").replace("[]", "")
+        if len(fewer) == len(marks):
+            break
+        marks = fewer
+    return marks.count("}") + marks.count("]")
 
 
 def is_plain_object(text: str) -> bool:

@@ -200,6 +200,12 @@ class Assembly:
         else:
             self._grow_run(TextStart, text)
 
+    def texts(self, texts: list[str]) -> None:
+        """The same for texts that came together, none of them empty."""
+        self.text(texts[0])
+        if self._run is not None and self._run.kind is TextStart:
+            self.add_many(self._run, texts[1:])
+
     def thinking(self, text: str) -> None:
         """Thinking that belongs to no named part."""
         run = self._run
@@ -242,6 +248,18 @@ class Assembly:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
             self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, text))
+
+    def add_many(self, part: OpenPart, texts: list[str]) -> None:
+        """Let a part grow by texts that came together, none of them empty."""
+        if self._high_surrogate or part.index not in self._parts:
+            for text in texts:
+                self.add(part, text)
+            return
+        index = part.index
+        if part.kind is TextStart:
+            self.events += [TextDelta(index, text) for text in texts]
+        else:
+            self.events += [ThinkingDelta(index, text) for text in texts]
 
     def lenient_text(self, text: str) -> str:
         """Text from the lenient reader: half of a surrogate pair at its end waits for the next text."""
@@ -356,6 +374,17 @@ class Assembly:
         elif text and call.state == "waiting":
             call.pending.append(text)
         call.live = call.text.live_pieces() if call.state == "announced" and not call.half else None
+
+    def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
+        """Let a call's arguments grow by fragments that came together, none of them empty."""
+        joined = "".join(texts)
+        if call.live is None or whole_characters(joined) != joined or not call.text.add_open(texts, joined):
+            for text in texts:
+                self.add_arguments(call, text)
+            return
+        index = call.index
+        call.fragments += len(texts)
+        self.events += [ToolCallDelta(index, text) for text in texts]
 
     def _whole_characters(self, call: OpenCall, text: str) -> str:
         """Arguments without half surrogate pairs: one at the end waits for its other half."""

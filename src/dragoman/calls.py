@@ -36,6 +36,15 @@ class CallSlots:
         self._last = call
         return True
 
+    def grow_many(self, index: int, arguments: list[str]) -> bool:
+        """The same for deltas of one call that came together, none of them empty."""
+        call = self._by_index.get(index)
+        if call is None or call.state != "announced":
+            return False
+        self._assembly.add_many_arguments(call, arguments)
+        self._last = call
+        return True
+
     def fragment(
         self,
         index: int | None,

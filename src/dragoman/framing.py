@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, repeat
 from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
@@ -22,11 +22,15 @@ from dragoman.deviations import clip
 Frame: TypeAlias = tuple[bytes, bytes]
 #: Takes a deviation's code, place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, str], None]
+#: Takes the bodies of events that came together and look alike, each from brace to brace; False when it wants them one
+#: by one. Its work is done between the frames before and after them.
+TakeMany: TypeAlias = Callable[[list[bytes]], bool]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 #: Bytes of one frame or of a whole JSON body, unless set.
 FRAME_LIMIT: Final = 32 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
+_FEW: Final = 4  # events that are not worth a batch
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -46,7 +50,8 @@ class BodyReader:
 
     __slots__ = ("_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_unzip", "kind", "stray")
 
-    def __init__(self, deviate: Deviate, *, limit: int = FRAME_LIMIT) -> None:
+    def __init__(self, deviate: Deviate, *, limit: int = FRAME_LIMIT, take_many: TakeMany | None = None) -> None:
+        """`take_many`: is asked first whether it takes many events at once."""
         self.kind: Kind = "unknown"
         self.stray = b""
         self._deviate = deviate
@@ -54,7 +59,7 @@ class BodyReader:
         self._tail: list[bytes] = []  # bytes after the last line end
         self._size = 0
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
-        self._events = _EventLines(self._stray, deviate, limit)
+        self._events = _EventLines(self._stray, deviate, limit, take_many=take_many)
         self._unzip: zlib._Decompress | None = None
         self._array = _ArrayItems()
 
@@ -297,10 +302,13 @@ def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
 class _EventLines:
     """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line."""
 
-    __slots__ = ("_data", "_deviate", "_last", "_limit", "_lines", "_name", "_stray", "_tries")
+    __slots__ = ("_data", "_deviate", "_last", "_limit", "_lines", "_name", "_stray", "_take_many", "_tries")
 
-    def __init__(self, stray: Callable[[bytes], None], deviate: Deviate, limit: int) -> None:
+    def __init__(
+        self, stray: Callable[[bytes], None], deviate: Deviate, limit: int, *, take_many: TakeMany | None
+    ) -> None:
         self._stray = stray
+        self._take_many = take_many
         self._deviate = deviate
         self._limit = limit
         self._data = bytearray()  # of the event that is open, its lines joined
@@ -321,7 +329,8 @@ class _EventLines:
         plain = _plain_events(data[:cut]) if cut > 1 else None
         if plain is None:
             return self._blocks(data)
-        return chain(plain, self._blocks(data[cut:])) if cut < len(data) else plain
+        frames = self._many(*plain)
+        return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
 
     def _go_on(self, data: bytes) -> Iterator[Iterable[Frame]]:
         """The frames of data that begins in the middle of an event, in batches."""
@@ -339,20 +348,31 @@ class _EventLines:
         """Events of any form, the last one perhaps not whole."""
         blocks = data.split(b"\n\n")
         last = blocks.pop()  # b"" when the data ends with a blank line
+        alike: list[bytes] = []  # bodies of plain events, all with the same name line
+        named = b""
         for block in blocks:
-            if block[:7] == b"data: {" and b"\n" not in block:
-                yield block[6:], b""
+            cut = block.find(b"data: {")
+            if block.find(b"\n", cut) < 0 <= cut and (not cut or _is_name_line(block, cut)) and block[-1:] == b"}":
+                if block[:cut] != named:
+                    yield from self._many(alike, named)
+                    alike, named = [], block[:cut]
+                alike.append(block[cut + 6 :])
                 continue
-            cut = block.find(b"\ndata: {")
-            if cut > 0 and block[:7] == b"event: " and block.find(b"\n", cut + 1) < 0 and block.find(b"\n") == cut:
-                yield block[cut + 7 :], block[7:cut].strip()
-                continue
+            yield from self._many(alike, named)
+            alike = []
             for line in block.split(b"\n"):
                 yield from self._line(line)
             yield from self._dispatch()
+        yield from self._many(alike, named)
         if last:
             for line in last.split(b"\n")[:-1]:
                 yield from self._line(line)
+
+    def _many(self, bodies: list[bytes], name_line: bytes) -> Iterable[Frame]:
+        """The frames of events that are alike, unless they are taken together."""
+        if self._take_many is not None and len(bodies) >= _FEW and self._take_many(bodies):
+            return ()
+        return zip(bodies, repeat(name_line[7:].strip()))
 
     def close(self, rest: bytes) -> Iterator[Frame]:
         """The body ended, perhaps in the middle of a line."""
@@ -424,23 +444,27 @@ class _EventLines:
         self._name = b""
 
 
-def _plain_events(data: bytes) -> Iterable[Frame] | None:
-    """The events of whole blocks that are all alike: one line of JSON, all with a name or all without.
+def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
+    """The bodies of whole events that are all alike, and their name line: one line from brace to brace, the same name
+    or none.
 
-    Two to three times as fast as block by block; None when any is of another form.
+    Several times as fast as block by block; None when any is of another form.
     """
-    lines = data.split(b"\n")
-    lines.pop()
-    step = 3 if data[:7] == b"event: " else 2
-    blanks, bodies = lines[step - 1 :: step], lines[step - 2 :: step]
-    if len(lines) % step or blanks.count(b"") != len(blanks) or {line[:7] for line in bodies} != {b"data: {"}:
+    cut = data.find(b"data: {")
+    if cut < 0 or (cut and not _is_name_line(data, cut)):
         return None
-    if step == 2:
-        return [(line[6:], b"") for line in bodies]
-    names = {line: line[7:].strip() for line in set(lines[::3])}
-    if not all(line[:7] == b"event: " for line in names):
+    separator = b"\n\n" + data[: cut + 6]
+    bodies = data[cut + 6 : -2].split(separator)
+    lines = 3 if cut else 2
+    braces = data.count(b"}%b{" % separator)
+    if braces != len(bodies) - 1 or data[-3:] != b"}\n\n" or data.count(b"\n") != lines * len(bodies):
         return None
-    return zip([line[6:] for line in bodies], map(names.__getitem__, lines[::3]), strict=True)
+    return bodies, data[:cut]
+
+
+def _is_name_line(data: bytes, end: int) -> bool:
+    """Whether what stands before `end` is the line of an event's name and nothing else."""
+    return data[:7] == b"event: " and data.find(b"\n") == end - 1
 
 
 class _ArrayItems:

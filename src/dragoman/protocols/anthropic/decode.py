@@ -12,6 +12,7 @@ from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.anthropic.blocks import Blocks
+from dragoman.protocols.anthropic.bursts import read_burst
 from dragoman.protocols.anthropic.loosen import loosen_event
 from dragoman.protocols.anthropic.wire import (
     EVENTS,
@@ -52,7 +53,7 @@ class Decoder:
         limit: int = FRAME_LIMIT,
     ) -> None:
         self._assembly = Assembly(new_id, offered_names)
-        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._limit = limit
         self._blocks = Blocks(self._assembly)
         self._counts: dict[str, int] = {}
@@ -109,6 +110,20 @@ class Decoder:
                 self._process(event, frame, name)
         except TooLarge:
             assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
+
+    def _take_many(self, bodies: list[bytes]) -> bool:
+        """Deltas that all let one block grow."""
+        burst = read_burst(bodies)
+        block = self._blocks.by_index.get(burst.block) if burst is not None else None
+        if burst is None or block is None or block.takes != burst.takes:
+            return False
+        if block.call is not None:
+            self._assembly.add_many_arguments(block.call, burst.texts)
+        elif block.part is not None:
+            self._assembly.add_many(block.part, burst.texts)
+        else:
+            return False
+        return True
 
     # ------------------------------------------------------------ events
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed, Raw
+from dragoman._json import Json, Malformed
 from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
 from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
-from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.openai_chat.bursts import read_arguments, read_texts
 from dragoman.protocols.openai_chat.loosen import (
     is_problem,
     join_surrogates,
@@ -24,8 +25,6 @@ from dragoman.protocols.openai_chat.loosen import (
 from dragoman.protocols.openai_chat.rare import RareFields
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
 from dragoman.protocols.openai_chat.wire import (
-    FAILED_REASONS,
-    FOREIGN_REASONS,
     NOTHING,
     REASONS,
     CallPiece,
@@ -35,6 +34,7 @@ from dragoman.protocols.openai_chat.wire import (
     HotChunk,
     decode_chunk,
     decode_hot,
+    foreign_reason,
     google_fields,
     is_plain,
     legacy_call,
@@ -71,7 +71,7 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names)
         self._slots = CallSlots(self._assembly)
         self._rare = RareFields(self._assembly, self._slots)
-        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._limit = limit
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._said = 0  # characters of text that came in deltas
@@ -87,21 +87,13 @@ class Decoder:
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
         if self._assembly.phase != "closed":
-            try:
-                for frame, name in self._reader.feed(data):
-                    self._frame(frame, name)
-            except TooLarge:
-                self._refuse_size()
+            self._read(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
         """The body ended."""
         if self._assembly.phase != "closed":
-            try:
-                for frame, name in self._reader.close():
-                    self._frame(frame, name)
-            except TooLarge:
-                self._refuse_size()
+            self._read(self._reader.close())
         if self._whole:
             self._end()
         self._rare.end_audio()
@@ -115,9 +107,6 @@ class Decoder:
         self._assembly.break_off(failure)
         return self._assembly.take()
 
-    def _refuse_size(self) -> None:
-        self._assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
-
     def _end(self) -> None:
         """The end marker, or the end of a whole response."""
         assembly = self._assembly
@@ -130,6 +119,13 @@ class Decoder:
 
     # ------------------------------------------------------------ frames
 
+    def _read(self, frames: Iterable[Frame]) -> None:
+        try:
+            for data, name in frames:
+                self._frame(data, name)
+        except TooLarge:
+            self._assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
+
     def _frame(self, data: bytes, name: bytes) -> None:
         hot = decode_hot(data)
         if type(hot) is HotChunk and hot.usage is None and hot.error is None and self._hot_chunk(hot):
@@ -141,6 +137,19 @@ class Decoder:
             self._chunk(chunk, data)
         else:
             self._bare_chunk(chunk, data, name)
+
+    def _take_many(self, bodies: list[bytes]) -> bool:
+        """Chunks that all let the text grow, or all one call."""
+        if b'"tool_calls":[' in bodies[0]:
+            grown = read_arguments(bodies, self._choice)
+            return grown is not None and self._slots.grow_many(*grown)
+        texts = read_texts(bodies, self._choice)
+        if texts is None:
+            return False
+        self._assembly.texts(texts)
+        self._first_text = self._first_text or texts[0]
+        self._said += sum(map(len, texts))
+        return True
 
     def _hot_chunk(self, chunk: HotChunk) -> bool:
         """Take a chunk that only lets text, thinking or calls grow; False when it says more, or other things."""
@@ -156,8 +165,7 @@ class Decoder:
         thinking = delta.reasoning_content or delta.reasoning
         if content and not calls and not thinking:
             self._assembly.text(content)
-            if not self._said:
-                self._first_text = content
+            self._first_text = self._first_text or content
             self._said += len(content)
             return True
         if thinking and not calls and not content:
@@ -223,7 +231,7 @@ class Decoder:
             self._start(data)
         self._usage(chunk)
         value = _json.decode(data)
-        if self._error_in(chunk.error) is not None:
+        if self._rare.error_in(chunk.error) is not None:
             self._fail(value)
             return
         if not isinstance(value, dict):
@@ -243,11 +251,11 @@ class Decoder:
         if not self._assembly.started:
             self._start(data)
         self._usage(chunk)
-        error = self._error_in(chunk.error)
+        error = self._rare.error_in(chunk.error)
         for choice in chunk.choices or ():
             if choice.index != self._choice and not self._is_ours(choice.index):
                 continue
-            error = self._error_in(choice.error) or error
+            error = self._rare.error_in(choice.error) or error
             self._choice_fields(choice)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
@@ -336,15 +344,13 @@ class Decoder:
         return text[said:]
 
     def _finish(self, word: str) -> None:
-        reason = REASONS.get(word)
+        reason = REASONS.get(word) or foreign_reason(word)
         if reason is None:
-            lower = word.strip().lower()
-            if lower in ("", "null", "none"):
-                return  # quirk: finish-reason-empty-then-foreign
-            if lower in FAILED_REASONS:
-                self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
-                return
-            reason = REASONS.get(lower) or FOREIGN_REASONS.get(lower, "other")
+            return  # quirk: finish-reason-empty-then-foreign
+        if reason == "failed":
+            self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
+            return
+        if word not in REASONS:
             self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)
         self._rare.end_audio()
         if self._rare.refused and reason == "stop":
@@ -380,15 +386,6 @@ class Decoder:
             self._assembly.usage(read_usage(usage), read_cost(usage))
         if isinstance(groq, dict) and holds_error(groq.get("error")):
             self._fail(groq)
-
-    def _error_in(self, raw: Raw) -> Json:
-        """The error that a field holds; None when it holds none."""
-        value = value_of(raw)
-        if holds_error(value):
-            return value
-        if value is not None:
-            self._assembly.deviate("empty-error", "error")
-        return None
 
     def _fail(self, value: Json) -> None:
         if self.ended:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Raw
 from dragoman.assembly import Assembly, OpenPart
 from dragoman.calls import CallSlots
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.problems import holds_error
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in, value_of
 from dragoman.types import Media, Native, Opaque
 
@@ -26,6 +27,15 @@ class RareFields:
     def refused(self) -> bool:
         """Whether the model declined to answer."""
         return self._refusal is not None
+
+    def error_in(self, raw: Raw) -> Json:
+        """The error that a field holds; None when it holds none."""
+        value = value_of(raw)
+        if holds_error(value):
+            return value
+        if value is not None:
+            self._assembly.deviate("empty-error", "error")
+        return None
 
     # ------------------------------------------------------------ thinking
 

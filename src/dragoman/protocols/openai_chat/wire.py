@@ -40,6 +40,18 @@ FAILED_REASONS: Final[frozenset[str]] = frozenset({
     "error", "network_error", "insufficient_system_resource", "malformed_function_call", "unexpected_tool_call",
     "too_many_tool_calls", "missing_thought_signature",
 })  # fmt: skip
+
+
+def foreign_reason(word: str) -> StopReason | Literal["failed"] | None:
+    """A stop reason that the protocol does not have; None for one that says nothing."""
+    lower = word.strip().lower()
+    if lower in ("", "null", "none"):
+        return None
+    if lower in FAILED_REASONS:
+        return "failed"
+    return REASONS.get(lower) or FOREIGN_REASONS.get(lower, "other")
+
+
 #: Names that hold thinking, in the order in which they are asked.
 THINKING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 #: Names of objects that a response is wrapped in.

@@ -16,6 +16,7 @@ from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.openai_responses.bursts import read_burst
 from dragoman.protocols.openai_responses.items import Item, Items, Key, Place
 from dragoman.protocols.openai_responses.snapshot import reconcile
 from dragoman.protocols.openai_responses.wire import (
@@ -68,7 +69,7 @@ class Decoder:
         limit: int = FRAME_LIMIT,
     ) -> None:
         self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
-        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._items = Items(self._assembly)
         self._dialect = dialect
         self._refused = False
@@ -127,6 +128,21 @@ class Decoder:
             self._rare_frame(data, name)
             if assembly.phase != "open":
                 live.clear()
+
+    def _take_many(self, bodies: list[bytes]) -> bool:
+        """Plain deltas that all let one part grow."""
+        burst = read_burst(bodies)
+        item = self._items.live.get(burst.item) if burst is not None else None
+        if burst is None or item is None:
+            return False
+        if burst.kind == TEXT_DELTA and item.text_index == burst.place and item.part is not None:
+            item.pieces += burst.texts
+            self._assembly.add_many(item.part, burst.texts)
+        elif burst.kind == ARGUMENTS_DELTA and item.call is not None:
+            self._assembly.add_many_arguments(item.call, burst.texts)
+        else:
+            return False
+        return True
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
         """Everything but the plain deltas of items that are open."""

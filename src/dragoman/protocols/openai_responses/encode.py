@@ -161,8 +161,8 @@ class Encoder:
         if self._phase != "new":
             return
         self._phase = "open"
-        is_own = event.id is not None and event.id.startswith("resp_")
-        self._id = event.id if is_own and event.id is not None else f"resp_{self._new_id()}"
+        given = event.id if event.id is not None and event.id.startswith("resp_") else None
+        self._id = self._style.id or given or f"resp_{self._new_id()}"
         self._start_fields = own_fields(event.native)
         for kind in ("response.created", "response.in_progress"):
             self._write(kind, {"response": self._response_object("in_progress")}, out)

@@ -1,0 +1,106 @@
+"""Chunks that came together and let one thing grow: their shape, told by the JSON reader itself.
+
+What does not fit these Structs is read chunk by chunk (`decode.py`), which gives the same events.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+
+#: Nothing, in the words of those that send every field.
+_Empty: TypeAlias = Literal[""] | None
+
+
+class _Text(msgspec.Struct, gc=False):
+    content: str
+    tool_calls: None = None
+    reasoning_content: _Empty = None
+    reasoning: _Empty = None
+    reasoning_details: None = None
+    refusal: None = None
+    annotations: None = None
+    extra_content: None = None
+
+
+class _Function(msgspec.Struct, gc=False):
+    arguments: str
+    name: None = None
+
+
+class _Call(msgspec.Struct, gc=False):
+    index: int
+    function: _Function
+    id: None = None
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    tool_calls: tuple[_Call]
+    content: _Empty = None
+    reasoning_content: _Empty = None
+    reasoning: _Empty = None
+    reasoning_details: None = None
+    refusal: None = None
+    annotations: None = None
+    extra_content: None = None
+
+
+class _TextChoice(msgspec.Struct, gc=False):
+    index: int
+    delta: _Text
+    finish_reason: _Empty = None
+    message: None = None
+    error: None = None
+
+
+class _ArgumentsChoice(msgspec.Struct, gc=False):
+    index: int
+    delta: _Arguments
+    finish_reason: _Empty = None
+    message: None = None
+    error: None = None
+
+
+class _TextChunk(msgspec.Struct, gc=False):
+    choices: tuple[_TextChoice]
+    usage: None = None
+    error: None = None
+
+
+class _ArgumentsChunk(msgspec.Struct, gc=False):
+    choices: tuple[_ArgumentsChoice]
+    usage: None = None
+    error: None = None
+
+
+_decode_texts: Final = _json.batch_decoder(_TextChunk)
+_decode_arguments: Final = _json.batch_decoder(_ArgumentsChunk)
+
+
+def read_texts(bodies: list[bytes], choice: int | None) -> list[str] | None:
+    """The texts of chunks that hold text alone, none of them empty; None when any holds something else.
+
+    Args:
+        choice: the index of the choice that is read.
+    """
+    chunks = _decode_texts(bodies)
+    if chunks is None:
+        return None
+    choices = [chunk.choices[0] for chunk in chunks]
+    texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
+    return texts if len(texts) == len(bodies) else None
+
+
+def read_arguments(bodies: list[bytes], choice: int | None) -> tuple[int, list[str]] | None:
+    """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
+    holds something else."""
+    chunks = _decode_arguments(bodies)
+    if chunks is None:
+        return None
+    calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
+    index = calls[0].index if calls else 0
+    texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]
+    return (index, texts) if len(texts) == len(bodies) else None

@@ -1,0 +1,150 @@
+"""Deltas that come together are read at once; the result is the one of reading them one by one."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.events import Event, fold
+from dragoman.protocols import PROTOCOLS
+
+CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
+Write = Callable[[str, int], tuple[str, dict[str, object]]]
+
+
+def chat_text(text: str, index: int) -> tuple[str, dict[str, object]]:
+    return "", {"id": "c", "model": "m", "choices": [{"index": index, "delta": {"content": text}}], "usage": None}
+
+
+def chat_arguments(text: str, index: int) -> tuple[str, dict[str, object]]:
+    call = {"index": index, "function": {"arguments": text}}
+    return "", {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+
+
+def responses_text(text: str, index: int) -> tuple[str, dict[str, object]]:
+    kind = "response.output_text.delta"
+    return kind, {"type": kind, "output_index": index, "content_index": 0, "delta": text}
+
+
+def responses_arguments(text: str, index: int) -> tuple[str, dict[str, object]]:
+    kind = "response.function_call_arguments.delta"
+    return kind, {"type": kind, "output_index": index, "delta": text}
+
+
+def messages_text(text: str, index: int) -> tuple[str, dict[str, object]]:
+    kind = "content_block_delta"
+    return kind, {"type": kind, "index": index, "delta": {"type": "text_delta", "text": text}}
+
+
+def messages_thinking(text: str, index: int) -> tuple[str, dict[str, object]]:
+    kind = "content_block_delta"
+    return kind, {"type": kind, "index": index, "delta": {"type": "thinking_delta", "thinking": text}}
+
+
+def messages_arguments(text: str, index: int) -> tuple[str, dict[str, object]]:
+    kind = "content_block_delta"
+    return kind, {"type": kind, "index": index, "delta": {"type": "input_json_delta", "partial_json": text}}
+
+
+def chat_opening() -> list[tuple[str, dict[str, object]]]:
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "note", "arguments": ""}}
+    return [("", {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})]
+
+
+def responses_opening(item: dict[str, object]) -> list[tuple[str, dict[str, object]]]:
+    created, added = "response.created", "response.output_item.added"
+    return [
+        (created, {"type": created, "response": {"id": "r", "object": "response", "model": "m", "output": []}}),
+        (added, {"type": added, "output_index": 0, "item": item}),
+    ]
+
+
+def messages_opening(block: dict[str, object]) -> list[tuple[str, dict[str, object]]]:
+    message = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
+    return [
+        ("message_start", {"type": "message_start", "message": message}),
+        ("content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}),
+    ]
+
+
+CASES: dict[str, tuple[str, list[tuple[str, dict[str, object]]], Write]] = {
+    "chat text": (CHAT, [], chat_text),
+    "chat arguments": (CHAT, chat_opening(), chat_arguments),
+    "responses text": (RESPONSES, responses_opening({"type": "message", "id": "m", "content": []}), responses_text),
+    "responses arguments": (
+        RESPONSES,
+        responses_opening({"type": "function_call", "id": "f", "call_id": "call_1", "name": "note", "arguments": ""}),
+        responses_arguments,
+    ),
+    "messages text": (MESSAGES, messages_opening({"type": "text", "text": ""}), messages_text),
+    "messages thinking": (MESSAGES, messages_opening({"type": "thinking", "thinking": ""}), messages_thinking),
+    "messages arguments": (
+        MESSAGES,
+        messages_opening({"type": "tool_use", "id": "toolu_1", "name": "note", "input": {}}),
+        messages_arguments,
+    ),
+}
+PIECES = ['{"list":[', '{"a":1},', '{"b":', "[2,{}]}", ',{"c":"}]"', "}", ",3,", '"é\\"}"', "]", ',"end":', "0", "}"]
+
+
+def frame(name: str, value: dict[str, object], **changed: object) -> bytes:
+    line = f"event: {name}\n" if name else ""
+    return f"{line}data: {json.dumps({**value, **changed}, ensure_ascii=False)}\n\n".encode()
+
+
+def decode(protocol: str, chunks: list[bytes]) -> list[Event]:
+    numbers = iter(range(1000))
+    decoder = PROTOCOLS[protocol].decoder(new_id=lambda: f"{next(numbers):024}", offered_names=frozenset({"note"}))
+    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.close()
+
+
+def same_either_way(protocol: str, frames: list[bytes]) -> list[Event]:
+    """The events, which are the same when all frames come together and when each comes alone."""
+    together = decode(protocol, [b"".join(frames)])
+    alone = decode(protocol, frames)
+    assert together == alone
+    return together
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plain_deltas(case: str) -> None:
+    protocol, opening, write = CASES[case]
+    frames = [frame(*each) for each in opening] + [frame(*write(piece, 0)) for piece in PIECES]
+    reply = fold(same_either_way(protocol, frames))
+    said = reply.text or reply.thinking or "".join(call.arguments for call in reply.failed_calls)
+    if reply.tool_calls:
+        said = reply.tool_calls[0].arguments
+    assert said == "".join(PIECES)
+
+
+@pytest.mark.parametrize("place", [0, 5, 11])
+@pytest.mark.parametrize("case", CASES)
+def test_an_odd_one_among_them(case: str, place: int) -> None:
+    protocol, opening, write = CASES[case]
+    odd_ones = [
+        frame(*write("", 0)),
+        frame(*write("x", 1)),
+        frame(*write("x", 0), error={"message": "overloaded"}),
+        frame(*write("x", 0), error={}),
+        frame(*write("x", 0), type="ping"),
+        b": a comment\n\n",
+        b'data: {"broken": \n\n',
+        b"data: [DONE]\n\n",
+    ]
+    for odd in odd_ones:
+        frames = [frame(*write(piece, 0)) for piece in PIECES]
+        frames[place] = odd
+        same_either_way(protocol, [frame(*each) for each in opening] + frames)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_broken_frames_never_make_a_whole_one(case: str) -> None:
+    protocol, opening, write = CASES[case]
+    whole = [frame(*write(piece, 0)) for piece in PIECES[:4]]
+    line, _, body = whole[0].rstrip().rpartition(b"data: ")
+    halves = [line + b'data: {"a": [{}\n\n', line + b"data: " + b"{}]," + body[1:] + b"\n\n"]
+    open_end = [line + b'data: {"a":\n\n', line + b'data: {"a": [\n\n', line + b"data: " + body[:-1] + b",\n\n"]
+    twice = [line + b"data: " + body + b"," + body + b"\n\n"]
+    apart = [line + b"data: " + body + b" " + body + b"\n\n"]
+    for odd in (halves, halves + twice, halves + apart, twice, apart, *([each, *apart] for each in open_end)):
+        same_either_way(protocol, [frame(*each) for each in opening] + whole + odd + whole)

@@ -1,0 +1,318 @@
+"""What an answer is worth: events → verdict, with the reason in one line. Pure.
+
+A wrong answer never passes. What a server need not do is `not-used`, what it or its protocol cannot do `unsupported`;
+an `error` says nothing of the model (no connection, no key, no time).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.events import Deviation, Event, Failure, FailureKind, Reply, TextDelta
+from dragoman.problems import refuses_tools
+from dragoman.proofs import ProbeResult, Verdict
+from dragoman.types import ToolCall
+from dragoman.validate.probe import Expect, ExpectedCall, Probe, Turn
+
+#: Failures that say nothing of what the model can do.
+_SAYS_NOTHING: Final[frozenset[FailureKind]] = frozenset(
+    {"auth", "permission", "quota", "rate", "overloaded", "timeout", "connection", "internal", "not_found", "context"}
+)
+_NUMBER: Final = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
+_ANNOUNCED: Final = re.compile(
+    r"\b(?:answer|result|total|sum)\b[^\d\n]{0,24}?(-?\d+(?:[.,]\d+)*)|=\s*\**\s*(-?\d+(?:[.,]\d+)*)", re.IGNORECASE
+)
+#: Reported prompt tokens may differ from our estimate by this factor, in either direction.
+_PLAUSIBLE: Final = 4.0
+_SEEN_LIMIT: Final = 90  # characters of an answer in a reason
+
+
+@final
+class Seen(msgspec.Struct, frozen=True):
+    """One answer. `estimate`: tokens of the request, as we count them; `is_left`: we closed the connection."""
+
+    events: tuple[Event, ...]
+    reply: Reply
+    estimate: int
+    is_left: bool = False
+
+
+@final
+class Grade(msgspec.Struct, frozen=True):
+    """A verdict and its reason."""
+
+    verdict: Verdict
+    reason: str
+
+
+def grade(probe: Probe, turn: Turn, seen: Seen) -> Grade:
+    """The verdict on one turn of a probe."""
+    expect, reply = turn.expect, seen.reply
+    if isinstance(reply.error, Failure) and not seen.is_left:
+        return _on_failure(probe, expect, reply.error)
+    if expect.failure:
+        return _allowed(probe, "answer", "answered, where it should have refused", _said(reply))
+    unsaid = next((event for event in reply.deviations if _is_unsaid(event, probe)), None)
+    if unsaid is not None:
+        return Grade("unsupported", f"{unsaid.where} cannot be said: {unsaid.seen}")
+    if reply.failed_calls:
+        failed = reply.failed_calls[0]
+        return Grade("failed", f"a call of {failed.name or 'an unnamed tool'} failed: {failed.message}")
+    fault = next(_faults(probe, expect, seen), None)
+    if fault is None:
+        return Grade("passed", _praise(expect, reply))
+    if reply.stop_reason == "length" and expect.stop != "length":
+        return Grade(fault.verdict, f"{fault.reason} (the answer was cut at its most tokens)")
+    return fault
+
+
+def _on_failure(probe: Probe, expect: Expect, failure: Failure) -> Grade:
+    said = f"{failure.kind}: {_clip(failure.message)}"
+    if failure.kind in expect.failure:
+        return Grade("passed", f"refused ({said})")
+    if refuses_tools(failure) or failure.status == 501:
+        return Grade("unsupported", f"refused: {said}")
+    if failure.kind in ("bad_request", "too_large") and probe.uses:
+        return Grade("unsupported", f"refused: {said}")
+    if failure.kind in _SAYS_NOTHING:
+        return Grade("error", said)
+    return Grade("failed", said)
+
+
+def _is_unsaid(deviation: Deviation, probe: Probe) -> bool:
+    return deviation.code == "dropped" and deviation.where in probe.uses
+
+
+def _faults(probe: Probe, expect: Expect, seen: Seen) -> Iterator[Grade]:
+    """What does not hold, the gravest first."""
+    yield from _call_faults(probe, expect, seen.reply)
+    yield from _text_faults(probe, expect, seen)
+    yield from _count_faults(probe, expect, seen)
+
+
+def _allowed(probe: Probe, name: str, otherwise: str, seen: str = "") -> Grade:
+    """`not-used`, in the probe's words, where it says that a server may do this; else a failure."""
+    words = probe.may.get(name)
+    return Grade("not-used" if words else "failed", (words or otherwise) + (f": {seen}" if seen else ""))
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _call_faults(probe: Probe, expect: Expect, reply: Reply) -> Iterator[Grade]:
+    calls = reply.tool_calls
+    if expect.no_calls and calls:
+        names = ", ".join(call.name for call in calls)
+        yield _allowed(probe, "more_calls", "made a call where none is right", _clip(names))
+    if (expect.calls or expect.called) and not calls:
+        yield _allowed(probe, "no_call", "no call", _said(reply))
+    if expect.called and Counter(call.name for call in calls) != Counter(expect.called):
+        made = ", ".join(call.name for call in calls)
+        yield Grade("failed", f"expected one call of {', '.join(expect.called)}, got {_clip(made)}")
+    if expect.calls:
+        yield from _misfits(probe, expect.calls, calls)
+
+
+def _misfits(probe: Probe, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> Iterator[Grade]:
+    missing, surplus = list(expected), []
+    for call in calls:
+        right = next((one for one in missing if one.name == call.name and _equal(call.values(), one.arguments)), None)
+        if right is None:
+            surplus.append(call)
+        else:
+            missing.remove(right)
+    if surplus:
+        call = surplus[0]
+        wanted = next((one for one in missing if one.name == call.name), None)
+        if wanted is None:
+            names = ", ".join(one.name for one in expected)
+            what = "one call too many" if call.name in names else f"expected a call of {names}, got {_clip(call.name)}"
+            yield Grade("failed", what)
+        else:
+            yield Grade("failed", f"{call.name}: {_difference(call.values(), wanted.arguments)}")
+    if missing:
+        yield _allowed(probe, "fewer_calls", "too few calls", f"{len(calls)} of {len(expected)}")
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same; 5 and 5.0 are, 1 and true are not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+
+
+def _difference(got: Any, wanted: Any, where: str = "") -> str:
+    """Where two values first differ, in words."""
+    if isinstance(got, dict) and isinstance(wanted, dict):
+        for key, value in wanted.items():
+            if key not in got:
+                return f"{where}{key} is missing"
+            if not _equal(got[key], value):
+                return _difference(got[key], value, f"{where}{key}.")
+        surplus = next(key for key in got if key not in wanted)
+        return f"{where}{_clip(surplus)} was not asked for"
+    if isinstance(got, list) and isinstance(wanted, list):
+        if len(got) != len(wanted):
+            return f"{where.rstrip('.')}: expected {len(wanted)} items, got {len(got)}"
+        place = next(place for place, value in enumerate(wanted) if not _equal(got[place], value))
+        return _difference(got[place], wanted[place], f"{where}{place}.")
+    return f"{where.rstrip('.')}: expected {_clip(_json.to_text(wanted))}, got {_clip(_json.to_text(got))}"
+
+
+# ---------------------------------------------------------------- text
+
+
+def _text_faults(probe: Probe, expect: Expect, seen: Seen) -> Iterator[Grade]:
+    reply, text = seen.reply, seen.reply.text
+    has_words = bool(text.strip())
+    if (expect.text or (expect.text_has and not expect.calls)) and not has_words:
+        yield Grade("failed", "no text")
+    if expect.text_has and expect.calls and not has_words and "no_text" in probe.may:
+        yield Grade("not-used", probe.may["no_text"])
+    missing = [str(word) for word in expect.text_has if not _has(text, str(word))]
+    if missing:
+        yield Grade("failed", f"expected {', '.join(missing)} in the text, got {_said(reply)}")
+    found = [str(word) for word in expect.text_lacks if _has(text, str(word))]
+    if found:
+        yield Grade("failed", f"expected no {', '.join(found)} in the text, got {_said(reply)}")
+    if expect.answer is not None and not gives_number(text, str(expect.answer)):
+        yield Grade("failed", f"expected {expect.answer}, got {_said(reply)}")
+    if expect.json is not None:
+        yield from _json_faults(expect.json, reply)
+    pieces = sum(type(event) is TextDelta for event in seen.events)
+    if pieces < expect.deltas and not seen.is_left:
+        yield Grade("failed", f"expected the text in pieces, got {pieces}")
+    if expect.stop is not None and reply.stop_reason != expect.stop:
+        yield Grade("failed", f"expected stop reason {expect.stop}, got {reply.stop_reason}")
+    if expect.thinking and not reply.thinking and not reply.usage.reasoning:
+        yield _allowed(probe, "no_thinking", "no thinking")
+
+
+def _has(text: str, word: str) -> bool:
+    """Whether the word stands there by itself: "14" does not hold a "4"."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def gives_number(text: str, answer: str) -> bool:
+    """Whether a text gives this number as its answer, and no other.
+
+    What is announced ("the answer is", "=") counts, the last of it; else the text must hold this one number alone,
+    or its last line must.
+    """
+    announced = [_plain_number(first or second) for first, second in _ANNOUNCED.findall(text)]
+    if announced:
+        return announced[-1] == answer
+    lines = [line for line in text.splitlines() if _NUMBER.search(line)]
+    found = {_plain_number(number) for number in _NUMBER.findall(text)}
+    last = {_plain_number(number) for number in _NUMBER.findall(lines[-1])} if lines else set()
+    return answer in found and answer in last and len(last) == 1
+
+
+def _plain_number(text: str) -> str:
+    """1,234.00 → 1234."""
+    text = re.sub(r",(?=\d{3}(?!\d))", "", text).replace(",", ".")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _json_faults(wanted: dict[str, Any], reply: Reply) -> Iterator[Grade]:
+    value = _json.decode(reply.text)
+    if isinstance(value, _json.Malformed) or not isinstance(value, dict):
+        yield Grade("failed", f"expected a JSON object, got {_said(reply)}")
+    elif not _equal(value, wanted):
+        yield Grade("failed", _difference(value, wanted))
+
+
+# ---------------------------------------------------------------- counts
+
+
+def _count_faults(probe: Probe, expect: Expect, seen: Seen) -> Iterator[Grade]:
+    usage = seen.reply.usage
+    if (expect.usage or expect.prompt_read is not None) and usage.input is None:
+        yield Grade(
+            "not-used" if "no_usage" in probe.may else "failed", probe.may.get("no_usage", "no tokens reported")
+        )
+    if expect.usage and usage.input is not None:
+        if not seen.estimate / _PLAUSIBLE <= usage.input <= seen.estimate * _PLAUSIBLE + 64:
+            yield Grade("failed", f"{usage.input} prompt tokens reported, about {seen.estimate} sent")
+        if not usage.output or usage.output < len(seen.reply.text.split()) / 2:
+            yield Grade("failed", f"{usage.output} output tokens reported for {len(seen.reply.text.split())} words")
+    if expect.prompt_read is not None and usage.input is not None and usage.input < expect.prompt_read * seen.estimate:
+        yield Grade("failed", f"{usage.input} prompt tokens reported, about {seen.estimate} sent: not all was read")
+    if expect.most_output is not None and usage.output is not None and usage.output > expect.most_output:
+        yield Grade("failed", f"expected {expect.most_output} output tokens at most, got {usage.output}")
+    if expect.cached and not usage.cache_read:
+        yield _allowed(probe, "no_cache", "no cached tokens reported")
+
+
+# ---------------------------------------------------------------- trials
+
+
+def sum_up(grades: Sequence[Grade], *, at_zero: Iterable[bool]) -> ProbeResult:
+    """The result of all trials of a probe: passed only when every one passed.
+
+    Args:
+        grades: one for each trial.
+        at_zero: whether it was asked at temperature 0.
+    """
+    passed = [one.verdict == "passed" for one in grades]
+    zero = [hit for hit, is_zero in zip(passed, at_zero, strict=True) if is_zero]
+    counts = (sum(passed), len(passed), sum(zero), len(zero))
+    worst = next((one for one in grades if one.verdict != "passed"), grades[0])
+    if len(grades) == 1 or all(passed):
+        return ProbeResult(worst.verdict, worst.reason, *counts)
+    low, high = wilson(sum(passed), len(passed))
+    verdict = worst.verdict if not any(passed) and len({one.verdict for one in grades}) == 1 else _mixed(grades)
+    rate = f"passed {sum(passed)} of {len(passed)} ({low:.0%} to {high:.0%}): {worst.reason}"
+    return ProbeResult(verdict, rate, *counts)
+
+
+def _mixed(grades: Sequence[Grade]) -> Verdict:
+    found = {one.verdict for one in grades}
+    return "error" if "error" in found and "failed" not in found else "failed"
+
+
+def wilson(passes: int, trials: int) -> tuple[float, float]:
+    """The interval in which the true pass rate lies with 95 % confidence (Wilson's score interval)."""
+    if not trials:
+        return 0.0, 1.0
+    z, rate = 1.959964, passes / trials
+    centre = rate + z * z / (2 * trials)
+    spread = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+# ---------------------------------------------------------------- words
+
+
+def _praise(expect: Expect, reply: Reply) -> str:
+    rescued = sum(event.code == "rescued-call" for event in reply.deviations)
+    if expect.calls or expect.called:
+        how = " (written as text, rescued)" if rescued else ""
+        return f"{len(reply.tool_calls)} call{'s' * (len(reply.tool_calls) > 1)}, as asked{how}"
+    if expect.prompt_read is not None:
+        return f"{reply.usage.input:,} prompt tokens reported"
+    if expect.cached:
+        return f"{reply.usage.cache_read:,} tokens read from the cache"
+    return _said(reply) if reply.text.strip() else "as asked"
+
+
+def _said(reply: Reply) -> str:
+    text = reply.text.strip()
+    if text:
+        return f"“{_clip(text)}”"
+    return "thinking only" if reply.thinking else "nothing"
+
+
+def _clip(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SEEN_LIMIT else text[: _SEEN_LIMIT - 1] + "…"

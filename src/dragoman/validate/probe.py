@@ -1,0 +1,263 @@
+"""Probes as data: one TOML file each in `probes/`, and how a seed makes a question of one.
+
+A probe is a conversation of one or more turns with what a right answer is. Names, numbers, places and the order of the
+tools come from a random generator, so that nothing can be learnt by heart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Literal, TypeVar, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.events import FailureKind
+from dragoman.types import Effort, Named, Params, Reasoning, ResponseSchema, StopReason, Tool, ToolChoice
+from dragoman.validate.vary import vary
+
+#: Counts up when a probe asks or judges differently, so that old proofs can be told.
+SUITE_VERSION: Final = 1
+
+_FOLDER: Final = Path(__file__).with_name("probes")
+T = TypeVar("T")
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a probe's file."""
+
+
+@final
+class ExpectedCall(_Table, frozen=True):
+    """A call that must be made, its arguments exactly these."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+@final
+class Expect(_Table, frozen=True):
+    """What a right answer is; everything that is named must hold.
+
+    Attributes:
+        text: there is some.
+        text_has, text_lacks: these stand in it as words of their own, or do not.
+        answer: the one number that it gives.
+        calls: exactly these calls, in any order.
+        called: calls of these tools and no other, one of each; their arguments are not judged.
+        no_calls: there is none.
+        thinking: there is some.
+        stop: the stop reason.
+        deltas: the text comes in at least so many pieces.
+        usage: tokens are reported, and plausible.
+        most_output: no more output tokens than these are reported.
+        cached: tokens that were read from a cache are reported.
+        json: the text is this JSON object.
+        failure: the request is refused with a failure of one of these kinds.
+        prompt_read: at least this share of our estimate is reported as prompt tokens.
+    """
+
+    text: bool = False
+    text_has: tuple[str | int, ...] = ()
+    text_lacks: tuple[str | int, ...] = ()
+    answer: int | str | None = None
+    calls: tuple[ExpectedCall, ...] = ()
+    called: tuple[str, ...] = ()
+    no_calls: bool = False
+    thinking: bool = False
+    stop: StopReason | None = None
+    deltas: int = 0
+    usage: bool = False
+    most_output: int | None = None
+    cached: bool = False
+    json: dict[str, Any] | None = None
+    failure: tuple[FailureKind, ...] = ()
+    prompt_read: float | None = None
+
+
+@final
+class Turn(_Table, frozen=True):
+    """What the user says next, or what the tools that were called give, and what must follow.
+
+    `abort_after`: the answer is left after so many pieces of text.
+    """
+
+    user: str = ""
+    system: str = ""
+    results: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    abort_after: int | None = None
+    expect: Expect = Expect()
+
+
+@final
+class ProbeTool(_Table, frozen=True):
+    """A tool that is offered."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@final
+class Choice(_Table, frozen=True):
+    """The tool choice that is asked for."""
+
+    mode: Literal["auto", "none", "required", "named"] = "auto"
+    name: str = ""
+
+
+@final
+class ProbeParams(_Table, frozen=True):
+    """How to answer. `max_tokens` is small, so that a model that rambles does not cost much."""
+
+    max_tokens: int = 300
+    parallel_tools: bool | None = None
+    reasoning: Effort | None = None
+    response_schema: dict[str, Any] | None = None
+    stop: tuple[str, ...] = ()
+    cache: Literal["none", "short", "long"] | None = None
+
+
+@final
+class TargetChange(_Table, frozen=True):
+    """What is asked in place of the target's own model or key."""
+
+    model: str | None = None
+    key: str | None = None
+
+
+@final
+class Case(_Table, frozen=True):
+    """One of several questions; `{question}` stands for it in the turns."""
+
+    vary: dict[str, Any]
+    question: str
+
+
+@final
+class Probe(_Table, frozen=True, kw_only=True):
+    """One thing to find out.
+
+    Attributes:
+        name: the file's name.
+        rank: its place in the full suite.
+        title: what a model that passes does, in a few words.
+        quick: part of the quick suite: "always", or "after-failure" of its first probe.
+        needs: probes without which this one says nothing; it is skipped when one of them did not pass.
+        unless_failed: probes whose failure says all that this one could say.
+        needs_context: the size of the context window must be known.
+        uses: what of a request it is about; where the protocol or the server cannot say that, it is unsupported.
+        at_zero: asks at temperature 0 (else always at the model's own).
+        may: what a server may do without failing, and how that is said; the verdict is `not-used`.
+    """
+
+    name: str
+    rank: int
+    title: str
+    quick: Literal["always", "after-failure"] | None = None
+    needs: tuple[str, ...] = ()
+    unless_failed: tuple[str, ...] = ()
+    needs_context: bool = False
+    uses: tuple[str, ...] = ()
+    at_zero: bool = True
+    may: dict[str, str] = {}
+    vary: dict[str, Any] = {}
+    cases: tuple[Case, ...] = ()
+    tools: tuple[ProbeTool, ...] = ()
+    choice: Choice = Choice()
+    params: ProbeParams = ProbeParams()
+    target: TargetChange = TargetChange()
+    turns: tuple[Turn, ...]
+
+
+@final
+class Plan(msgspec.Struct, frozen=True):
+    """A probe with everything that varies settled: what to send, and what must come."""
+
+    probe: Probe
+    turns: tuple[Turn, ...]
+    tools: tuple[Tool, ...]
+    choice: ToolChoice
+    params: Params
+    target: TargetChange
+
+
+@cache
+def load_probes() -> tuple[Probe, ...]:
+    """Every probe, in the order of the full suite."""
+    import tomllib
+
+    probes = []
+    for file in sorted(_FOLDER.glob("*.toml")):
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8"))
+            probes.append(msgspec.convert({"name": file.stem, **table}, Probe))
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+            raise AssertionError(f"probes/{file.name}: {problem}") from problem
+    return tuple(sorted(probes, key=lambda probe: probe.rank))
+
+
+def plan_probe(probe: Probe, *, seed: str, context: int, claimed: int) -> Plan:
+    """Settle what varies.
+
+    Args:
+        probe: which.
+        seed: the same one gives the same questions.
+        context: the window that long prompts are measured by, in tokens.
+        claimed: the window that the model claims, which a prompt must pass to be too long.
+    """
+    random = Random(f"{seed}/{probe.name}")
+    case = random.choice(probe.cases) if probe.cases else None
+    kinds = {**probe.vary, **(case.vary if case is not None else {})}
+    values = vary(kinds, random=random, context=context, claimed=claimed)
+    if case is not None:
+        values["question"] = _fill(case.question, values)
+    tools = [Tool(tool.name, tool.description, _json.raw(tool.parameters)) for tool in _filled(probe.tools, values)]
+    random.shuffle(tools)
+    params = _filled(probe.params, values)
+    choice = _filled(probe.choice, values)
+    return Plan(
+        probe,
+        _filled(probe.turns, values),
+        tuple(tools),
+        Named(choice.name) if choice.mode == "named" else _MODES[choice.mode],
+        Params(
+            max_tokens=params.max_tokens,
+            parallel_tools=params.parallel_tools,
+            reasoning=Reasoning(params.reasoning) if params.reasoning is not None else None,
+            response_schema=_response_schema(params.response_schema),
+            stop=params.stop,
+            cache=params.cache,
+        ),
+        _filled(probe.target, values),
+    )
+
+
+_MODES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "required": "any"}
+
+
+def _response_schema(schema: dict[str, Any] | None) -> ResponseSchema | None:
+    return ResponseSchema(_json.raw(schema), "answer", True) if schema is not None else None
+
+
+def _filled(value: T, values: Mapping[str, Any]) -> T:
+    """A Struct, or a tuple of them, with every `{name}` replaced; a text that is nothing else takes its type."""
+    if isinstance(value, tuple):
+        return tuple(_filled(item, values) for item in value)  # type: ignore[return-value]
+    return msgspec.convert(_fill(msgspec.to_builtins(value), values), type(value))
+
+
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        if value[:1] == "{" and value[1:-1] in values:
+            return values[value[1:-1]]
+        for name, inner in values.items():
+            value = value.replace(f"{{{name}}}", str(inner))
+        return value
+    if isinstance(value, Mapping):
+        return {key: _fill(inner, values) for key, inner in value.items()}
+    return [_fill(inner, values) for inner in value] if isinstance(value, Sequence) else value

@@ -61,14 +61,15 @@ class Running(NamedTuple):
 
 
 def provider_config(folder: Path, url: str, more: str = "") -> Config:
-    """A provider for each protocol, all at one address, and a route for each."""
+    """A provider for each protocol, all at one address, and a route for each; nothing is tried twice."""
     tables = [
         f'[providers."{name}"]\nprotocol = "{name}"\nbase_url = "{url}{base}"\n'
         f'[routes.via-{name}]\ntargets = ["{name}/model-1"]'
         for name, base in _BASE.items()
     ]
     file = folder / "dragoman.toml"
-    file.write_text("\n".join([more, *tables]), encoding="utf-8")
+    once = "" if "[http]" in more else "[http]\nretries = 0"
+    file.write_text("\n".join([more, once, *tables]), encoding="utf-8")
     return load_config(file, environ={}, home=folder)
 
 

@@ -109,7 +109,12 @@ class Watch:
         if self._loop.time() < limit:
             self._handle = self._loop.call_at(limit, self._look)
             return
-        self.failure = Failure("timeout", message)
+        self.expire(Failure("timeout", message))
+
+    def expire(self, failure: Failure) -> None:
+        """End the wait with this failure, as a limit that passes does."""
+        self._handle.cancel()
+        self.failure = failure
         if self._timer is not None:
             self._timer.reschedule(0)
         self._expired()

@@ -47,6 +47,11 @@ class Course:
         """The target to ask."""
         return self._chain.targets[self._position]
 
+    @property
+    def retries(self) -> bool:
+        """Whether a failure may lead to another request."""
+        return self._chain.retries > 0 or len(self._chain.targets) > 1
+
     def begin(self, now: float) -> None:
         """Pick the first target."""
         if len(self._chain.targets) > 1:

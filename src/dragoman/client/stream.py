@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from email.utils import formatdate
 from types import TracebackType
@@ -35,7 +36,7 @@ class AsyncStream:
     __slots__ = (
         "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_fold", "_has_begun",
         "_held", "_is_closed", "_is_whole", "_keeps_reply", "_partials", "_pending", "_position", "_prepare", "_random",
-        "_response", "_transport", "_watch",
+        "_response", "_transport", "_watch", "_woken",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class AsyncStream:
         self._response: Response | None = None
         self._watch: Watch | None = None
         self._first_event = 0.0
+        self._woken: asyncio.Event | None = None  # while the request waits for its next try
         self._deadline = 0.0  # of the whole request, by the loop's clock
         self._held: list[Event] = []  # events of the answer that were not given out yet
         self._batch: list[Event] = []
@@ -98,9 +100,15 @@ class AsyncStream:
 
     async def close(self) -> None:
         """Stop reading. The connection is closed at once unless the body was read to its end."""
-        self._is_closed = True
+        self._wake()
         self._finish()
         self._course.abandoned(asyncio.get_running_loop().time())
+
+    def interrupt(self, failure: Failure) -> None:
+        """End the response with this failure now, as when a clock runs out; no other target is asked."""
+        self._wake()
+        if self._watch is not None:
+            self._watch.expire(failure)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """The events, as they come."""
@@ -165,6 +173,8 @@ class AsyncStream:
         loop = asyncio.get_running_loop()
         exchange = self._exchange
         assert exchange is not None
+        if self._is_closed:  # interrupted
+            return False
         second = exchange.again(self._held)
         if second is not None:  # the server refuses tools: it is asked for them in another way
             self._held = [event for event in self._held if type(event) is Deviation]
@@ -182,10 +192,22 @@ class AsyncStream:
         self._finish()
         if delay:
             await asyncio.sleep(delay)
-        if await self._make_ready() is not None:
+        if self._is_closed or await self._make_ready() is not None:
             return False
         self._held = []
         return True
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, or until nobody waits for the answer any more."""
+        self._woken = asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+
+    def _wake(self) -> None:
+        self._is_closed = True
+        if self._woken is not None:
+            self._woken.set()
 
     async def _make_ready(self) -> DragomanError | None:
         """Make the request to the course's target ready, or to the next one that can be asked; else why not."""
@@ -266,6 +288,11 @@ class AsyncStream:
     def attempts(self) -> tuple[Attempt, ...]:
         """What came of the targets that were asked or passed over so far, in order."""
         return tuple(self._course.attempts)
+
+    @property
+    def retries_itself(self) -> bool:
+        """Whether a failure was tried to be mended here, so that whoever is told of it need not try again."""
+        return self._course.retries
 
     @property
     def reply(self) -> Reply:

@@ -111,6 +111,7 @@ def test_the_catalogue_needs_no_extra(
 ) -> None:
     configure()
     monkeypatch.setitem(sys.modules, "aiohttp", None)
+    monkeypatch.setitem(sys.modules, "httptools", None)
     for module in ("dragoman.client.transport", "dragoman.client.probing"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert main(["models"]) == 0

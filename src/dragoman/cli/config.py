@@ -20,9 +20,9 @@ import msgspec
 from dragoman import _json
 from dragoman.cli.bodies import write
 from dragoman.cli.main import DONE, complain
-from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import say
-from dragoman.config import PATH_VARIABLE, Config, default_path, key_variable
+from dragoman.config import Config, key_variable
 from dragoman.secret import MASK, Secret
 
 EXAMPLE = "  dragoman config show"
@@ -64,14 +64,9 @@ def run(options: argparse.Namespace) -> int:
     return _ACTIONS[options.action](options)
 
 
-def _path(options: argparse.Namespace) -> Path:
-    named = options.config or os.environ.get(PATH_VARIABLE)
-    return Path(named) if named else default_path(environ=os.environ, home=Path.home())
-
-
 def print_path(options: argparse.Namespace) -> int:
     """`config path`."""
-    say(f"{_path(options)}\n")
+    say(f"{settings_file(options)}\n")
     return DONE
 
 
@@ -81,7 +76,11 @@ def check(options: argparse.Namespace) -> int:
     if config.unread_keys:
         return complain(f"{config.path}: {'; '.join(config.unread_keys.values())}")
     counts = ", ".join(f"{len(getattr(config, name))} {name}" for name in ("providers", "routes", "models", "prices"))
-    say(f"{config.path}: good ({counts})\n" if config.path else f"{_path(options)}: there is none, the defaults hold\n")
+    say(
+        f"{config.path}: good ({counts})\n"
+        if config.path
+        else f"{settings_file(options)}: there is none, the defaults hold\n"
+    )
     return DONE
 
 
@@ -98,7 +97,7 @@ def show(options: argparse.Namespace) -> int:
 
 def init(options: argparse.Namespace) -> int:
     """`config init`: only its owner can read the file."""
-    path = _path(options)
+    path = settings_file(options)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

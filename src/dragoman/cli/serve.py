@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from dragoman.cli.main import DONE
-from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, RouteConfig
 from dragoman.errors import ConfigError, UsageError
@@ -45,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--provider", metavar="NAME", help="with --model: the one model that answers to every name")
     parser.add_argument("--model", metavar="NAME", help="its name at that provider")
     parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that holds the provider's key")
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
+    )
     parser.add_argument("--llm-api-key", metavar="KEY", help=argparse.SUPPRESS)
 
 
@@ -52,28 +55,46 @@ def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     if options.llm_api_key is not None:
         raise UsageError("--llm-api-key would show the key in the process list; set a variable, name it: --api-key-env")
-    config = load_settings(options)
-    if options.provider is not None or options.model is not None:
-        config = with_one_model(config, options.provider, options.model, variable=options.api_key_env)
-    elif options.api_key_env is not None:
-        raise UsageError("--api-key-env is the key of --provider; name that and --model too")
+    config = read_settings(options)
     protocols = read_protocols(options.protocols, config)
     host, _, port = config.server.address.rpartition(":")
+    if options.workers < 1:
+        raise UsageError(f"--workers: expected at least 1, got {options.workers}")
 
-    from dragoman.gateway.serve import run as serve
+    from dragoman.gateway.process import Serving
+    from dragoman.gateway.process import run as serve
 
     if not config.routes:
         hint("no routes are configured: clients ask for provider/model (dragoman serve --help shows the short way)\n")
     serve(
-        config,
-        host=(options.host or host).strip("[]"),
-        port=int(port) if options.port is None else options.port,
-        protocols=protocols,
-        only_routes=options.provider is not None,
-        look=look_at,
-        ready=lambda url: say(f"listening on {url}\n"),
+        Serving(
+            config=config,
+            load=lambda: read_settings(options),
+            file=settings_file(options),
+            host=(options.host or host).strip("[]"),
+            port=int(port) if options.port is None else options.port,
+            protocols=protocols,
+            only_routes=options.provider is not None,
+            look=look_at,
+            ready=lambda url: say(f"listening on {url}\n"),
+            workers=options.workers,
+        )
     )
     return DONE
+
+
+def read_settings(options: argparse.Namespace) -> Config:
+    """The configuration, with the one model that the options name.
+
+    Raises:
+        UsageError, ConfigError: as `load_settings` and `with_one_model`.
+    """
+    config = load_settings(options)
+    if options.provider is not None or options.model is not None:
+        return with_one_model(config, options.provider, options.model, variable=options.api_key_env)
+    if options.api_key_env is not None:
+        raise UsageError("--api-key-env is the key of --provider; name that and --model too")
+    return config
 
 
 async def look_at(provider: Provider, key: Secret | None) -> tuple[Model, ...]:

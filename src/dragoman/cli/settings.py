@@ -6,12 +6,18 @@ import argparse
 import os
 from pathlib import Path
 
-from dragoman.config import Config, load_config
+from dragoman.config import PATH_VARIABLE, Config, default_path, load_config
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Declare --config."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration, in place of the usual one")
+
+
+def settings_file(options: argparse.Namespace) -> Path:
+    """Where the configuration stands, or would."""
+    named = options.config or os.environ.get(PATH_VARIABLE)
+    return Path(named) if named else default_path(environ=os.environ, home=Path.home())
 
 
 def load_settings(options: argparse.Namespace) -> Config:

@@ -23,18 +23,22 @@ class Guard:
 
     def __init__(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
         """`keys`: secrets, or `sha256:HEX` of one; none lets every client in that the hosts let in."""
+        self.take(allowed_hosts=allowed_hosts, keys=keys)
+
+    def take(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
+        """Judge by these from now on."""
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._digests = tuple(_digest(key) for key in keys)
 
-    def judge(self, head: Head) -> Failure | None:
-        """Why the request is refused; None when it is not."""
+    def judge(self, head: Head, *, needs_key: bool = True) -> Failure | None:
+        """Why the request is refused; None when it is not. `needs_key` False: the keys are not asked for."""
         if not self._is_allowed(host_name(head.headers.get("host", ""))):
             # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
             return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
         origin = head.headers.get("origin")
         if origin is not None and not self._is_allowed(host_name(origin.partition("://")[2])):
             return Failure("permission", "requests from other sites' pages are not taken", 403)
-        if self._digests and not self.owner(head):
+        if needs_key and self._digests and not self.owner(head):
             return Failure("auth", "expected a client key of this gateway", 401)
         return None
 
@@ -43,9 +47,13 @@ class Guard:
 
     def owner(self, head: Head) -> str:
         """The SHA-256 (64 hexadecimal digits) of the client key of a request: what a client left here is its own. ""
-        when it shows none of ours. All keys are compared, in constant time."""
+        when it shows none of ours. All keys are compared, in constant time. While no keys are set, whatever stands in
+        the place of one tells the clients apart."""
         found = b""
-        for key in shown_keys(head) if self._digests else ():
+        shown = shown_keys(head)
+        if not self._digests:
+            return hashlib.sha256(shown[0].encode("utf-8", "replace")).hexdigest() if shown else ""
+        for key in shown:
             digest = hashlib.sha256(key.encode("utf-8", "replace")).digest()
             for ours in self._digests:
                 if hmac.compare_digest(digest, ours):

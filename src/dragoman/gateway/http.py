@@ -107,6 +107,11 @@ class Outlet(Protocol):
 class Application(Protocol):
     """What answers. Errors are its business too, since each client wants them in a shape of its own."""
 
+    @property
+    def is_draining(self) -> bool:
+        """The process ends: each connection is closed after the response that is under way, or comes next."""
+        ...
+
     def admit(self, head: Head) -> Answer | None:
         """Refuse a request before its body is read; None lets it in."""
         ...

@@ -7,14 +7,12 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.client.resolver import resolve
-from dragoman.client.target import Target
+from dragoman.client.resolver import EVERY_OTHER, resolve_chain
+from dragoman.client.target import Chain, Target
 from dragoman.config import Config
 from dragoman.events import Failure
 from dragoman.providers import Model, Provider, nearest, split_target
 
-#: The route of every other name.
-EVERY_OTHER: Final = "*"
 _LATEST: Final = ":latest"
 _KEPT: Final = 256
 
@@ -36,17 +34,23 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """Looks names up in a configuration that does not change."""
+    """Looks names up in the configuration that is in force."""
 
-    __slots__ = ("_config", "_listed", "_only_routes", "_targets", "_told")
+    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_told")
 
     def __init__(self, config: Config, *, only_routes: bool = False) -> None:
         """`only_routes`: no `provider/model` can be asked for beside the routes."""
         self._config = config
         self._only_routes = only_routes
-        self._targets: dict[str, Target] = {}
+        self._chains: dict[str, Chain] = {}
         self._told: dict[str, Model] = {}
         self._listed: tuple[Listed, ...] | None = None
+
+    def take(self, config: Config) -> None:
+        """Look in this configuration from now on. What servers told of their models stands."""
+        self._config = config
+        self._chains.clear()
+        self._listed = None
 
     def listed(self) -> tuple[Listed, ...]:
         """What clients are shown: routes, the models of `"*"` and of the configuration; without any of these what
@@ -82,6 +86,7 @@ class Names:
         """What a server says of its models; they take the place of those that it told before."""
         self._told = {target: model for target, model in self._told.items() if model.provider != provider}
         self._told |= {model.target: model for model in models}
+        self._chains.clear()
         self._listed = None
 
     def _model(self, target: str) -> Model:
@@ -104,22 +109,32 @@ class Names:
         target = key if "/" in key else self._config.routes[key].targets[0]
         return Listed(name, self._model(target))
 
-    def target(self, name: str) -> Target:
-        """The target that answers to a name, its parts in sequence as encoders want them.
+    def chain(self, name: str) -> Chain:
+        """The targets that answer to a name, the parts of their answers in sequence as encoders want them.
 
         Raises:
             UnknownModel: none does.
-            ConfigError: its key or address cannot be read.
+            ConfigError: their keys or addresses cannot be read.
         """
         key = self._key(name)
-        found = self._targets.get(key)
+        found = self._chains.get(key)
         if found is None:
-            found = resolve(key, self._config)
-            found = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, sequential=True))
-            if len(self._targets) >= _KEPT:
-                self._targets.clear()
-            self._targets[key] = found
+            chain = resolve_chain(key, self._config)
+            found = msgspec.structs.replace(chain, targets=tuple(map(self._served, chain.targets)))
+            if len(self._chains) >= _KEPT:
+                self._chains.clear()
+            self._chains[key] = found
         return found
+
+    def _served(self, target: Target) -> Target:
+        """A target as the gateway asks it: within what its server says of the model."""
+        model = self._model(target.name)
+        return msgspec.structs.replace(
+            target,
+            policy=msgspec.structs.replace(target.policy, sequential=True),
+            limits=model.limits(),
+            refuses_tools=target.tools == "auto" and model.tools is False,
+        )
 
     def route(self, name: str) -> str:
         """The route that answers to a name; "" when the name is a target's own.

@@ -7,23 +7,42 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
+from dragoman._json import Json
+from dragoman.client.exchange import PriceOf
 from dragoman.events import Deviation, Event, Failure, Finish
 from dragoman.gateway.http import Head
+from dragoman.gateway.log import Log, now
+from dragoman.gateway.metrics import (
+    ATTEMPTS,
+    COST,
+    DEVIATIONS,
+    DROPPED,
+    DURATION,
+    FAILURES,
+    FALLBACKS,
+    FIRST,
+    LAG,
+    REQUESTS,
+    TOKENS,
+    UNDER_WAY,
+    Metrics,
+)
 from dragoman.identifiers import new_id
 from dragoman.types import Cost, Usage
 
 #: How a request ended. `done`: the client has a whole answer; `failed`: it was told of a failure, by status or in the
 #: stream; `cut`: its connection was closed within a call; `cancelled`: the client went; `refused`: nothing was asked.
 Outcome: TypeAlias = Literal["done", "failed", "cut", "cancelled", "refused"]
-#: How one try of one target ended.
-AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled"]
+#: How one try of one target ended; "skipped": it was passed over.
+AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled", "skipped"]
 
 #: What of a client's own request id is taken; others would put what they like into our log.
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
 @final
@@ -42,8 +61,9 @@ class Record:
 
     Attributes:
         request_id: ours; `client_request_id`: the client's, "" without one; `provider_request_id`: the last target's.
-        key: which client key, as the first 8 digits of its SHA-256; "" without client keys.
+        owner: the SHA-256 of the client key, in hexadecimal digits; "" without client keys. `key`: 8 of them, for lines.
         client: the protocol that the client speaks; "" for pages of the gateway itself.
+        page: the path's pattern, when the gateway answered itself.
         route: the name in the configuration that answered, "*" included; "" for a target that was named itself.
         target: `provider/model`, the last one that was asked.
         attempts: what was tried, in order.
@@ -55,24 +75,30 @@ class Record:
         bytes_in, bytes_out: of the bodies, on the client's side; None when not counted.
         passed: the answer's bytes went through untouched.
         headers: go with the head of the answer.
+        trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
+        silent: it is not told of at all (health and metrics).
     """
 
     __slots__ = (
         "attempts", "bytes_in", "bytes_out", "client", "client_request_id", "cost", "deviations", "error",
-        "first_event", "headers", "key", "method", "outcome", "passed", "provider_request_id", "request_id", "route",
-        "started", "status", "stop", "stream", "target", "trace_parent", "usage",
+        "first_event", "headers", "max_tokens", "method", "outcome", "owner", "page", "passed", "provider_request_id",
+        "request_id", "route", "silent", "span", "started", "status", "stop", "stream", "target", "trace_parent",
+        "usage",
     )  # fmt: skip
 
-    def __init__(self, head: Head, *, bytes_in: int = 0, key: str = "") -> None:
+    def __init__(self, head: Head, *, bytes_in: int = 0, owner: str = "") -> None:
         headers = head.headers
         self.request_id = new_id()
         named = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
         self.client_request_id = named if _ID.fullmatch(named) else ""
         self.provider_request_id = ""
-        self.trace_parent = headers.get("traceparent", "")
-        self.key = key
+        parent = headers.get("traceparent", "")
+        self.trace_parent = parent if parent and _TRACE.fullmatch(parent) else ""
+        self.span: object = None  # of `Telemetry`
+        self.max_tokens: int | None = None
+        self.owner = owner
         self.method = head.method
-        self.client = self.route = self.target = self.error = self.stop = ""
+        self.owner = self.client = self.page = self.route = self.target = self.error = self.stop = ""
         self.attempts: list[Attempt] = []
         self.status = 0
         self.outcome: Outcome | None = None
@@ -83,14 +109,25 @@ class Record:
         self.first_event: float | None = None
         self.bytes_in = bytes_in
         self.bytes_out: int | None = None
-        self.stream = self.passed = False
+        self.stream = self.passed = self.silent = False
         self.headers: dict[str, str] = {"x-request-id": self.request_id}
         if self.client_request_id:
             self.headers["x-client-request-id"] = self.client_request_id
 
+    @property
+    def key(self) -> str:
+        """Which client key it was, without the key."""
+        return self.owner[:8]
+
+    @property
+    def trace_id(self) -> str:
+        """The trace's 32 digits; "" without a trace."""
+        return self.trace_parent[3:35]
+
     def attempt(self, target: str, outcome: AttemptOutcome, reason: str = "", status: int | None = None) -> None:
         """A try of a target is over."""
-        self.target = target
+        if outcome != "skipped":
+            self.target = target
         self.attempts.append(Attempt(target, outcome, reason, status))
 
     def deviate(self, target: str, deviation: Deviation) -> None:
@@ -117,10 +154,140 @@ class Record:
         self.outcome, self.error, self.status = "refused", kind, status
 
 
-class Observer:
-    """Is told of each request when it is over."""
+class Telemetry(Protocol):
+    """Where spans and metrics of the GenAI conventions go; see `telemetry.py`."""
 
-    __slots__ = ()
+    def start(self, record: Record) -> None:
+        """A request begins: its trace goes on to the provider."""
+        ...
+
+    def finish(self, record: Record, seconds: float) -> None:
+        """It is over."""
+        ...
+
+
+class Observer:
+    """Is told of each request, and tells: numbers for Prometheus, a line, a span.
+
+    Attributes:
+        metrics: the numbers of this process.
+        log: where lines go.
+        telemetry: where spans go; None without an OpenTelemetry SDK.
+        price_of: is asked where no provider said what an answer costs.
+    """
+
+    __slots__ = ("log", "metrics", "price_of", "telemetry")
+
+    def __init__(
+        self, metrics: Metrics | None = None, log: Log | None = None, *, telemetry: Telemetry | None = None
+    ) -> None:
+        """Without anything it counts in memory, and nobody reads its lines."""
+        self.metrics = metrics or Metrics()
+        self.log = log or Log(None)
+        self.telemetry = telemetry
+        self.price_of: PriceOf | None = None
+
+    def start(self, head: Head, *, bytes_in: int, owner: str) -> Record:
+        """A request was admitted."""
+        self.metrics.add(UNDER_WAY)
+        record = Record(head, bytes_in=bytes_in, owner=owner)
+        if self.telemetry is not None:
+            self.telemetry.start(record)
+        return record
 
     def finish(self, record: Record) -> None:
         """The request is over, whatever became of it."""
+        self.metrics.add(UNDER_WAY, (), -1.0)
+        if record.silent:
+            return
+        seconds = time.perf_counter() - record.started
+        outcome = record.outcome or "failed"
+        if record.cost is None and record.usage is not None and self.price_of is not None and record.target:
+            record.cost = self.price_of(record.target, record.usage)
+        self._count(record, outcome, seconds)
+        if self.telemetry is not None:
+            self.telemetry.finish(record, seconds)
+        if not self.log.is_read:
+            return
+        if outcome != "done" and not self.log.allows(f"{outcome} {record.error}"):
+            return
+        if not self.log.write(entry_of(record, outcome, seconds)):
+            self.metrics.add(DROPPED, ("no-room",))
+
+    def refused(self, failure: Failure, status: int) -> None:
+        """A request was sent away at the door."""
+        self.metrics.add(FAILURES, ("", failure.kind))
+        if self.log.is_read and self.log.allows(f"refused {failure.kind}"):
+            self.log.write({"time": now(), "kind": "refused", "error": failure.kind, "status": status})
+
+    def tell(self, kind: str, text: str) -> None:
+        """A line that is about no request."""
+        if self.log.is_read:
+            self.log.write({"time": now(), "kind": kind, "text": text})
+
+    def settle(self, lag: float) -> None:
+        """Once a second: the event loop's delay in seconds, and the lines that were left out."""
+        self.metrics.set(LAG, lag)
+        left_out = self.log.settle()
+        if left_out:
+            self.metrics.add(DROPPED, ("too-many",), left_out)
+
+    def _count(self, record: Record, outcome: Outcome, seconds: float) -> None:
+        metrics = self.metrics
+        provider = record.target.partition("/")[0]
+        metrics.add(REQUESTS, (record.client, record.route, provider, outcome))
+        metrics.observe(DURATION, (record.client,), seconds)
+        if record.first_event is not None:
+            metrics.observe(FIRST, (record.client,), record.first_event - record.started)
+        if record.error:
+            metrics.add(FAILURES, (record.client, record.error))
+        for position, attempt in enumerate(record.attempts):
+            metrics.add(ATTEMPTS, (attempt.target.partition("/")[0], attempt.outcome, attempt.reason))
+            if position:
+                metrics.add(FALLBACKS, (record.attempts[position - 1].reason,))
+        if record.usage is not None:
+            for kind in Usage.__struct_fields__:
+                amount = getattr(record.usage, kind)
+                if amount:
+                    metrics.add(TOKENS, (provider, kind), amount)
+        if record.cost is not None:
+            metrics.add(COST, (provider,), float(record.cost.usd))
+        for code, count in record.deviations.items():
+            metrics.add(DEVIATIONS, (provider, code), count)
+
+
+def entry_of(record: Record, outcome: Outcome, seconds: float) -> dict[str, Json]:
+    """A record as the fields of its line; what is empty is left out."""
+    fields: dict[str, Json] = {
+        "time": now(),
+        "kind": "request",
+        "id": record.request_id,
+        "client_id": record.client_request_id,
+        "provider_id": record.provider_request_id[:128],
+        "trace": record.trace_id,
+        "key": record.key,
+        "client": record.client,
+        "page": record.page,
+        "route": record.route,
+        "target": record.target[:200],
+        "attempts": [
+            {"target": one.target[:200], "outcome": one.outcome, "reason": one.reason, "status": one.status}
+            for one in record.attempts
+        ],
+        "outcome": outcome,
+        "status": record.status,
+        "error": record.error,
+        "stop": record.stop,
+        "stream": record.stream,
+        "passed": record.passed,
+        "usage": {} if record.usage is None else {
+            name: amount for name in Usage.__struct_fields__ if (amount := getattr(record.usage, name)) is not None
+        },
+        "cost_usd": "" if record.cost is None else f"{record.cost.usd:f}",
+        "first_ms": None if record.first_event is None else round((record.first_event - record.started) * 1000, 1),
+        "total_ms": round(seconds * 1000, 1),
+        "bytes_in": record.bytes_in,
+        "bytes_out": record.bytes_out,
+        "deviations": dict(record.deviations),
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value not in (None, "", False, [], {})}

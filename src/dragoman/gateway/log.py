@@ -1,0 +1,164 @@
+"""Lines about requests: one each, to standard error or a file, written by a thread so that a full pipe stops nobody.
+
+Failures of one kind get ten lines a second; what is over that is counted, and the count gets a line. Whoever listens
+(`dragoman tail`) is handed the same lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json
+
+Entry: TypeAlias = Mapping[str, Json]
+#: An entry as a line, with its end.
+Render: TypeAlias = Callable[[Entry], bytes]
+
+LINES_A_SECOND: Final = 10
+_WAITING: Final = 1 << 20  # bytes that may wait for a slow disk or pipe
+_PAUSE: Final = 0.05  # seconds that lines are gathered
+_WRITE: Final = 4096  # a pipe takes so many bytes in one piece, so that lines of several workers stay whole
+
+
+def render_json(entry: Entry) -> bytes:
+    """One JSON object."""
+    return _json.encode(dict(entry)) + b"\n"
+
+
+class Sink:
+    """Writes to standard error or a file; a file that was moved away is opened anew."""
+
+    __slots__ = ("_done", "_file", "_number", "_put", "_queue", "_thread")
+
+    def __init__(self, file: Path | None) -> None:
+        """`file`: appended to, readable by its owner only; None is standard error.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        self._file = file
+        self._number = sys.stderr.fileno() if file is None else _open(file)
+        self._put = self._done = 0  # bytes
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="dragoman-log", daemon=True)
+        self._thread.start()
+
+    def put(self, line: bytes) -> bool:
+        """Hand over a line; False when too much waits already. Never waits."""
+        if self._put - self._done > _WAITING:
+            return False
+        self._put += len(line)
+        self._queue.put(line)
+        return True
+
+    def close(self, seconds: float = 1.0) -> None:
+        """Write what waits, for so long at most."""
+        self._queue.put(None)
+        self._thread.join(seconds)
+
+    def _work(self) -> None:
+        is_open = True
+        while is_open:
+            lines = [self._queue.get()]
+            if lines[0] is not None:
+                time.sleep(_PAUSE)
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    lines.append(self._queue.get_nowait())
+            is_open = None not in lines
+            self._write([line for line in lines if line is not None])
+
+    def _write(self, lines: list[bytes]) -> None:
+        if self._file is not None and _is_elsewhere(self._file, self._number):
+            with contextlib.suppress(OSError):
+                number = _open(self._file)
+                os.close(self._number)
+                self._number = number
+        batch = b""
+        for line in [*lines, b""]:
+            if batch and (not line or len(batch) + len(line) > _WRITE):
+                with contextlib.suppress(OSError):  # a full disk or a closed terminal ends no answer
+                    _write_all(self._number, batch)
+                batch = b""
+            batch += line
+        self._done += sum(map(len, lines))
+
+
+class Log:
+    """Decides what gets a line."""
+
+    __slots__ = ("_dropped", "_render", "_sink", "_when", "listeners")
+
+    def __init__(self, sink: Sink | None, *, render: Render = render_json) -> None:
+        """`sink` None: lines go to listeners only."""
+        self._sink = sink
+        self._render = render
+        self._when: dict[str, tuple[int, int]] = {}  # by kind: the second, and how many came in it
+        self._dropped: dict[str, int] = {}
+        self.listeners: set[Callable[[bytes], None]] = set()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether anybody would see a line."""
+        return self._sink is not None or bool(self.listeners)
+
+    def allows(self, kind: str) -> bool:
+        """Whether one more line of this kind of trouble may be written now; it is counted when not."""
+        now = int(time.monotonic())
+        second, count = self._when.get(kind, (now, 0))
+        count = count + 1 if second == now else 1
+        self._when[kind] = (now, count)
+        if count <= LINES_A_SECOND:
+            return True
+        self._dropped[kind] = self._dropped.get(kind, 0) + 1
+        return False
+
+    def write(self, entry: Entry) -> bool:
+        """Write a line now; False when there was no room for it."""
+        for listener in tuple(self.listeners):
+            listener(render_json(entry))
+        return self._sink is None or self._sink.put(self._render(entry))
+
+    def settle(self) -> int:
+        """Say how many lines were left out since the last time; gives their number. To be called once a second."""
+        left_out, self._dropped = self._dropped, {}
+        for kind, count in left_out.items():
+            self.write({"time": now(), "kind": "left-out", "of": kind, "count": count})
+        return sum(left_out.values())
+
+    def close(self) -> None:
+        """Write what waits."""
+        self.settle()
+        if self._sink is not None:
+            self._sink.close()
+
+
+def now() -> str:
+    """The time in UTC with milliseconds, as RFC 3339 has it."""
+    seconds = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03}Z"
+
+
+def _open(file: Path) -> int:
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+
+def _is_elsewhere(file: Path, number: int) -> bool:
+    try:
+        return not os.path.samestat(file.stat(), os.fstat(number))
+    except OSError:
+        return True
+
+
+def _write_all(number: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(number, data) :]

@@ -1,0 +1,104 @@
+"""The pages for whoever runs the gateway: whether it lives, whether it takes requests, its numbers, its lines live.
+
+`/livez`, `/readyz` and `/startupz` say yes or no and need no client key; `/metrics` and `/tail` need one where there
+are any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import ExitStack
+from typing import Final
+
+from dragoman.gateway.http import Answer, Head, Outlet
+from dragoman.gateway.metrics import CONTENT_TYPE
+from dragoman.gateway.observe import Observer
+from dragoman.gateway.siblings import Siblings
+
+#: What may be asked without a client key.
+HEALTH: Final = frozenset({"/livez", "/readyz", "/startupz"})
+PATHS: Final = HEALTH | {"/metrics", "/tail"}
+_TEXT: Final = "text/plain; charset=utf-8"
+_LINES: Final = "application/x-ndjson"
+#: Lines that wait for one listener; one that is slower loses the oldest.
+_WAITING: Final = 1000
+#: Seconds of silence after which a listener gets an empty line, which shows whether it is still there.
+_SILENCE: Final = 15.0
+
+
+class State:
+    """Where the process stands between its start and its end."""
+
+    __slots__ = ("draining", "is_started")
+
+    def __init__(self) -> None:
+        self.is_started = False
+        self.draining = asyncio.Event()
+
+
+class Operations:
+    """Answers them."""
+
+    __slots__ = ("_observer", "_siblings", "_state")
+
+    def __init__(self, observer: Observer, state: State, siblings: Siblings | None = None) -> None:
+        self._observer = observer
+        self._state = state
+        self._siblings = siblings
+
+    @property
+    def is_draining(self) -> bool:
+        """The process ends."""
+        return self._state.draining.is_set()
+
+    async def respond(self, head: Head, outlet: Outlet) -> None:
+        """One of `PATHS`."""
+        if head.method not in ("GET", "HEAD"):
+            outlet.send(Answer(405, b"expected GET\n", _TEXT, {"allow": "GET, HEAD"}))
+        elif head.path == "/metrics":
+            others = self._siblings.others() if self._siblings is not None else ()
+            outlet.send(Answer(200, self._observer.metrics.render(others), CONTENT_TYPE))
+        elif head.path == "/tail":
+            await self._tail(outlet)
+        else:
+            outlet.send(self._health(head.path))
+
+    def _health(self, path: str) -> Answer:
+        state = self._state
+        if path != "/livez" and not state.is_started:
+            return Answer(503, b"starting\n", _TEXT)
+        if path == "/readyz" and state.draining.is_set():
+            return Answer(503, b"draining\n", _TEXT)
+        return Answer(200, b"ok\n", _TEXT)
+
+    async def _tail(self, outlet: Outlet) -> None:
+        """Every line from now on, until the listener goes or the gateway ends."""
+        lines: deque[bytes] = deque(maxlen=_WAITING)
+        came = asyncio.Event()
+
+        def take(line: bytes) -> None:
+            lines.append(line)
+            came.set()
+
+        listeners = self._observer.log.listeners
+        draining = asyncio.create_task(self._state.draining.wait())
+        try:
+            with ExitStack() as stack:
+                if self._siblings is not None:
+                    stack.enter_context(self._siblings.heard(take))
+                listeners.add(take)
+                outlet.start(200, _LINES)
+                while not draining.done():
+                    coming = asyncio.create_task(came.wait())
+                    await asyncio.wait((coming, draining), timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
+                    coming.cancel()
+                    came.clear()
+                    outlet.write(b"".join(lines) or b"\n")
+                    lines.clear()
+                    if outlet.is_full:
+                        await outlet.drained()
+                outlet.end()
+        finally:
+            listeners.discard(take)
+            draining.cancel()

@@ -1,0 +1,133 @@
+"""The process of `dragoman serve`: signals, the watched configuration, one event loop or several workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import final
+
+import msgspec
+
+from dragoman.config import Config
+from dragoman.errors import ConfigError
+from dragoman.gateway.log import Log, Render, Sink, render_json
+from dragoman.gateway.metrics import Metrics
+from dragoman.gateway.observe import Observer
+from dragoman.gateway.reload import Reload
+from dragoman.gateway.serve import DRAIN_SECONDS, Gateway, Look, new_event_loop
+from dragoman.gateway.siblings import Siblings
+from dragoman.gateway.telemetry import load_telemetry
+from dragoman.gateway.workers import Supervisor, Worker, bind
+from dragoman.types import ProtocolName
+
+
+@final
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """How to serve.
+
+    Attributes:
+        load: reads the configuration anew; it was read once already.
+        file: where it stands, or would: it is watched.
+        render: a request's line in another form than JSON.
+        ready: is told the address.
+        workers: processes that share the port.
+        drain_seconds: what responses under way are given after the signal to end.
+    """
+
+    config: Config
+    load: Callable[[], Config]
+    file: Path
+    host: str
+    port: int
+    protocols: tuple[ProtocolName, ...]
+    only_routes: bool
+    look: Look
+    ready: Callable[[str], None]
+    render: Render = render_json
+    workers: int = 1
+    drain_seconds: float = DRAIN_SECONDS
+
+
+def run(serving: Serving) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal ends at once.
+
+    Raises:
+        ConfigError, OSError: as `Gateway.open`, or the log cannot be written.
+    """
+    if serving.workers == 1:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(serving, None))
+        return
+    if not hasattr(os, "fork"):
+        raise ConfigError("--workers: this system has no fork; expected 1")
+    sockets = bind(serving.host, serving.port, serving.workers)
+    port = sockets[0].getsockname()[1]
+
+    def work(worker: Worker) -> None:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(serving, worker))
+
+    host = f"[{serving.host}]" if ":" in serving.host else serving.host
+    Supervisor(sockets, work, ready=lambda: serving.ready(f"http://{host}:{port}")).run()
+
+
+async def _serve(serving: Serving, worker: Worker | None) -> None:
+    config = serving.config
+    siblings = Siblings(worker.folder, worker.slot) if worker is not None else None
+    log = Log(_sink(config), render=serving.render)
+    metrics = Metrics(siblings.metrics_file if siblings is not None else None)
+    metrics.reset_gauges()
+    observer = Observer(metrics, log, telemetry=load_telemetry(address=serving.host, port=serving.port))
+    gateway = await Gateway.open(
+        config,
+        host=serving.host,
+        port=serving.port,
+        protocols=serving.protocols,
+        only_routes=serving.only_routes,
+        look=serving.look,
+        observer=observer,
+        siblings=siblings,
+        listener=worker.listener if worker is not None else None,
+    )
+    reload = Reload(serving.file, load=serving.load, take=gateway.take, observer=observer)
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def told() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):  # Windows
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told)
+        loop.add_signal_handler(signal.SIGHUP, reload.read)
+    watching = asyncio.create_task(reload.watch())
+    gc.freeze()  # what was loaded stays; collections need not look at it
+    if worker is None:
+        serving.ready(gateway.url)
+    else:
+        worker.begin(told)
+    await stop.wait()
+    watching.cancel()
+    await _first_of(gateway.drain(serving.drain_seconds), hurry.wait())
+    await gateway.close()
+    log.close()
+
+
+async def _first_of(*coroutines: Coroutine[object, object, object]) -> None:
+    """Returns when one of them is over; the others are cancelled."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _sink(config: Config) -> Sink | None:
+    if config.server.log == "off":
+        return None
+    return Sink(None if config.server.log == "stderr" else Path(config.server.log))

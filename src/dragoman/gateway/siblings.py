@@ -1,0 +1,88 @@
+"""The workers of one gateway: where each leaves its numbers, and how one hears the others' lines.
+
+They share a folder that only their owner can enter. `metrics-N` has the numbers of worker N. Who wants to hear all
+lines binds a datagram socket `tail-…` there; the others send to each that they find, and wait for none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+_LONGEST: Final = 64 * 1024  # bytes of a line
+
+
+class Siblings:
+    """What one worker knows of the others."""
+
+    __slots__ = ("_folder", "_heard", "_numbers", "_own", "_sender", "_slot")
+
+    def __init__(self, folder: Path, slot: int) -> None:
+        """`slot`: the worker's number, kept by the one that takes its place."""
+        self._folder = folder
+        self._slot = slot
+        self._numbers = itertools.count()
+        self._own: set[str] = set()
+        self._heard: set[str] = set()
+        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sender.setblocking(False)
+
+    @property
+    def metrics_file(self) -> Path:
+        """Where this worker counts."""
+        return self._folder / f"metrics-{self._slot}"
+
+    def others(self) -> list[Path]:
+        """Where the others count."""
+        return [file for file in self._folder.glob("metrics-*") if file != self.metrics_file]
+
+    def look(self) -> bool:
+        """Whether anybody among the others listens; to be called a few times a second."""
+        self._heard = {file.path for file in os.scandir(self._folder) if file.name.startswith("tail-")} - self._own
+        return bool(self._heard)
+
+    def send(self, line: bytes) -> None:
+        """To all others that listen; one that does not read loses it."""
+        for path in tuple(self._heard):
+            try:
+                self._sender.sendto(line[:_LONGEST], path)
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._heard.discard(path)
+
+    @contextmanager
+    def heard(self, take: Callable[[bytes], None]) -> Iterator[None]:
+        """Inside it `take` gets the others' lines."""
+        path = str(self._folder / f"tail-{self._slot}-{os.getpid()}-{next(self._numbers)}")
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        receiver.setblocking(False)
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    take(receiver.recv(_LONGEST))
+
+        try:
+            self._own.add(path)
+            receiver.bind(path)
+            loop.add_reader(receiver, read)
+            yield
+        finally:
+            loop.remove_reader(receiver)
+            receiver.close()
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            self._own.discard(path)
+
+    def close(self) -> None:
+        """Nothing more is sent."""
+        self._sender.close()

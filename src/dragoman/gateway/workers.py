@@ -1,0 +1,188 @@
+"""Several processes on one port, and the parent that keeps them alive.
+
+Each worker has a listening socket of its own (SO_REUSEPORT: the kernel spreads connections evenly), made by the parent
+and kept open there, so that connections which wait for a worker that died wait for the one in its place. Where the
+system has no SO_REUSEPORT they share one socket. The parent serves nothing; it passes signals on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, final
+
+import msgspec
+
+from dragoman.gateway.serve import BACKLOG
+
+#: A worker that lived for less seconds than this died of its start; the next is begun after a pause that doubles.
+_EARLY: Final = 5.0
+_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 10.0
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+@final
+class Worker(msgspec.Struct, frozen=True):
+    """What a worker is given: its number, its socket, the folder that all share, and two pipes.
+
+    `ready`: it writes a byte when it serves; `lifeline`: reads as ended when the parent is gone.
+    """
+
+    slot: int
+    listener: socket.socket
+    folder: Path
+    ready: int
+    lifeline: int
+
+    def begin(self, stop: Callable[[], None]) -> None:
+        """The worker serves; `stop` is called when the parent is gone."""
+        loop = asyncio.get_running_loop()
+
+        def gone() -> None:
+            loop.remove_reader(self.lifeline)
+            stop()
+
+        loop.add_reader(self.lifeline, gone)
+        os.write(self.ready, b".")
+
+
+def bind(host: str, port: int, count: int) -> list[socket.socket]:
+    """A listening socket for each worker, all at one address.
+
+    Raises:
+        OSError: the port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    can_share = hasattr(socket, "SO_REUSEPORT") and sys.platform == "linux"  # elsewhere it does not spread
+    # A port that another gateway of this user shares would be shared with it: the first one asks for it alone.
+    first = _listening(family, host, port, shares=False)
+    if not can_share:
+        return [first, *(first.dup() for _ in range(count - 1))]
+    port = first.getsockname()[1]
+    first.close()
+    return [_listening(family, host, port, shares=True) for _ in range(count)]
+
+
+def _listening(family: int, host: str, port: int, *, shares: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+class Supervisor:
+    """Starts workers, starts them again, ends with them."""
+
+    __slots__ = ("_early", "_folder", "_is_ending", "_lifeline", "_ready", "_running", "_said", "_sockets", "_work")
+
+    def __init__(
+        self, sockets: list[socket.socket], work: Callable[[Worker], None], *, ready: Callable[[], None]
+    ) -> None:
+        """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve."""
+        self._sockets = sockets
+        self._work = work
+        self._said = ready
+        self._running: dict[int, tuple[int, float]] = {}  # by process id: its slot, when it began
+        self._early = 0  # how many in a row died of their start
+        self._is_ending = False
+        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # its owner's alone
+        self._ready = os.pipe()
+        self._lifeline = os.pipe()
+
+    def run(self) -> None:
+        """Until all have ended.
+
+        Raises:
+            ChildProcessError: a worker could not start at all.
+        """
+        awaited = (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+        try:
+            for slot in range(len(self._sockets)):
+                self._start(slot)
+            self._await_all()
+            while self._running:
+                number = signal.sigwait(awaited)
+                if number == signal.SIGCHLD:
+                    self._bury()
+                else:
+                    self._is_ending |= number in _SIGNALS
+                    self._tell(signal.SIGTERM if number in _SIGNALS else number)
+        finally:
+            self._tell(signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self, slot: int) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        process = os.fork()
+        if process:
+            self._running[process] = (slot, time.monotonic())
+            return
+        status = 1
+        try:
+            os.close(self._ready[0])
+            os.close(self._lifeline[1])
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
+            self._work(Worker(slot, self._sockets[slot], self._folder, self._ready[1], self._lifeline[0]))
+            status = 0
+        except BaseException as problem:  # a traceback could quote a prompt
+            sys.stderr.write(f"dragoman: worker {slot}: {type(problem).__name__}: {problem}\n")
+        finally:
+            sys.stderr.flush()
+            os._exit(status)  # nothing of the parent's is cleaned up here
+
+    def _await_all(self) -> None:
+        """Read a byte of each worker; one that ends instead is a start that failed."""
+        waiting = len(self._sockets)
+        os.set_blocking(self._ready[0], False)
+        while waiting:
+            try:
+                waiting -= len(os.read(self._ready[0], waiting))
+            except BlockingIOError:
+                pending = signal.sigpending()
+                if not pending.isdisjoint(_SIGNALS):
+                    return
+                if signal.SIGCHLD in pending:
+                    raise ChildProcessError("a worker could not begin") from None
+                time.sleep(0.01)
+        self._said()
+
+    def _bury(self) -> None:
+        """Take leave of workers that ended; start others in their place unless all are to end."""
+        for process, (slot, began) in tuple(self._running.items()):
+            if os.waitpid(process, os.WNOHANG)[0] != process:
+                continue
+            del self._running[process]
+            if self._is_ending:
+                continue
+            self._early = self._early + 1 if time.monotonic() - began < _EARLY else 0
+            if self._early > 2 * len(self._sockets):
+                self._is_ending = True
+                self._tell(signal.SIGTERM)
+                raise ChildProcessError("workers end as soon as they begin")
+            if self._early > 1:
+                time.sleep(min(_PAUSE * 2**self._early, _LONGEST_PAUSE))
+            self._start(slot)
+
+    def _tell(self, number: int) -> None:
+        for process in self._running:
+            os.kill(process, number)

@@ -1,0 +1,80 @@
+"""Providers that lie, each in its own way."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import count
+from typing import Any
+
+import msgspec
+from scripted_model import Lie, with_text
+
+from dragoman.types import Part, Request, Text, ToolCall
+
+
+def writes_text() -> Lie:
+    """Claims tools, and tells in prose what it would call."""
+
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        return [Text(f"I would use {part.name} now.") if isinstance(part, ToolCall) else part for part in parts]
+
+    return Lie(says=says)
+
+
+def ignores_tool_choice() -> Lie:
+    return Lie(hears=lambda request: msgspec.structs.replace(request, tool_choice="auto"))
+
+
+def drops_tools() -> Lie:
+    return Lie(hears=lambda request: msgspec.structs.replace(request, tools=(), tool_choice="auto"))
+
+
+def gives_wrong_arguments() -> Lie:
+    return Lie(says=lambda request, parts: [_spoiled(part) for part in parts])
+
+
+def truncates() -> Lie:
+    """Keeps the end of a long prompt and says nothing of it."""
+
+    def hears(request: Request) -> Request:
+        kept = tuple(
+            with_text(message, message.text[-20_000:]) if len(message.text) > 20_000 else message
+            for message in request.messages
+        )
+        return msgspec.structs.replace(request, messages=kept)
+
+    return Lie(hears=hears)
+
+
+def answers_fourteen() -> Lie:
+    """14 to 2 + 2: what is right stands in it."""
+
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        return [
+            Text(f"1{part.text}") if isinstance(part, Text) and re.fullmatch(r"\d+", part.text) else part
+            for part in parts
+        ]
+
+    return Lie(says=says)
+
+
+def passes_once_in_three() -> Lie:
+    numbers = count()
+
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        is_call = any(isinstance(part, ToolCall) for part in parts) and request.tool_choice == "auto"
+        return [_spoiled(part) for part in parts] if is_call and next(numbers) % 3 else parts
+
+    return Lie(says=says)
+
+
+def _spoiled(part: Part) -> Part:
+    if not isinstance(part, ToolCall):
+        return part
+    values: dict[str, Any] = json.loads(part.arguments)
+    for key, value in values.items():
+        if isinstance(value, str) and key != "unit":
+            values[key] = value[:-2] + value[-2:][::-1] + "e"
+            break
+    return ToolCall(part.id, part.name, json.dumps(values))

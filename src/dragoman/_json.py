@@ -79,21 +79,21 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str], T | Malformed]:
     return decode_typed
 
 
-def batch_decoder(kind: type[T]) -> Callable[[list[bytes]], list[T] | None]:
-    """A decoder of many Structs at once, each from a text of its own; None when any is not JSON or does not fit.
+def lines_decoder(kind: type[T]) -> Callable[[bytes], list[T] | None]:
+    """A decoder of many Structs at once, one from each line; None when any is not JSON or does not fit.
 
-    Each text is one line that begins with `{` and ends with `}`: so two broken ones never make a whole one.
+    Each line begins with `{` and ends with `}`: so two broken ones never make a whole one.
     """
     run = msgspec.json.Decoder(kind).decode_lines
 
-    def decode_batch(texts: list[bytes]) -> list[T] | None:
+    def decode_lines(lines: bytes) -> list[T] | None:
         try:
-            values = run(b"\n".join(texts))
+            values = run(lines)
         except _UNREADABLE:
             return None
-        return values if len(values) == len(texts) else None  # a text may hold two
+        return values if len(values) == lines.count(b"\n") + 1 else None  # a line may hold two
 
-    return decode_batch
+    return decode_lines
 
 
 def decode_lenient(data: bytes) -> Json | Malformed:

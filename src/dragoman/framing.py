@@ -22,9 +22,9 @@ from dragoman.deviations import clip
 Frame: TypeAlias = tuple[bytes, bytes]
 #: Takes a deviation's code, place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, str], None]
-#: Takes the bodies of events that came together and look alike, each from brace to brace; False when it wants them one
-#: by one. Its work is done between the frames before and after them.
-TakeMany: TypeAlias = Callable[[list[bytes]], bool]
+#: Takes the data of events that came together and look alike, a line for each, from brace to brace; False when it wants
+#: them one by one. Its work is done between the frames before and after them.
+TakeMany: TypeAlias = Callable[[bytes], bool]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 #: Bytes of one frame or of a whole JSON body, unless set.
@@ -348,31 +348,31 @@ class _EventLines:
         """Events of any form, the last one perhaps not whole."""
         blocks = data.split(b"\n\n")
         last = blocks.pop()  # b"" when the data ends with a blank line
-        alike: list[bytes] = []  # bodies of plain events, all with the same name line
+        alike: list[bytes] = []  # data of plain events, all with the same name line
         named = b""
         for block in blocks:
             cut = block.find(b"data: {")
             if block.find(b"\n", cut) < 0 <= cut and (not cut or _is_name_line(block, cut)) and block[-1:] == b"}":
                 if block[:cut] != named:
-                    yield from self._many(alike, named)
+                    yield from self._many(b"\n".join(alike), named)
                     alike, named = [], block[:cut]
                 alike.append(block[cut + 6 :])
                 continue
-            yield from self._many(alike, named)
+            yield from self._many(b"\n".join(alike), named)
             alike = []
             for line in block.split(b"\n"):
                 yield from self._line(line)
             yield from self._dispatch()
-        yield from self._many(alike, named)
+        yield from self._many(b"\n".join(alike), named)
         if last:
             for line in last.split(b"\n")[:-1]:
                 yield from self._line(line)
 
-    def _many(self, bodies: list[bytes], name_line: bytes) -> Iterable[Frame]:
+    def _many(self, lines: bytes, name_line: bytes) -> Iterable[Frame]:
         """The frames of events that are alike, unless they are taken together."""
-        if self._take_many is not None and len(bodies) >= _FEW and self._take_many(bodies):
+        if not lines or (self._take_many is not None and lines.count(b"\n") >= _FEW and self._take_many(lines)):
             return ()
-        return zip(bodies, repeat(name_line[7:].strip()))
+        return zip(lines.split(b"\n"), repeat(name_line[7:].strip()))
 
     def close(self, rest: bytes) -> Iterator[Frame]:
         """The body ended, perhaps in the middle of a line."""
@@ -444,22 +444,20 @@ class _EventLines:
         self._name = b""
 
 
-def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
-    """The bodies of whole events that are all alike, and their name line: one line from brace to brace, the same name
+def _plain_events(data: bytes) -> tuple[bytes, bytes] | None:
+    """The data of whole events that are all alike, and their name line: one line from brace to brace, the same name
     or none.
 
     Several times as fast as block by block; None when any is of another form.
     """
     cut = data.find(b"data: {")
-    if cut < 0 or (cut and not _is_name_line(data, cut)):
+    if cut < 0 or (cut and not _is_name_line(data, cut)) or data[-3:] != b"}\n\n":
         return None
-    separator = b"\n\n" + data[: cut + 6]
-    bodies = data[cut + 6 : -2].split(separator)
-    lines = 3 if cut else 2
-    braces = data.count(b"}%b{" % separator)
-    if braces != len(bodies) - 1 or data[-3:] != b"}\n\n" or data.count(b"\n") != lines * len(bodies):
+    lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
+    joined = b"\n".join(lines)
+    if joined.count(b"\n") != len(lines) - 1 or joined.count(b"}\n{") != len(lines) - 1:
         return None
-    return bodies, data[:cut]
+    return joined, data[:cut]
 
 
 def _is_name_line(data: bytes, end: int) -> bool:

@@ -58,24 +58,24 @@ class Burst(NamedTuple):
     texts: list[str]
 
 
-_decode_texts: Final = _json.batch_decoder(_TextEvent)
-_decode_thinking: Final = _json.batch_decoder(_ThinkingEvent)
-_decode_json: Final = _json.batch_decoder(_JsonEvent)
+_decode_texts: Final = _json.lines_decoder(_TextEvent)
+_decode_thinking: Final = _json.lines_decoder(_ThinkingEvent)
+_decode_json: Final = _json.lines_decoder(_JsonEvent)
 
 
-def read_burst(bodies: list[bytes]) -> Burst | None:
+def read_burst(lines: bytes) -> Burst | None:
     """What the events say together; None when they are not all of one kind, or not of one block."""
-    first = bodies[0]
+    first = lines[: lines.find(b"\n")]
     found: list[tuple[int, str]] = []
     if b'"text_delta"' in first:
         takes = "text_delta"
-        found = [(event.index, event.delta.text) for event in _decode_texts(bodies) or ()]
+        found = [(event.index, event.delta.text) for event in _decode_texts(lines) or ()]
     elif b'"input_json_delta"' in first:
         takes = "input_json_delta"
-        found = [(event.index, event.delta.partial_json) for event in _decode_json(bodies) or ()]
+        found = [(event.index, event.delta.partial_json) for event in _decode_json(lines) or ()]
     else:
         takes = "thinking_delta"
-        found = [(event.index, event.delta.thinking) for event in _decode_thinking(bodies) or ()]
+        found = [(event.index, event.delta.thinking) for event in _decode_thinking(lines) or ()]
     index = found[0][0] if found else 0
     texts = [text for at, text in found if at == index and text]
-    return Burst(takes, index, texts) if len(texts) == len(bodies) else None
+    return Burst(takes, index, texts) if found and len(texts) == len(found) else None

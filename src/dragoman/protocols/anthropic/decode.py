@@ -111,9 +111,9 @@ class Decoder:
         except TooLarge:
             assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
 
-    def _take_many(self, bodies: list[bytes]) -> bool:
+    def _take_many(self, lines: bytes) -> bool:
         """Deltas that all let one block grow."""
-        burst = read_burst(bodies)
+        burst = read_burst(lines)
         block = self._blocks.by_index.get(burst.block) if burst is not None else None
         if burst is None or block is None or block.takes != burst.takes:
             return False

@@ -76,31 +76,31 @@ class _ArgumentsChunk(msgspec.Struct, gc=False):
     error: None = None
 
 
-_decode_texts: Final = _json.batch_decoder(_TextChunk)
-_decode_arguments: Final = _json.batch_decoder(_ArgumentsChunk)
+_decode_texts: Final = _json.lines_decoder(_TextChunk)
+_decode_arguments: Final = _json.lines_decoder(_ArgumentsChunk)
 
 
-def read_texts(bodies: list[bytes], choice: int | None) -> list[str] | None:
+def read_texts(lines: bytes, choice: int | None) -> list[str] | None:
     """The texts of chunks that hold text alone, none of them empty; None when any holds something else.
 
     Args:
         choice: the index of the choice that is read.
     """
-    chunks = _decode_texts(bodies)
+    chunks = _decode_texts(lines)
     if chunks is None:
         return None
     choices = [chunk.choices[0] for chunk in chunks]
     texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
-    return texts if len(texts) == len(bodies) else None
+    return texts if len(texts) == len(chunks) else None
 
 
-def read_arguments(bodies: list[bytes], choice: int | None) -> tuple[int, list[str]] | None:
+def read_arguments(lines: bytes, choice: int | None) -> tuple[int, list[str]] | None:
     """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
     holds something else."""
-    chunks = _decode_arguments(bodies)
+    chunks = _decode_arguments(lines)
     if chunks is None:
         return None
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
     index = calls[0].index if calls else 0
     texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]
-    return (index, texts) if len(texts) == len(bodies) else None
+    return (index, texts) if len(texts) == len(chunks) else None

@@ -138,12 +138,12 @@ class Decoder:
         else:
             self._bare_chunk(chunk, data, name)
 
-    def _take_many(self, bodies: list[bytes]) -> bool:
+    def _take_many(self, lines: bytes) -> bool:
         """Chunks that all let the text grow, or all one call."""
-        if b'"tool_calls":[' in bodies[0]:
-            grown = read_arguments(bodies, self._choice)
+        if b'"tool_calls":[' in lines[: lines.find(b"\n")]:
+            grown = read_arguments(lines, self._choice)
             return grown is not None and self._slots.grow_many(*grown)
-        texts = read_texts(bodies, self._choice)
+        texts = read_texts(lines, self._choice)
         if texts is None:
             return False
         self._assembly.texts(texts)

@@ -1,36 +1,54 @@
-"""Delta events that came together and let one part grow, read at once.
+"""Delta events that came together and let one part grow: their shape, told by the JSON reader itself.
 
-What is not all alike is read event by event (`decode.py`), which gives the same events.
+What does not fit these Structs is read event by event (`decode.py`), which gives the same events.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+import msgspec
 
 from dragoman import _json
-from dragoman.protocols.openai_responses.wire import PlainDelta
 
-_decode_deltas: Final = _json.batch_decoder(PlainDelta)
+
+class _Text(msgspec.Struct, gc=False):
+    delta: str
+    output_index: int
+    type: Literal["response.output_text.delta"]
+    content_index: int = 0
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    delta: str
+    output_index: int
+    type: Literal["response.function_call_arguments.delta"]
 
 
 class Burst(NamedTuple):
-    """`kind`: the type of the events; `item`: its index; `place`: their content index; `texts`: none of them empty."""
+    """`item`: the index of the output item; `place`: that of its text, -1 for arguments; `texts`: none is empty."""
 
-    kind: str
     item: int
     place: int
     texts: list[str]
 
 
-def read_burst(bodies: list[bytes]) -> Burst | None:
+_decode_texts: Final = _json.lines_decoder(_Text)
+_decode_arguments: Final = _json.lines_decoder(_Arguments)
+
+
+def read_burst(lines: bytes) -> Burst | None:
     """What the events say together; None when they are not all of one kind, or not of one part."""
-    events = _decode_deltas(bodies)
-    if events is None:
-        return None
-    kind, index, place = events[0].type, events[0].output_index, events[0].content_index
-    texts = [
-        event.delta
-        for event in events
-        if event.delta and event.type == kind and event.output_index == index and event.content_index == place
-    ]
-    return Burst(kind, index, place, texts) if len(texts) == len(bodies) else None
+    if b'"response.output_text.delta"' in lines[: lines.find(b"\n")]:
+        said = _decode_texts(lines)
+        if said is None:
+            return None
+        item, place = said[0].output_index, said[0].content_index
+        texts = [each.delta for each in said if each.output_index == item and each.content_index == place]
+    else:
+        grown = _decode_arguments(lines)
+        if grown is None:
+            return None
+        item, place = grown[0].output_index, -1
+        texts = [each.delta for each in grown if each.output_index == item]
+    return Burst(item, place, texts) if len(texts) == lines.count(b"\n") + 1 and all(texts) else None

@@ -129,17 +129,17 @@ class Decoder:
             if assembly.phase != "open":
                 live.clear()
 
-    def _take_many(self, bodies: list[bytes]) -> bool:
+    def _take_many(self, lines: bytes) -> bool:
         """Plain deltas that all let one part grow."""
-        burst = read_burst(bodies)
+        burst = read_burst(lines)
         item = self._items.live.get(burst.item) if burst is not None else None
         if burst is None or item is None:
             return False
-        if burst.kind == TEXT_DELTA and item.text_index == burst.place and item.part is not None:
+        if burst.place < 0 and item.call is not None:
+            self._assembly.add_many_arguments(item.call, burst.texts)
+        elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
             item.pieces += burst.texts
             self._assembly.add_many(item.part, burst.texts)
-        elif burst.kind == ARGUMENTS_DELTA and item.call is not None:
-            self._assembly.add_many_arguments(item.call, burst.texts)
         else:
             return False
         return True

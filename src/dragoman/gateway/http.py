@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, final
 
 import msgspec
@@ -101,6 +102,11 @@ class Outlet(Protocol):
         Raises:
             ConnectionAbortedError: it does not read; nothing can be written any more.
         """
+        ...
+
+    def when_drained(self, go_on: Callable[[], None]) -> None:
+        """As `drained`, for who cannot await: calls `go_on` once; closes the connection of a client that does not
+        read."""
         ...
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-import zlib
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 from dragoman.contract import Protocol
 from dragoman.errors import WireError, failure_kind
 from dragoman.events import Failure
+from dragoman.gateway.bodies import check_shape, unpacked
 from dragoman.gateway.discovery import PAGES, Asked, Page
+from dragoman.gateway.endpoint import Call, Endpoint
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Answer, Head, Limits, Outlet
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.gateway.observe import Observer, Record
+from dragoman.gateway.operations import HEALTH, PATHS, Operations
 from dragoman.gateway.relay import Relay, refusal
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
@@ -31,13 +33,14 @@ _FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = (
     ("/v1/models/", "gemini-generate"),
     ("", "openai-chat"),
 )
-_ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
+#: Who answers a path: a protocol through the relay, a page at once, an endpoint when it is ready.
+Handler: TypeAlias = Protocol | Page | Endpoint
 
 
 class App:
     """The gateway as an `Application`."""
 
-    __slots__ = ("_exact", "_guard", "_limits", "_names", "_observer", "_patterns", "_relay", "_since")
+    __slots__ = ("_exact", "_guard", "_limits", "_names", "_observer", "_operations", "_patterns", "_relay", "_since")
 
     def __init__(
         self,
@@ -48,16 +51,23 @@ class App:
         guard: Guard,
         limits: Limits,
         observer: Observer,
+        operations: Operations,
+        endpoints: Iterable[Endpoint] = (),
     ) -> None:
+        """`endpoints` come before the protocols' own routes."""
         self._names = names
         self._relay = relay
         self._guard = guard
         self._limits = limits
         self._observer = observer
+        self._operations = operations
         self._since = int(time.time())
-        self._exact: dict[str, list[tuple[tuple[str, ...], Protocol | Page]]] = {}
-        self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Protocol | Page]] = []
+        self._exact: dict[str, list[tuple[tuple[str, ...], Handler]]] = {}
+        self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Handler]] = []
         served = tuple(protocols)
+        for endpoint in endpoints:
+            if endpoint.protocol in served:
+                self._add(endpoint.methods, endpoint.pattern, endpoint)
         for name in served:
             for method, pattern in PROTOCOLS[name].routes:
                 self._add((method,), pattern, PROTOCOLS[name])
@@ -65,7 +75,15 @@ class App:
             if page.protocol in served:
                 self._add(page.methods, page.pattern, page)
 
-    def _add(self, methods: tuple[str, ...], pattern: str, handler: Protocol | Page) -> None:
+    def routes(self) -> Iterator[tuple[str, str]]:
+        """Every method and path that is answered; `.+` stands for what a client may put in."""
+        for path, handlers in self._exact.items():
+            yield from ((method, path) for methods, _ in handlers for method in methods)
+        for pattern, methods, _ in self._patterns:
+            yield from ((method, pattern.pattern.replace("\\", "")) for method in methods)
+        yield from (("GET", path) for path in sorted(PATHS))
+
+    def _add(self, methods: tuple[str, ...], pattern: str, handler: Handler) -> None:
         if "{" not in pattern:
             self._exact.setdefault(pattern, []).append((methods, handler))
             return
@@ -76,11 +94,21 @@ class App:
 
     def admit(self, head: Head) -> Answer | None:
         """Host, Origin and key, on every method and path."""
-        failure = self._guard.judge(head)
+        failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
         return None if failure is None else self.refuse(head, failure)
 
+    @property
+    def is_draining(self) -> bool:
+        """The process ends."""
+        return self._operations.is_draining
+
     def refuse(self, head: Head, failure: Failure) -> Answer:
-        """A failure in the form of the protocol that the path or the headers tell."""
+        """A failure in the form of the protocol that the path or the headers tell; it has no record of its own."""
+        answer = self._refusal(head, failure)
+        self._observer.refused(failure, answer.status)
+        return answer
+
+    def _refusal(self, head: Head, failure: Failure) -> Answer:
         protocol = PROTOCOLS[_form(head)]
         answer = refusal(protocol, failure)
         if failure.status is not None and failure.status != answer.status:
@@ -89,7 +117,10 @@ class App:
 
     async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
         """Answer one request that was admitted."""
-        record = Record(head, bytes_in=len(body), key=self._guard.owner(head)[:8])
+        if head.path in PATHS:
+            await self._operations.respond(head, outlet)
+            return
+        record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
         outlet.headers.update(record.headers)
         try:
             await self._respond(head, body, outlet, record)
@@ -105,21 +136,25 @@ class App:
     async def _respond(self, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
         found = self._find(head)
         if isinstance(found, Failure):
-            self._send_refusal(self.refuse(head, found), found, outlet, record)
+            self._send_refusal(self._refusal(head, found), found, outlet, record)
             return
         handler, name = found
-        protocol = PROTOCOLS[handler.protocol] if isinstance(handler, Page) else handler
+        protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
         try:
-            body = _decompressed(body, head.headers.get("content-encoding", ""), self._limits.body)
+            body = unpacked(body, head.headers.get("content-encoding", ""), self._limits.body)
+            check_shape(body)
+            if isinstance(handler, Endpoint):
+                await handler.serve(Call(head, body, name, handler.pattern, record.owner, outlet, record))
+                return
             if isinstance(handler, Page):
                 answer = handler.respond(Asked(head, body, name, self._names, self._since))
                 outlet.send(answer)
-                record.outcome, record.status = "done", answer.status
+                record.outcome, record.status, record.page = "done", answer.status, handler.pattern
                 return
         except WireError as problem:
             failure = Failure(failure_kind(problem.status), str(problem), problem.status)
-            self._send_refusal(self.refuse(head, failure), failure, outlet, record)
+            self._send_refusal(self._refusal(head, failure), failure, outlet, record)
             return
         except UnknownModel as problem:
             self._send_refusal(refusal(protocol, problem.failure), problem.failure, outlet, record)
@@ -130,7 +165,7 @@ class App:
         outlet.send(answer)
         record.refuse(failure.kind, answer.status)
 
-    def _find(self, head: Head) -> tuple[Protocol | Page, str] | Failure:
+    def _find(self, head: Head) -> tuple[Handler, str] | Failure:
         """Who answers, and what stood for `{model}` in the path."""
         path = unquote(head.path)
         for methods, handler in self._exact.get(path, ()):
@@ -146,7 +181,7 @@ class App:
         return Failure("not_found", f"{shown} is not served", 404)
 
 
-def _takes(handler: Protocol | Page, methods: tuple[str, ...], head: Head) -> bool:
+def _takes(handler: Handler, methods: tuple[str, ...], head: Head) -> bool:
     return head.method in methods and (not isinstance(handler, Page) or handler.applies(head))
 
 
@@ -158,26 +193,3 @@ def _form(head: Head) -> ProtocolName:
     if "anthropic-version" in headers:
         return "anthropic-messages"
     return next(name for prefix, name in _FORMS if head.path.startswith(prefix))
-
-
-def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body as its client meant it.
-
-    Raises:
-        WireError: an encoding that is not known, broken data, or more than `limit` bytes.
-    """
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return body
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise WireError(f"expected a body in gzip, deflate or none, got {encoding[:40]!r}", status=415)
-    machine = zlib.decompressobj(_ZLIB_OF_ANY_KIND)
-    try:
-        plain = machine.decompress(body, limit)
-    except zlib.error:
-        raise WireError(f"expected a body in {encoding}, got something else") from None
-    if machine.unconsumed_tail:
-        raise WireError(f"expected a request body of at most {limit} bytes", status=413)
-    if not machine.eof:
-        raise WireError(f"the {encoding} body ends too early")
-    return plain

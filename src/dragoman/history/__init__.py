@@ -7,6 +7,6 @@ cannot say is left to its renderer, ids in the form of the target too.
 
 from dragoman.history.answers import ThinkingPolicy
 from dragoman.history.fitting import fit
-from dragoman.history.vault import SignatureVault, Watch
+from dragoman.history.vault import Seal, SignatureVault, Vault, Watch, keys_of, put_back
 
-__all__ = ["SignatureVault", "ThinkingPolicy", "Watch", "fit"]
+__all__ = ["Seal", "SignatureVault", "ThinkingPolicy", "Vault", "Watch", "fit", "keys_of", "put_back"]

@@ -1,15 +1,15 @@
 """Seals kept for clients whose protocol has no field for them, or which do not send them back.
 
 Gemini refuses a step whose first call lacks the thought signature that came with it, Anthropic a call whose signed
-thinking is missing. The vault keeps both, and puts them back when the client returns the call.
+thinking is missing. A vault keeps both, and puts them back when the client returns the call.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias, final
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Final, Protocol, final
 
 import msgspec
 
@@ -23,11 +23,9 @@ MOST_SIZE: Final = 64 * 1024 * 1024
 #: Shorter ids (`call_0`) do not name a call beyond their conversation.
 _TELLING: Final = 16
 
-_Key: TypeAlias = tuple[str, ...]
-
 
 @final
-class _Seal(msgspec.Struct, frozen=True):
+class Seal(msgspec.Struct, frozen=True):
     """What one call lost. `thinking`: the sealed thinking of its turn, kept with the turn's first call."""
 
     origin: Origin
@@ -35,104 +33,159 @@ class _Seal(msgspec.Struct, frozen=True):
     thinking: tuple[Thinking, ...] = ()
 
     def size(self) -> int:
+        """Characters."""
         return len(self.signature or "") + sum(
             len(part.text) + len(part.signature or "") + len(part.redacted or "") for part in self.thinking
         )
 
 
-class SignatureVault:
-    """Remembers seals by call: by its id, and for clients that change or drop ids by name, arguments and place.
+class Vault(Protocol):
+    """Remembers seals by owner (whose conversations they are) and call: by the call's id, and for clients that change
+    or drop ids by its name, arguments and place. No owner ever gets another's."""
 
-    The place is the conversation before the call, as its user told it, so that no seal gets into another conversation.
-    Bounded: the oldest are forgotten. For one event loop or thread; nothing is written anywhere.
-    """
+    async def restored(self, request: Request, owner: str) -> Request:
+        """The request with what its answers lost, and with the origin of those that are known."""
+        ...
+
+    def keep(self, owner: str, seals: Mapping[str, Seal]) -> Awaitable[None] | None:
+        """Remember seals, each by its key; None when that is done already."""
+        ...
+
+
+class SignatureVault:
+    """A vault in memory: the oldest seals are forgotten, and all of them with it. For one event loop or thread."""
 
     __slots__ = ("_most_calls", "_most_size", "_seals", "_size")
 
     def __init__(self, *, most_calls: int = MOST_CALLS, most_size: int = MOST_SIZE) -> None:
         self._most_calls = most_calls
         self._most_size = most_size
-        self._seals: OrderedDict[_Key, _Seal] = OrderedDict()
+        self._seals: OrderedDict[tuple[str, str], Seal] = OrderedDict()
         self._size = 0
 
-    def note(self, request: Request, answer: Message) -> None:
+    def note(self, request: Request, answer: Message, owner: str = "") -> None:
         """Remember the seals of an answer to this request, whose origin is known."""
-        if answer.origin is None:
-            return
-        place = _Place()
-        for message in request.messages:
-            place.add(message)
-        for text in _seals_in(answer):
-            self._put(("seal", _digest(text)), _Seal(answer.origin))
-        sealed = tuple(part for part in answer.parts if isinstance(part, Thinking) and _is_sealed_thinking(part))
-        for number, call in enumerate(answer.tool_calls):
-            seal = _Seal(answer.origin, call.signature, sealed if number == 0 else ())
-            if seal.signature or seal.thinking:
-                for key in _keys(call, number, place.name()):
-                    self._put(key, seal)
+        self.keep(owner, seals_of(request, answer))
 
-    def watch(self, request: Request) -> Watch:
+    def watch(self, request: Request, owner: str = "") -> Watch:
         """Reads the events of the answer to this request, and notes their seals at its end."""
-        return Watch(self, request)
+        return Watch(self, request, owner)
 
-    def restore(self, request: Request) -> Request:
+    def restore(self, request: Request, owner: str = "") -> Request:
         """The request with what its answers lost, and with the origin of those that are known."""
-        messages: list[Message] = []
-        place = _Place()
-        for message in request.messages:
-            messages.append(self._restored(message, place) if message.role == "assistant" else message)
-            place.add(message)
-        if all(new is old for new, old in zip(messages, request.messages, strict=True)):
-            return request
-        return msgspec.structs.replace(request, messages=tuple(messages))
 
-    def _restored(self, message: Message, place: _Place) -> Message:
-        calls = message.tool_calls
-        found = [self._find(call, number, place.name()) for number, call in enumerate(calls)]
-        kept = (self._seals.get(("seal", _digest(text))) for text in _seals_in(message))
-        known = next((seal.origin for seal in (*kept, *found) if seal is not None), None)
-        origin = message.origin or known
-        if origin is None or origin != known:
-            return message
-        seals = iter(found)
-        parts = [_signed(part, next(seals), origin) if isinstance(part, ToolCall) else part for part in message.parts]
-        first = found[0] if found else None
-        if first is not None and first.origin == origin and first.thinking and not any(map(_is_sealed_thinking, parts)):
-            parts = [*first.thinking, *(part for part in parts if not isinstance(part, Thinking))]
-        if origin == message.origin and tuple(parts) == message.parts:
-            return message
-        return msgspec.structs.replace(message, parts=tuple(parts), origin=origin)
-
-    def _find(self, call: ToolCall, number: int, place: str) -> _Seal | None:
-        for key in _keys(call, number, place):
-            seal = self._seals.get(key)
+        def find(key: str) -> Seal | None:
+            seal = self._seals.get((owner, key))
             if seal is not None:
-                self._seals.move_to_end(key)
-                return seal
-        return None
+                self._seals.move_to_end((owner, key))
+            return seal
 
-    def _put(self, key: _Key, seal: _Seal) -> None:
-        old = self._seals.pop(key, None)
-        self._size += seal.size() - (old.size() if old is not None else 0)
-        self._seals[key] = seal
+        return put_back(request, find) if self._seals else request
+
+    async def restored(self, request: Request, owner: str) -> Request:
+        """As `restore`."""
+        return self.restore(request, owner)
+
+    def keep(self, owner: str, seals: Mapping[str, Seal]) -> None:
+        """Remember seals, each by its key."""
+        for key, seal in seals.items():
+            old = self._seals.pop((owner, key), None)
+            self._size += seal.size() - (old.size() if old is not None else 0)
+            self._seals[owner, key] = seal
         while len(self._seals) > 2 * self._most_calls or self._size > self._most_size:
             _, oldest = self._seals.popitem(last=False)
             self._size -= oldest.size()
 
 
-def _keys(call: ToolCall, number: int, place: str) -> Iterator[_Key]:
-    """The names of a call, the surest first. `number`: its place among the calls of its turn."""
+def seals_of(request: Request, answer: Message) -> dict[str, Seal]:
+    """What is to be kept of an answer to this request, by key; nothing when its origin is not known."""
+    found: dict[str, Seal] = {}
+    if answer.origin is None:
+        return found
+    for text in _seals_in(answer):
+        found[_key("seal", text)] = Seal(answer.origin)
+    sealed = tuple(part for part in answer.parts if isinstance(part, Thinking) and _is_sealed_thinking(part))
+    calls = [
+        (number, call, Seal(answer.origin, call.signature, sealed if number == 0 else ()))
+        for number, call in enumerate(answer.tool_calls)
+    ]
+    if not any(seal.signature or seal.thinking for _, _, seal in calls):
+        return found
+    place = _Place()
+    for message in request.messages:
+        place.add(message)
+    for number, call, seal in calls:
+        if seal.signature or seal.thinking:
+            found |= dict.fromkeys(_keys(call, number, place.name()), seal)
+    return found
+
+
+def keys_of(request: Request) -> list[str]:
+    """The keys under which seals of this request's answers may have been kept."""
+    keys: list[str] = []
+    for _, message, place in _answers(request):
+        keys += [_key("seal", text) for text in _seals_in(message)]
+        for number, call in enumerate(message.tool_calls):
+            keys += _keys(call, number, place)
+    return keys
+
+
+def put_back(request: Request, find: Callable[[str], Seal | None]) -> Request:
+    """The request with its answers' seals put back; `find` gives the seal of a key."""
+    messages = list(request.messages)
+    for number, message, place in _answers(request):
+        messages[number] = _restored(message, place, find)
+    if all(new is old for new, old in zip(messages, request.messages, strict=True)):
+        return request
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def _answers(request: Request) -> Iterator[tuple[int, Message, str]]:
+    """The answers in a request, each with its number and its place."""
+    place = _Place()
+    for number, message in enumerate(request.messages):
+        if message.role == "assistant":
+            yield number, message, place.name()
+        place.add(message)
+
+
+def _restored(message: Message, place: str, find: Callable[[str], Seal | None]) -> Message:
+    found = [
+        next(filter(None, map(find, _keys(call, number, place))), None)
+        for number, call in enumerate(message.tool_calls)
+    ]
+    kept = (find(_key("seal", text)) for text in _seals_in(message))
+    known = next((seal.origin for seal in (*kept, *found) if seal is not None), None)
+    origin = message.origin or known
+    if origin is None or origin != known:
+        return message
+    by_call = iter(found)
+    parts = [_signed(part, next(by_call), origin) if isinstance(part, ToolCall) else part for part in message.parts]
+    first = found[0] if found else None
+    if first is not None and first.origin == origin and first.thinking and not any(map(_is_sealed_thinking, parts)):
+        parts = [*first.thinking, *(part for part in parts if not isinstance(part, Thinking))]
+    if origin == message.origin and tuple(parts) == message.parts:
+        return message
+    return msgspec.structs.replace(message, parts=tuple(parts), origin=origin)
+
+
+def _keys(call: ToolCall, number: int, place: str) -> Iterator[str]:
+    """The keys of a call, the surest first. `number`: its place among the calls of its turn."""
     if len(call.id) >= _TELLING:
-        yield ("id", call.id, call.name)
+        yield _key("id", call.id, call.name)
     elif call.id:
-        yield ("id", call.id, call.name, place)
-    yield ("call", call.name, _canonical(call), str(number), place)
+        yield _key("id", call.id, call.name, place)
+    yield _key("call", call.name, _canonical(call), str(number), place)
+
+
+def _key(*names: str) -> str:
+    return _digest("\0".join(names))
 
 
 def _canonical(call: ToolCall) -> str:
     """The arguments in one form for all ways to write them."""
     value = _json.decode_object(call.arguments) if call.kind == "function" else call.arguments
-    return call.arguments if isinstance(value, _json.Malformed) else _digest(_json.to_text(_sorted(value)))
+    return call.arguments if isinstance(value, _json.Malformed) else _json.to_text(_sorted(value))
 
 
 def _sorted(value: object) -> object:
@@ -165,7 +218,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _signed(call: ToolCall, seal: _Seal | None, origin: Origin) -> ToolCall:
+def _signed(call: ToolCall, seal: Seal | None, origin: Origin) -> ToolCall:
     if seal is None or seal.signature is None or call.signature is not None or seal.origin != origin:
         return call
     return msgspec.structs.replace(call, signature=seal.signature)
@@ -185,14 +238,21 @@ def _seals_in(message: Message) -> Iterator[str]:
 
 
 class Watch:
-    """Notes the seals of one answer while its events pass. Text and argument fragments are not kept."""
+    """Notes the seals of one answer while its events pass. Text and argument fragments are not kept.
 
-    __slots__ = ("_fold", "_request", "_vault")
+    Attributes:
+        kept: what to wait for before the client sees the answer's end, so that its next request finds the seals; None
+            when there is nothing to wait for.
+    """
 
-    def __init__(self, vault: SignatureVault, request: Request) -> None:
+    __slots__ = ("_fold", "_owner", "_request", "_vault", "kept")
+
+    def __init__(self, vault: Vault, request: Request, owner: str = "") -> None:
         self._vault = vault
         self._request = request
+        self._owner = owner
         self._fold = Fold()
+        self.kept: Awaitable[None] | None = None
 
     def add(self, events: Iterable[Event]) -> None:
         """Take the next events; the last one notes."""
@@ -202,4 +262,6 @@ class Watch:
                 continue
             self._fold.add(event)
             if kind is Finish:
-                self._vault.note(self._request, self._fold.reply().message)
+                seals = seals_of(self._request, self._fold.reply().message)
+                if seals:
+                    self.kept = self._vault.keep(self._owner, seals)

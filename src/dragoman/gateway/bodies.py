@@ -1,0 +1,231 @@
+"""Bodies of requests: unpacked within bounds, and of a shape that whoever reads them later can stand.
+
+The bounds keep a small body from becoming a large one (https://www.cve.org/CVERecord?id=CVE-2025-66418 is of this kind)
+and deep or endless JSON from reaching a provider.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import zlib
+from itertools import accumulate
+from typing import Any, Final
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.errors import WireError
+
+#: Lists and objects around a value, the body's own among them; tools of a request; bytes of one image or file.
+DEEPEST: Final = 128
+MOST_TOOLS: Final = 512
+LARGEST_MEDIA: Final = 20 * 1024 * 1024
+#: A body may grow to this many times its size, once it is larger than `_FREE`.
+_MOST_GROWTH: Final = 100
+_FREE: Final = 1024 * 1024
+_STEP: Final = 1024 * 1024
+_ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
+#: What gathers tools in one of them (Gemini).
+_DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
+
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NO_BRACKET: Final = re.compile(rb"[^\[\]{}]+")
+
+_decode_fields = _json.typed_decoder(dict[str, Raw])
+_decode_items = _json.typed_decoder(list[Raw])
+
+
+# ---------------------------------------------------------------- content-encoding
+
+
+def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body as its client meant it. One encoding, never one within another.
+
+    Raises:
+        WireError: an encoding that is not known, broken data, more than `limit` bytes, or far more than came.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    machine = _machine(encoding)
+    if machine is None:
+        known = "gzip, deflate, zstd" if _zstd() is not None else "gzip, deflate"
+        raise WireError(f"expected a body in {known} or none, got {encoding[:40]!r}", status=415)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while not machine.eof:
+            piece, given = machine.take(body)
+            size += len(piece)
+            if size > limit or (size > _FREE and size > _MOST_GROWTH * given):
+                bound = f"{limit} bytes and {_MOST_GROWTH} times its packed size"
+                raise WireError(f"expected a request body of at most {bound}", status=413)
+            if not piece and not machine.eof and given == len(body):
+                raise WireError(f"the {encoding} body ends too early")
+            pieces.append(piece)
+    except machine.problems:
+        raise WireError(f"expected a body in {encoding}, got something else") from None
+    if machine.rest:
+        raise WireError(f"expected nothing behind the {encoding} body")
+    return b"".join(pieces)
+
+
+class _Zlib:
+    """Unpacks gzip and zlib step by step."""
+
+    __slots__ = ("_fed", "_machine")
+
+    problems: tuple[type[Exception], ...] = (zlib.error,)
+
+    def __init__(self) -> None:
+        self._machine = zlib.decompressobj(_ZLIB_OF_ANY_KIND)
+        self._fed = False
+
+    @property
+    def eof(self) -> bool:
+        """The data's own end was seen."""
+        return self._machine.eof
+
+    @property
+    def rest(self) -> bytes:
+        """What stands behind the end."""
+        return self._machine.unused_data
+
+    def take(self, body: bytes) -> tuple[bytes, int]:
+        """The next piece, and how much of the body was read for it and those before."""
+        data = self._machine.unconsumed_tail if self._fed else body
+        self._fed = True
+        piece = self._machine.decompress(data, _STEP)
+        return piece, len(body) - len(self._machine.unconsumed_tail) - len(self._machine.unused_data)
+
+
+class _Zstd:
+    """Unpacks zstd step by step."""
+
+    __slots__ = ("_fed", "_machine", "problems")
+
+    def __init__(self, module: Any) -> None:
+        self._machine = module.ZstdDecompressor()
+        self._fed = False
+        self.problems: tuple[type[Exception], ...] = (module.ZstdError, EOFError)
+
+    @property
+    def eof(self) -> bool:
+        """The frame's own end was seen."""
+        return bool(self._machine.eof)
+
+    @property
+    def rest(self) -> bytes:
+        """What stands behind the end."""
+        return bytes(self._machine.unused_data)
+
+    def take(self, body: bytes) -> tuple[bytes, int]:
+        """The next piece; what it was read from cannot be told, so the whole body counts."""
+        data = b"" if self._fed else body
+        self._fed = True
+        return bytes(self._machine.decompress(data, _STEP)), len(body)
+
+
+def _machine(encoding: str) -> _Zlib | _Zstd | None:
+    if encoding in ("gzip", "x-gzip", "deflate"):
+        return _Zlib()
+    module = _zstd() if encoding == "zstd" else None
+    return None if module is None else _Zstd(module)
+
+
+def _zstd() -> Any:
+    """The library, part of Python since 3.14."""
+    try:
+        return importlib.import_module("compression.zstd")
+    except ModuleNotFoundError:
+        return None
+
+
+# ---------------------------------------------------------------- the shape of JSON
+
+
+def check_shape(body: bytes) -> None:
+    """Refuse JSON that is nested too deeply, offers too many tools or holds too large a file. What is not JSON is for
+    the parser to refuse.
+
+    Raises:
+        WireError: it is, does, or holds one.
+    """
+    if len(body) > LARGEST_MEDIA:
+        _check_media(body)
+    if not _has_more(body, DEEPEST):  # what most small bodies have
+        return
+    fields = _decode_fields(body)
+    if isinstance(fields, Malformed):
+        _check_text(body)
+        return
+    tools = fields.get("tools")
+    if tools is not None and _has_more(bytes(tools), MOST_TOOLS):
+        _check_tools(bytes(tools))
+    for value in fields.values():
+        _check_depth(bytes(value), 1)
+
+
+def _has_more(value: bytes, most: int) -> bool:
+    """Whether there are more opening brackets, those in strings among them (`count` would look at each byte)."""
+    for bracket in (b"{", b"["):
+        place = value.find(bracket)
+        while place >= 0:
+            most -= 1
+            if most < 0:
+                return True
+            place = value.find(bracket, place + 1)
+    return False
+
+
+def _check_depth(value: bytes, depth: int) -> None:
+    """Descend only where there are brackets enough for more than `DEEPEST` levels. `depth`: levels around the value."""
+    if not _has_more(value, DEEPEST - depth):
+        return
+    kind = value.lstrip()[:1]
+    inner: dict[str, Raw] | list[Raw] | Malformed
+    if kind == b"{":
+        inner = _decode_fields(value)
+    elif kind == b"[":
+        inner = _decode_items(value)
+    else:
+        return
+    if depth >= DEEPEST:
+        raise _too_deep()
+    if not isinstance(inner, Malformed):
+        for item in inner.values() if isinstance(inner, dict) else inner:
+            _check_depth(bytes(item), depth + 1)
+
+
+def _check_text(body: bytes) -> None:
+    """The same for what only a lenient reader takes: the brackets outside strings are counted."""
+    brackets = _NO_BRACKET.sub(b"", _STRING.sub(b"", body))
+    steps = (1 if bracket in b"{[" else -1 for bracket in brackets)
+    if any(depth > DEEPEST for depth in accumulate(steps)):
+        raise _too_deep()
+
+
+def _too_deep() -> WireError:
+    return WireError(f"expected JSON of at most {DEEPEST} levels")
+
+
+def _check_tools(tools: bytes) -> None:
+    items = _decode_items(tools)
+    count = 0
+    for item in () if isinstance(items, Malformed) else items:
+        fields = _decode_fields(bytes(item))
+        gathered = [] if isinstance(fields, Malformed) else [fields[name] for name in _DECLARATIONS if name in fields]
+        lists = [_decode_items(bytes(raw)) for raw in gathered]
+        count += sum(len(found) for found in lists if not isinstance(found, Malformed)) if gathered else 1
+    if count > MOST_TOOLS:
+        raise WireError(f"expected at most {MOST_TOOLS} tools, got {count}", path="tools")
+
+
+def _check_media(body: bytes) -> None:
+    """Base64 has no quote in it, so a text that is too large is a piece between two."""
+    start = 0
+    while len(body) - start > LARGEST_MEDIA // 3 * 4:
+        stop = body.find(b'"', start)
+        if stop < 0 or stop - start > LARGEST_MEDIA // 3 * 4:
+            raise WireError(f"expected images and files of at most {LARGEST_MEDIA} bytes", status=413)
+        start = stop + 1

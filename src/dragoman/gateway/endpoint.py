@@ -1,0 +1,58 @@
+"""A path that is answered here and has to wait for something: the disk, or a provider that is asked another way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, final
+
+import msgspec
+
+from dragoman._json import Malformed
+from dragoman.errors import WireError
+from dragoman.gateway.http import Answer, Head, Outlet
+from dragoman.gateway.observe import Record
+from dragoman.types import ProtocolName
+
+
+@final
+class Call(msgspec.Struct, frozen=True):
+    """A request. `name`: what stood for `{model}` in the path, "" without one; `page`: the path's pattern; `owner`:
+    whose conversations the client may go on with."""
+
+    head: Head
+    body: bytes
+    name: str
+    page: str
+    owner: str
+    outlet: Outlet
+    record: Record
+
+    def answer(self, answer: Answer) -> None:
+        """Send a whole response."""
+        self.outlet.send(answer)
+        self.record.outcome, self.record.status, self.record.page = "done", answer.status, self.page
+
+
+Serve: TypeAlias = Callable[[Call], Awaitable[None]]
+
+
+@final
+class Endpoint(msgspec.Struct, frozen=True):
+    """`{model}` in the pattern stands for any text. `serve` may raise `WireError` and `UnknownModel` before it sends
+    anything: they are told in the protocol's form."""
+
+    protocol: ProtocolName
+    methods: tuple[str, ...]
+    pattern: str
+    serve: Serve
+
+
+def spliced(body: bytes | Malformed) -> bytes:
+    """A body whose fields were set.
+
+    Raises:
+        WireError: it was not a JSON object.
+    """
+    if isinstance(body, Malformed):
+        raise WireError(f"expected a JSON object: {body.problem}")
+    return body

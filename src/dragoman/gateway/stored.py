@@ -1,0 +1,271 @@
+"""One request of the Responses protocol whose conversation, or whose answer, is kept here.
+
+What was said before stands in front of its input, so that any provider can be asked; the answer is kept before its last
+bytes leave, so that the next request finds it, whichever worker it comes to. Providers are asked to store nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle
+from dragoman.errors import WireError
+from dragoman.events import Event, Reply
+from dragoman.fields import Fields, read, read_body, read_text
+from dragoman.gateway.database import StoreFailed
+from dragoman.gateway.http import Answer, Outlet
+from dragoman.gateway.responses import LONGEST, Kept, NotKept, Responses
+from dragoman.identifiers import new_id
+
+_LOG: Final = logging.getLogger("dragoman.gateway")
+_TRUE: Final = Raw(b"true")
+_FALSE: Final = Raw(b"false")
+#: Names an item of an earlier answer in place of the item.
+_REFERENCE: Final = "item_reference"
+_KEPT_STATUSES: Final = ("completed", "incomplete")
+_PLAIN: Final = ReplyStyle()
+
+_decode_items = _json.typed_decoder(list[Raw])
+
+
+async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | None:
+    """Prepare a request; None when it neither goes on from something kept nor is to be kept.
+
+    Raises:
+        WireError: what it goes on from is not there, or the conversation is too long.
+    """
+    fields = read_body(body)
+    if "conversation" in fields:
+        raise WireError("expected previous_response_id: conversations are not kept here", path="conversation")
+    is_kept = read(fields.get("store")) is not False
+    previous = read_text(fields.get("previous_response_id")) or None
+    said = _items(fields)
+    if not is_kept and previous is None and _REFERENCE.encode() not in bytes(fields.get("input", b"")):
+        return None
+    try:
+        before = [] if previous is None else await responses.conversation(owner, previous)
+        said = await _resolved(responses, owner, said)
+    except NotKept as problem:
+        path = "previous_response_id" if problem.id == previous else "input"
+        raise WireError(f"response or item {problem.id[:120]!r} not found", status=404, path=path) from None
+    except StoreFailed:
+        raise WireError("stored responses cannot be read now", status=503) from None
+    if sum(map(len, map(bytes, before))) > LONGEST:
+        raise WireError(f"expected a conversation of at most {LONGEST} bytes", status=413, path="previous_response_id")
+    return StoredTurn(responses, owner, fields, said=said, before=before, previous=previous, is_kept=is_kept)
+
+
+async def _resolved(responses: Responses, owner: str, items: list[Raw]) -> list[Raw]:
+    """The items with those that are only named in their places."""
+    names = [_named(item) for item in items]
+    wanted = [name for name in names if name]
+    if not wanted:
+        return items
+    found = await responses.items(owner, wanted)
+    return [found[name] if name else item for name, item in zip(names, items, strict=True)]
+
+
+def _named(item: Raw) -> str:
+    if _REFERENCE.encode() not in bytes(item):
+        return ""
+    value = _json.decode(bytes(item))
+    if not isinstance(value, dict) or value.get("type") != _REFERENCE:
+        return ""
+    id = value.get("id")
+    return id if isinstance(id, str) else ""
+
+
+def _items(fields: Fields) -> list[Raw]:
+    """The input as a list of items; [] when there is none, or none that can be read (the parser says so)."""
+    raw = fields.get("input")
+    value: Json = None if raw is None else _json.decode(bytes(raw))
+    if isinstance(value, str):
+        return [_json.raw({"type": "message", "role": "user", "content": value})]
+    if isinstance(value, dict):
+        return [_json.raw(value)]
+    items = _decode_items(bytes(raw)) if raw is not None else []
+    return [] if isinstance(items, Malformed) else [Raw(bytes(item)) for item in items]
+
+
+class StoredTurn:
+    """A request that was prepared, and its answer as it is written.
+
+    Attributes:
+        body: what to relay.
+    """
+
+    __slots__ = ("_before", "_echo", "_encoder", "_id", "_is_kept", "_owner", "_previous", "_responses", "_said",
+                 "_whole", "body")  # fmt: skip
+
+    def __init__(
+        self,
+        responses: Responses,
+        owner: str,
+        fields: Fields,
+        *,
+        said: list[Raw],
+        before: list[Raw],
+        previous: str | None,
+        is_kept: bool,
+    ) -> None:
+        self._responses = responses
+        self._owner = owner
+        self._said = tuple(said)
+        self._previous = previous
+        self._is_kept = is_kept
+        self._id = f"resp_{new_id()}"
+        self._encoder: _Encoder | None = None
+        self._whole = b""
+        echo: dict[str, Raw] = {"store": _TRUE if is_kept else _FALSE}
+        if previous is not None:
+            echo["previous_response_id"] = _json.raw(previous)
+        self._echo = echo
+        asked: dict[str, Json] = {key: value for key, value in fields.items() if key != "previous_response_id"}
+        if said or before:
+            asked["input"] = [*before, *said]
+        self.body = _json.encode({**asked, "store": False})
+
+    def over(self, protocol: Protocol) -> Protocol:
+        """The protocol for this one turn: its answers have our id, and their final form is seen here."""
+
+        def parse_request(body: bytes, *, path: str = "") -> Parsed:
+            parsed = protocol.parse_request(body, path=path)
+            style = msgspec.structs.replace(parsed.style, id=self._id, echo={**parsed.style.echo, **self._echo})
+            return msgspec.structs.replace(parsed, style=style)
+
+        def encoder(*, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> Encoder:
+            inner = protocol.encoder(new_id=new_id, model=model, created=created, style=style)
+            self._encoder = _Encoder(inner)
+            return self._encoder
+
+        def render_response(
+            reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN
+        ) -> bytes:
+            self._whole = protocol.render_response(reply, new_id=new_id, model=model, created=created, style=style)
+            return self._whole
+
+        return msgspec.structs.replace(
+            protocol, parse_request=parse_request, encoder=encoder, render_response=render_response
+        )
+
+    @property
+    def response(self) -> bytes:
+        """The final response object; b"" while there is none."""
+        return self._whole or (self._encoder.response if self._encoder is not None else b"")
+
+    async def keep(self) -> None:
+        """Keep the response, if it was to be kept and is worth it."""
+        response = self.response
+        if not self._is_kept or not response or not _is_worth_keeping(response):
+            return
+        try:
+            await self._responses.keep(self._owner, Kept(self._id, self._previous, self._said, response))
+        except StoreFailed as problem:
+            _LOG.warning("a response could not be stored: %s", problem)
+
+
+def _is_worth_keeping(response: bytes) -> bool:
+    value = _json.decode(response)
+    return isinstance(value, dict) and value.get("status") in _KEPT_STATUSES
+
+
+class _Encoder:
+    """An encoder whose final response object can be asked for."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: Encoder) -> None:
+        self._inner = inner
+
+    @property
+    def response(self) -> bytes:
+        """The final response object; b"" before it was written."""
+        response: bytes = getattr(self._inner, "response", b"")
+        return response
+
+    @property
+    def aborted(self) -> bool:
+        """As the encoder's."""
+        return self._inner.aborted
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """As the encoder's."""
+        return self._inner.encode(events)
+
+    def keepalive(self) -> bytes:
+        """As the encoder's."""
+        return self._inner.keepalive()
+
+
+class HeldOutlet:
+    """An outlet that holds the end of an answer back until it is kept."""
+
+    __slots__ = ("_ends", "_held", "_outlet", "_turn", "_whole", "headers")
+
+    def __init__(self, outlet: Outlet, turn: StoredTurn) -> None:
+        self.headers = outlet.headers
+        self._outlet = outlet
+        self._turn = turn
+        self._held: list[bytes] = []
+        self._whole: Answer | None = None
+        self._ends = False
+
+    async def settle(self) -> None:
+        """Keep the answer, then let its end go."""
+        if self._whole is None and not self._ends:
+            return
+        await self._turn.keep()
+        if self._whole is not None:
+            self._outlet.send(self._whole)
+            return
+        for data in self._held:
+            self._outlet.write(data)
+        self._outlet.end()
+
+    def send(self, answer: Answer) -> None:
+        """A whole response; refusals leave at once."""
+        if self._turn.response:
+            self._whole = answer
+        else:
+            self._outlet.send(answer)
+
+    def start(self, status: int, content_type: str) -> None:
+        """As the outlet's."""
+        self._outlet.start(status, content_type)
+
+    def write(self, data: bytes) -> None:
+        """As the outlet's, but the end waits."""
+        if self._turn.response:
+            self._held.append(data)
+        else:
+            self._outlet.write(data)
+
+    def end(self) -> None:
+        """The body is whole; it ends when the answer is kept."""
+        self._ends = True
+
+    def cut(self) -> None:
+        """A broken answer is not kept: what is held leaves, and the connection is closed."""
+        for data in self._held:
+            self._outlet.write(data)
+        self._held = []
+        self._outlet.cut()
+
+    @property
+    def is_full(self) -> bool:
+        """As the outlet's."""
+        return self._outlet.is_full
+
+    async def drained(self) -> None:
+        """As the outlet's."""
+        await self._outlet.drained()
+
+    def when_drained(self, go_on: Callable[[], None]) -> None:
+        """As the outlet's."""
+        self._outlet.when_drained(go_on)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NoReturn, Self, final
 
 MASK: Final = "***"
+#: Shorter texts stand in messages by chance, and are no secrets.
+_SHORTEST: Final = 8
 
 
 @final
@@ -56,3 +59,19 @@ class Secret:
 
     def __getstate__(self) -> NoReturn:
         raise TypeError("a Secret has no state to show")
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """The text without these texts in it, also where their end is missing because somebody clipped it."""
+    for secret in secrets:
+        begin, rest = secret[:_SHORTEST], secret[_SHORTEST:]
+        if len(begin) == _SHORTEST and begin in text:
+            before, *pieces = text.split(begin)
+            text = "".join([before, *(MASK + piece[_shared(piece, rest) :] for piece in pieces)])
+    return text
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next((place for place, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs),
+                min(len(one), len(other)))  # fmt: skip

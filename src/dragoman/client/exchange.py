@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Start, 
 from dragoman.history import Watch, fit
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.secret import masked
 from dragoman.stages import stages_for
 from dragoman.types import Cost, Origin, Request, Usage
 
@@ -93,6 +94,11 @@ class Exchange:
         """What the provider says of trying again (`x-should-retry`, a header of Anthropic's and OpenAI's)."""
         return {"true": True, "false": False}.get(self._headers.get("x-should-retry", "").strip().lower())
 
+    @property
+    def kept(self) -> Awaitable[None] | None:
+        """What to wait for before anybody sees the answer's end: its seals are being kept. None: nothing."""
+        return self._watch.kept if self._watch is not None else None
+
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The response's status and headers (names in lower case) came."""
         self._status, self._headers = status, headers
@@ -154,6 +160,8 @@ class Exchange:
         if self._origin is not None:
             events = self._with_origin(events, self._origin)
         events = self._priced_from(events)
+        if events and type(failure := events[-1]) is Failure:
+            events = [*events[:-1], self._masked(failure)]
         if self._watch is not None:
             self._watch.add(events)
         if self._on_deviation is not None:
@@ -161,6 +169,12 @@ class Exchange:
                 if type(event) is Deviation:
                     self._on_deviation(self._target.name, event)
         return events
+
+    def _masked(self, failure: Failure) -> Failure:
+        """A failure without what only this provider may see: some quote the key that they refuse."""
+        secrets = self._target.secrets()
+        code = None if failure.code is None else masked(failure.code, secrets)
+        return msgspec.structs.replace(failure, message=masked(failure.message, secrets), code=code)
 
     def _with_origin(self, events: list[Event], origin: Origin) -> list[Event]:
         """The answer's beginning says who was asked, so that a later request knows whose thinking it holds."""

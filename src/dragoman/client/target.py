@@ -43,6 +43,11 @@ class Target(msgspec.Struct, frozen=True):
         """`provider/model`."""
         return f"{self.provider.name}/{self.model}"
 
+    def secrets(self) -> tuple[str, ...]:
+        """What is sent to this provider and is nobody else's business: its key, and what its table adds to requests."""
+        key = () if self.key is None else (self.key.reveal(),)
+        return (*key, *self.provider.headers.values(), *self.provider.query.values())
+
 
 @final
 class Chain(msgspec.Struct, frozen=True):

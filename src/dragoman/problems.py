@@ -16,6 +16,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.errors import failure_kind
 from dragoman.events import Failure, FailureKind
+from dragoman.overflow import says_overflow
 
 MESSAGE_LIMIT: Final = 1_000  # characters
 _DEPTH: Final = 5
@@ -53,16 +54,6 @@ _KIND_OF_VAGUE_WORD: Final[dict[str, FailureKind]] = {
     "bad_request_error": "bad_request", "unprocessable_entity": "bad_request",
 }  # fmt: skip
 
-_CONTEXT: Final = re.compile(
-    r"context[ _-]?(?:length|window|size|limit)|maximum context"
-    r"|(?:prompt|input|message|request|conversation)s? (?:is|are|was) too long"
-    r"|prompt too long|input token count.{0,40}exceed"
-    r"|exceeds? the (?:model'?s )?maximum (?:number of )?(?:input )?tokens"
-    r"|maximum prompt length|reduce the length of the (?:messages|prompt|input)|exceeded model token limit"
-    r"|too many (?:input |prompt )?tokens|token limit exceeded|exceeds the limit of \d+ tokens"
-    r"|input length .{0,60}exceed|range of input length",
-    re.IGNORECASE,
-)
 _RATE: Final = re.compile(
     r"rate.?limit|too many requests|per (?:minute|second|hour|day)|throttl|request limit reached", re.IGNORECASE
 )
@@ -289,9 +280,7 @@ def _pick_kind(found: _Finding, message: str, waits: float | None) -> FailureKin
     known = [_KIND_OF_WORD[word] for word in words if word in _KIND_OF_WORD]
     if found.status == 402 or "quota" in known:
         return "quota"
-    if "context" in known or (
-        _CONTEXT.search(message) and not _RATE.search(message) and found.status not in (401, 403)
-    ):
+    if "context" in known or (found.status not in (401, 403, 429) and says_overflow(message)):
         return "context"
     if _QUOTA.search(message) and waits is None:
         return "quota"

@@ -26,8 +26,9 @@ _SETTLED_CODES: Final = frozenset({"unknown_host", "tls", "proxy"})
 
 #: Seconds over which a budget is reckoned.
 WINDOW: Final = 10
-#: Retries that a target may be sent within a window, as a share of the requests within it.
-RETRY_SHARE: Final = 0.2
+#: Retries that a target may be sent within a window, as a share of the requests within it: a fifth, less what waiting
+#: may move from one window into the next.
+RETRY_SHARE: Final = 0.19
 #: Retries that are allowed within a window however few requests there are.
 RETRY_FLOOR: Final = 3
 

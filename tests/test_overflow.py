@@ -1,5 +1,7 @@
 """Wordings of "the prompt does not fit the context", of real servers and gateways, and of what only sounds like it."""
 
+# ruff: noqa: ISC004 - a wording of two lines is one string
+
 from __future__ import annotations
 
 import json
@@ -128,7 +130,8 @@ WORDINGS: list[tuple[str, int | None, int | None]] = [
     ),
     (
         "You passed 9001 input tokens and requested 512 output tokens. However, the model's context length is only "
-        "8192 tokens, resulting in a maximum input length of 7680 tokens. Please reduce the length of the input prompt.",
+        "8192 tokens, resulting in a maximum input length of 7680 tokens. Please reduce the length of the input "
+        "prompt.",
         8192,
         9001,
     ),

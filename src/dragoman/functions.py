@@ -26,16 +26,20 @@ class FunctionTool(msgspec.Struct, frozen=True):
     function: Callable[..., Any]
     arguments: type[msgspec.Struct]
 
-    def call(self, call: ToolCall) -> Any | Awaitable[Any]:
-        """Run the function with a call's arguments.
+    def check(self, call: ToolCall) -> msgspec.Struct:
+        """A call's arguments, as the function takes them.
 
         Raises:
-            UsageError: the arguments do not fit the signature; says which and what was expected.
+            UsageError: they do not fit the signature; says which and what was expected.
         """
         try:
-            values = msgspec.convert(call.values(), self.arguments, strict=False)
+            return msgspec.convert(call.values(), self.arguments, strict=False)
         except (msgspec.ValidationError, ValueError) as problem:
             raise UsageError(f"arguments of {self.tool.name}: {problem}") from None
+
+    def call(self, call: ToolCall) -> Any | Awaitable[Any]:
+        """Run the function with a call's arguments. Raises UsageError as `check`."""
+        values = self.check(call)
         return self.function(**{name: getattr(values, name) for name in self.arguments.__struct_fields__})
 
 

@@ -5,6 +5,7 @@ never from the current folder, so that a cloned repository cannot set an endpoin
 reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue and the usual key variables serve.
 """
 
+from dragoman.config.agent import AgentConfig, AgentLimits, McpServer
 from dragoman.config.reading import (
     FILE_NAME,
     PATH_VARIABLE,
@@ -29,6 +30,7 @@ from dragoman.config.settings import (
 )
 
 __all__ = [
+    "AgentConfig", "AgentLimits", "McpServer",
     "FILE_NAME", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Order", "Price",
     "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder", "default_path",
     "key_variable", "load_config", "read_secret",

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast, final
 
 import msgspec
 
+from dragoman.config.agent import AgentConfig
 from dragoman.config.settings import (
     Config,
     HttpConfig,
@@ -80,6 +81,14 @@ def data_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.p
     return folder.absolute() / "dragoman"
 
 
+def state_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """Where the gateway keeps what outlives a request."""
+    if platform in ("win32", "darwin"):
+        return data_folder(environ=environ, home=home, platform=platform)
+    named = Path(environ.get("XDG_STATE_HOME", ""))
+    return (named if named.is_absolute() else home / ".local" / "state").absolute() / "dragoman"
+
+
 def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
     """The text that a reference names.
 
@@ -138,6 +147,7 @@ class _Reading:
             models={name: _model(name, table, catalog) for name, table in _tables(document, "models").items()},
             validate=self._validate(_table(document, "validate")),
             http=self._http(_table(document, "http")),
+            agent=self._agent(_table(document, "agent"), catalog),
             prices={name: _price(name, table, catalog) for name, table in _tables(document, "prices").items()},
             keys=keys,
             unread_keys=unread,
@@ -181,7 +191,14 @@ class _Reading:
             raise ConfigError(f"server.address: expected HOST:PORT, got {server.address[:80]!r}")
         if not server.keys and not _is_loopback(host):
             raise ConfigError(f"server.address: {host[:80]} can be reached from other machines; set server.keys first")
-        return server
+        if server.log not in ("stderr", "off"):
+            log = _expand(server.log, home=self._home, folder=self._folder)
+            server = msgspec.structs.replace(server, log=str(log))
+        if server.state is None:
+            state = state_folder(environ=self._environ, home=self._home)
+        else:
+            state = _expand(str(server.state), home=self._home, folder=self._folder)
+        return msgspec.structs.replace(server, state=state)
 
     def _validate(self, table: Mapping[str, Any]) -> ValidateConfig:
         validate = _convert(table, ValidateConfig, "validate")
@@ -192,6 +209,24 @@ class _Reading:
         else:
             store = _expand(str(validate.store), home=self._home, folder=self._folder)
         return msgspec.structs.replace(validate, store=store)
+
+    def _agent(self, table: Mapping[str, Any], catalog: Catalog) -> AgentConfig:
+        agent = _convert(table, AgentConfig, "agent")
+        if agent.target is not None and "/" in agent.target:
+            _check_target(agent.target, "agent.target", catalog)
+        if not agent.limits.usd > 0:
+            raise ConfigError(f"agent.limits.usd: expected US dollars above 0, got {agent.limits.usd}")
+        for name, server in agent.mcp.items():
+            where = f"agent.mcp.{_dotted(name)}"
+            if bool(server.command) == (server.url is not None):
+                raise ConfigError(f"{where}: expected either command or url")
+            for key, reference in (*server.environ.items(), *server.headers.items()):
+                _check_reference(reference, f"{where}.{key}")
+        tools = tuple(
+            str(_expand(name, home=self._home, folder=self._folder)) if name.endswith(".py") else name
+            for name in agent.tools
+        )
+        return msgspec.structs.replace(agent, tools=tools)
 
     def _http(self, table: Mapping[str, Any]) -> HttpConfig:
         named = table.get("proxy")
@@ -226,7 +261,7 @@ class _Reading:
 
 
 _USERS_OWN: Final = ("api_key", "clean", "strict")
-_SECTIONS: Final = ("server", "providers", "routes", "models", "validate", "http", "prices")
+_SECTIONS: Final = ("server", "providers", "routes", "models", "validate", "http", "prices", "agent")
 
 
 def key_variable(provider: Provider, environ: Mapping[str, str]) -> str | None:

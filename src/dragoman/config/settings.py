@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from dragoman.config.agent import AgentConfig
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
 from dragoman.providers import Catalog
@@ -26,6 +27,7 @@ Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)]
 class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
 
+    `log`: where requests get a line each: "stderr", "off", or the path of a file.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
     memory. `store_responses` False: nothing is kept of responses, whatever a client asks for.
     """
@@ -34,6 +36,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocols: Literal["all"] | tuple[ProtocolName, ...] = "all"
     keys: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    log: str = "stderr"
     state: Path | None = None
     store_responses: bool = True
 
@@ -79,7 +82,10 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What differs for one target. `dialect` holds only the fields that are set; None is "as the provider or route"."""
+    """What differs for one target. `dialect` holds only the fields that are set; None is "as the provider or route".
+
+    `paid`: it costs money, so that validation asks it only with leave; None goes by whether a price is known.
+    """
 
     dialect: dict[str, Any] = {}
     strict: bool | None = None
@@ -88,6 +94,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thinking: ThinkingPolicy | None = None
     options: Params = Params()
     clean: bool | None = None
+    paid: bool | None = None
 
 
 @final
@@ -153,6 +160,7 @@ class Config(msgspec.Struct, frozen=True):
     models: dict[str, ModelConfig] = {}
     validate: ValidateConfig = ValidateConfig()
     http: HttpConfig = HttpConfig()
+    agent: AgentConfig = AgentConfig()
     prices: dict[str, Price] = {}
     keys: dict[str, Secret] = {}
     unread_keys: dict[str, str] = {}

@@ -1,0 +1,152 @@
+"""Who says yes: reading is done, all else is asked, unless a rule of the user or an earlier yes to the same covers it.
+
+A rule is `TOOL` or `TOOL:PATTERN`. The pattern is compared with the action word by word: a command's words, a path's
+components, an address and its path. `*` alone stands for any word, within a word for any characters but "/", and `**`
+for any number of words. For commands none of them stands for an option (a word that begins with "-"): many programs
+run other programs by option. Nothing is allowed by the beginning of a text.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, final
+
+import msgspec
+
+from dragoman.agent.plain import hidden_character
+from dragoman.agent.plan import Plan
+from dragoman.errors import UsageError
+
+#: Tools whose pattern is a path, and those whose pattern is a command or an address.
+_PATH_TOOLS: Final = frozenset({"read", "list", "search", "edit", "write"})
+_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+@final
+class Rule(msgspec.Struct, frozen=True):
+    """What the user allows. `words` None: whatever the tool is called with."""
+
+    tool: str
+    words: tuple[str, ...] | None
+    text: str
+
+
+def parse_rule(text: str) -> Rule:
+    """`TOOL[:PATTERN]`.
+
+    Raises:
+        UsageError: it is none, or allows everything of a tool that may do anything.
+    """
+    tool, separator, pattern = text.partition(":")
+    if not _NAME.fullmatch(tool) or hidden_character(text) is not None:
+        raise UsageError(f"expected TOOL or TOOL:PATTERN, got {text[:80]!r}")
+    if tool == "shell":
+        if not pattern:
+            raise UsageError("expected shell:SCRIPT with the whole script: a shell may do anything")
+        return Rule(tool, (pattern,), text)
+    if not separator:
+        return Rule(tool, None, text)
+    try:
+        words = words_of(tool, pattern)
+    except ValueError as problem:
+        raise UsageError(f"expected a command after run:, got {pattern[:80]!r}: {problem}") from None
+    if not words or all(set(word) == {"*"} for word in words):
+        raise UsageError(f"expected a pattern after {tool}: that says something, got {pattern[:80]!r}")
+    return Rule(tool, words, text)
+
+
+def words_of(tool: str, pattern: str) -> tuple[str, ...]:
+    """A pattern's words. Raises ValueError for a command with an open quote."""
+    if tool == "run":
+        return tuple(shlex.split(pattern))
+    if tool == "fetch":
+        return address_words(pattern)
+    if tool in _PATH_TOOLS:
+        return tuple(part for part in pattern.split("/") if part not in ("", "."))
+    return (pattern,)
+
+
+def address_words(url: str) -> tuple[str, ...]:
+    """An address as words: scheme and host, then each component of the path, then the query with its "?"."""
+    scheme, _, rest = url.partition("://")
+    path, mark, query = rest.partition("?")
+    host, *parts = path.split("/")
+    return (f"{scheme.lower()}://{host.lower()}", *(part for part in parts if part), *([f"?{query}"] if mark else ()))
+
+
+@final
+class Approvals:
+    """What is allowed in this session. Grants are for identical actions, and end with the session."""
+
+    __slots__ = ("_granted", "_rules", "is_confined")
+
+    def __init__(self, rules: Iterable[Rule] = (), *, is_confined: bool = False) -> None:
+        """`is_confined`: commands run in a sandbox without network, so `run` may be allowed as a whole."""
+        self._rules = tuple(rules)
+        self._granted: set[str] = set()
+        self.is_confined = is_confined
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in force, as the user wrote them."""
+        return tuple(rule.text for rule in self._rules)
+
+    def covers(self, plan: Plan, *, is_tainted: bool = False) -> bool:
+        """Whether the action may be done without asking.
+
+        Args:
+            is_tainted: text from outside has come into the conversation since the user last spoke. Then only rules
+                with a pattern hold: they name what is done, whoever had the idea.
+        """
+        if plan.asks == "never":
+            return True
+        if plan.asks == "always":
+            return False
+        if not is_tainted and plan.identity in self._granted:
+            return True
+        return any(self._rule_covers(rule, plan, is_tainted=is_tainted) for rule in self._rules)
+
+    def grant(self, plan: Plan) -> None:
+        """Identical actions need no further yes in this session."""
+        if plan.asks != "always":
+            self._granted.add(plan.identity)
+
+    def _rule_covers(self, rule: Rule, plan: Plan, *, is_tainted: bool) -> bool:
+        if rule.tool != plan.tool:
+            return False
+        if rule.words is None:
+            return not is_tainted and (plan.kind != "run" or self.is_confined)
+        if plan.tool == "shell":
+            return rule.words == plan.subject
+        return _fits(rule.words, plan.subject, options=plan.kind != "run")
+
+
+def _fits(pattern: tuple[str, ...], words: tuple[str, ...], *, options: bool) -> bool:
+    """Whether the words are those of the pattern; `options`: a wildcard may stand for a word that begins with "-"."""
+    reached = {0}  # how many words may have been taken, after each word of the pattern
+    for wanted in pattern:
+        if wanted == "**":
+            for start in sorted(reached):
+                end = start
+                while end < len(words) and (options or not words[end].startswith("-")):
+                    end += 1
+                    reached.add(end)
+        else:
+            reached = {start + 1 for start in reached if start < len(words) and _is(wanted, words[start], options)}
+    return len(words) in reached
+
+
+def _is(wanted: str, word: str, options: bool) -> bool:
+    if "*" not in wanted:
+        return wanted == word
+    if word.startswith("-") and not wanted.startswith("-") and not options:
+        return False
+    return wanted == "*" or _expression(wanted).fullmatch(word) is not None
+
+
+@lru_cache(maxsize=256)
+def _expression(wanted: str) -> re.Pattern[str]:
+    return re.compile("[^/]*".join(map(re.escape, wanted.split("*"))), re.DOTALL)

@@ -1,0 +1,136 @@
+"""A process that keeps a command: it sets its limits, watches it, and ends everything the command has started.
+
+    python -I keeper.py '{"argv": […], "environ": {…}, "seconds": 120, …}'
+
+Nothing of dragoman is imported: this file runs alone. It reads nothing but the end of its standard input, which means
+that the agent is gone or wants an end; it writes one line of JSON to the descriptor that is named. On Linux it adopts
+what the command leaves behind (a "subreaper"), so that a process that made itself a daemon ends with the command too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json  # noqa: TID251
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+_TICKS = (0.01, 0.2)  # seconds between two looks, at first and at most
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
+
+
+def main() -> int:
+    """Run the command; the report says how it ended."""
+    order = json.loads(sys.argv[1])
+    has_proc = sys.platform == "linux" and os.path.isdir("/proc/self")
+    if has_proc:
+        ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
+    for name, value in (("FSIZE", order["file_bytes"]), ("CORE", 0), ("NOFILE", order["files"])):
+        _limit(getattr(resource, f"RLIMIT_{name}"), value)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent decides what Ctrl-C means
+    try:
+        child = subprocess.Popen(
+            order["argv"],
+            cwd=order["folder"],
+            env=order["environ"],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            close_fds=True,
+        )
+    except (OSError, ValueError) as problem:
+        return _report(
+            order["report"],
+            {"status": None, "reason": "not-started", "message": str(getattr(problem, "strerror", problem))},
+        )
+    reason = _watch(child, order, has_proc=has_proc)
+    _end_all(child, has_proc=has_proc)
+    return _report(order["report"], {"status": child.returncode, "reason": reason, "message": ""})
+
+
+def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: bool) -> str | None:
+    """Wait; why the command must end before it wants to, None when it ended itself."""
+    deadline = time.monotonic() + order["seconds"]
+    free_at_start = _free_bytes(order["folder"])
+    tick, longest = _TICKS
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(tick)
+            return None
+        tick = min(tick * 1.5, longest)
+        if select.select([0], [], [], 0)[0] and not os.read(0, 1):
+            return "stopped"
+        if time.monotonic() > deadline:
+            return "timeout"
+        if has_proc and len(_descendants()) > order["processes"]:
+            return "processes"
+        if free_at_start - _free_bytes(order["folder"]) > order["disk_bytes"]:
+            return "disk"
+
+
+def _end_all(child: subprocess.Popen[bytes], *, has_proc: bool) -> None:
+    """Kill the command's group and, where they can be found, all its descendants, until none is left."""
+    with contextlib.suppress(OSError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    for _ in range(400):
+        left = _descendants() if has_proc else []
+        for order in (signal.SIGSTOP, signal.SIGKILL):  # first stand still: a fork bomb is faster than one that kills
+            for process in left:
+                with contextlib.suppress(OSError):
+                    os.kill(process, order)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not left:
+            return
+        time.sleep(0.002)
+
+
+def _descendants() -> list[int]:
+    """The processes below this one."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+                if fields[0] != b"Z":
+                    children.setdefault(int(fields[1]), []).append(int(name))
+    found: list[int] = []
+    open_ones = [os.getpid()]
+    while open_ones:
+        below = children.get(open_ones.pop(), [])
+        found += below
+        open_ones += below
+    return found
+
+
+def _free_bytes(folder: str) -> int:
+    try:
+        state = os.statvfs(folder)
+    except OSError:
+        return 0
+    return state.f_bavail * state.f_frsize
+
+
+def _limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    with contextlib.suppress(OSError, ValueError):
+        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (limit, limit))
+
+
+def _report(handle: int, report: dict[str, Any]) -> int:
+    with contextlib.suppress(OSError):
+        os.write(handle, json.dumps(report).encode() + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

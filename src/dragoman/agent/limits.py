@@ -1,0 +1,120 @@
+"""How far a run may go before someone is asked: steps, time, money, tokens, and going round in circles."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman.agent.plan import Outcome, Plan
+from dragoman.events import Reply
+from dragoman.types import ToolCall
+
+#: Why a run is over, or should be.
+Reason: TypeAlias = Literal[
+    "answered", "interrupted", "failed", "steps", "minutes", "usd", "tokens", "repeated_call", "repeated_error",
+]  # fmt: skip
+
+#: How often the same is taken as going round in circles.
+REPEATS: Final = 3
+
+
+@final
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The limits of one run, which is all that follows one prompt. `usd` counts what is known of the costs.
+
+    `calls`: most calls of one answer that are run.
+    """
+
+    steps: int = 50
+    minutes: float = 30.0
+    usd: Decimal = Decimal(5)
+    tokens: int = 2_000_000
+    calls: int = 32
+
+
+@final
+class Meter:
+    """What a run has used. When a limit is reached `reached` says which; going on raises it by as much again."""
+
+    __slots__ = ("_calls", "_errors", "_limits", "_rounds", "_since", "cost", "input", "output", "steps", "unpriced")
+
+    def __init__(self, limits: Limits, *, now: float) -> None:
+        """`now` in seconds, from any clock that only goes forward."""
+        self._limits = limits
+        self._since = now
+        self._rounds: Counter[Reason] = Counter()
+        self._calls: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self.steps = 0
+        self.input = 0
+        self.output = 0
+        self.cost = Decimal(0)
+        self.unpriced = 0  # answers whose cost is not known
+
+    @property
+    def time(self) -> tuple[float, float]:
+        """When the time began, and how many seconds the run may take."""
+        return self._since, self._limits.minutes * 60 * (1 + self._rounds["minutes"])
+
+    def reached(self, *, now: float, prompt_tokens: int) -> Reason | None:
+        """The limit that another step, with a prompt of about that many tokens, would pass; None when there is none."""
+        limits = self._limits
+        times = {reason: 1 + rounds for reason, rounds in self._rounds.items()}
+        if self.steps >= limits.steps * times.get("steps", 1):
+            return "steps"
+        if now - self._since >= limits.minutes * 60 * times.get("minutes", 1):
+            return "minutes"
+        if self.cost >= limits.usd * times.get("usd", 1):
+            return "usd"
+        if self.input + self.output + prompt_tokens > limits.tokens * times.get("tokens", 1):
+            return "tokens"
+        return self._circling()
+
+    def go_on(self, reason: Reason) -> None:
+        """Someone said yes to more of it."""
+        self._rounds[reason] += 1
+        if reason == "repeated_call":
+            self._calls.clear()
+        if reason == "repeated_error":
+            self._errors.clear()
+
+    def count_reply(self, reply: Reply, *, estimate: int, is_step: bool = True) -> None:
+        """An answer came. What it does not report is estimated, `estimate` tokens for its prompt."""
+        usage = reply.usage
+        self.steps += is_step
+        self.input += estimate if usage.input is None else usage.input
+        self.output += (len(reply.text) + len(reply.thinking)) // 4 if usage.output is None else usage.output
+        if reply.cost is not None:
+            self.cost += reply.cost.usd
+        else:
+            self.unpriced += 1
+
+    def count_call(self, call: ToolCall) -> None:
+        """A call was asked for, whatever comes of it."""
+        self._calls[_key(call.name, call.arguments)] += 1
+
+    def count_outcome(self, call: ToolCall, plan: Plan | None, outcome: Outcome) -> None:
+        """What came of a call. A file that was changed makes it sensible to read and run the same things again."""
+        if outcome.is_error:
+            self._errors[_key(call.name, outcome.text)] += 1
+        elif plan is not None and outcome.change is not None:
+            kept = {key: count for key, count in self._calls.items() if key.startswith("write ")}
+            self._calls = Counter(kept)
+            self._calls[f"write {_key(call.name, call.arguments)}"] += 1
+
+    def count_failed(self, name: str, message: str) -> None:
+        """A call could not be delivered."""
+        self._errors[_key(name, message)] += 1
+
+    def _circling(self) -> Reason | None:
+        if max(self._calls.values(), default=0) >= REPEATS:
+            return "repeated_call"
+        return "repeated_error" if max(self._errors.values(), default=0) >= REPEATS else None
+
+
+def _key(name: str, text: str) -> str:
+    return hashlib.sha256(f"{name}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,75 @@
+"""What a tool call will do, fixed before it is approved and done: a `Plan`; and what came of it: an `Outcome`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.types import Text, ToolResult
+
+#: What a plan touches. Reading in the work folder is the only kind that is done without a word.
+Kind: TypeAlias = Literal["read", "write", "run", "network", "other"]
+
+
+class ToolFailed(Exception):
+    """A tool could not do what it was asked; the message is for the model."""
+
+
+@final
+class Change(msgspec.Struct, frozen=True):
+    """A file as it was before and after; None: there was none."""
+
+    path: tuple[str, ...]
+    before: bytes | None
+    after: bytes | None
+
+
+@final
+class Outcome(msgspec.Struct, frozen=True):
+    """What a tool gives back. `shown` is what the person sees, "" for the text itself.
+
+    `is_foreign`: the text comes from outside of the work folder (a web page, another server), so that it may say
+    anything; what was allowed before it came is asked again.
+    """
+
+    text: str
+    is_error: bool = False
+    shown: str = ""
+    is_foreign: bool = False
+    change: Change | None = None
+
+    def result(self, call_id: str, name: str) -> ToolResult:
+        """The answer to a call."""
+        return ToolResult(call_id, name, (Text(self.text),), is_error=self.is_error)
+
+
+@final
+class Plan(msgspec.Struct, frozen=True):
+    """One action, ready to be done.
+
+    Attributes:
+        subject: what a rule's pattern is laid over, word by word: a path's components, a command's words.
+        shown: exactly what will be done, as it is shown and approved.
+        identity: tells this action from every other one; an approval is bound to it.
+        asks: "never" for reading; "unless-ruled"; "always": no rule and no earlier yes holds.
+        is_idempotent: doing it twice is doing it once, so a lost outcome may be had again without asking.
+    """
+
+    tool: str
+    kind: Kind
+    subject: tuple[str, ...]
+    shown: str
+    identity: str
+    do: Callable[[], Awaitable[Outcome]]
+    asks: Literal["never", "unless-ruled", "always"] = "unless-ruled"
+    diff: str = ""
+    is_idempotent: bool = False
+
+
+def identity_of(tool: str, facts: Mapping[str, Any]) -> str:
+    """The identity of an action: its tool and everything that decides what it does."""
+    return hashlib.sha256(_json.encode([tool, sorted(facts.items())])).hexdigest()

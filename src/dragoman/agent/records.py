@@ -1,0 +1,108 @@
+"""Messages as JSON for a session's file, and back. Parts are named by their kind; wire fields keep their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.types import (
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Origin,
+    Part,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+_Kind: TypeAlias = Literal["text", "thinking", "media", "call", "result", "opaque"]
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A part: `value` is read by the kind's own Struct."""
+
+    kind: _Kind
+    value: Raw
+
+
+class _Result(msgspec.Struct, frozen=True):
+    """A `ToolResult`, whose parts are named."""
+
+    call_id: str
+    name: str
+    parts: tuple[_Part, ...]
+    is_error: bool = False
+    native: Native | None = None
+
+
+class MessageRecord(msgspec.Struct, frozen=True):
+    """A `Message`, whose parts are named."""
+
+    role: Role
+    parts: tuple[_Part, ...]
+    native: Native | None = None
+    origin: Origin | None = None
+    is_cut: bool = False
+
+
+_KIND_OF: Final[dict[type, _Kind]] = {
+    Text: "text",
+    Thinking: "thinking",
+    Media: "media",
+    ToolCall: "call",
+    ToolResult: "result",
+    Opaque: "opaque",
+}
+_READERS: Final[dict[_Kind, Callable[[bytes | str], Any]]] = {
+    "text": _json.typed_decoder(Text),
+    "thinking": _json.typed_decoder(Thinking),
+    "media": _json.typed_decoder(Media),
+    "call": _json.typed_decoder(ToolCall),
+    "result": _json.typed_decoder(_Result),
+    "opaque": _json.typed_decoder(Opaque),
+}
+
+
+def record_of(message: Message) -> MessageRecord:
+    """A message as it is written."""
+    return MessageRecord(message.role, _written(message.parts), message.native, message.origin, message.is_cut)
+
+
+def message_of(record: MessageRecord) -> Message:
+    """A message as it was.
+
+    Raises:
+        ValueError: a part is not what its kind says.
+    """
+    parts = tuple(_read(part) for part in record.parts)
+    return Message(record.role, parts, record.native, record.origin, record.is_cut)
+
+
+def _written(parts: Iterable[Part]) -> tuple[_Part, ...]:
+    return tuple(_Part(_KIND_OF[type(part)], _json.raw(_plain(part))) for part in parts)
+
+
+def _plain(part: Part) -> Any:
+    if isinstance(part, ToolResult):
+        return _Result(part.call_id, part.name, _written(part.parts), part.is_error, part.native)
+    return part
+
+
+def _read(part: _Part) -> Part:
+    value = _READERS[part.kind](bytes(part.value))
+    if isinstance(value, Malformed):
+        raise ValueError(f"a part of kind {part.kind}: {value.problem}")
+    if isinstance(value, _Result):
+        inner = tuple(_read(each) for each in value.parts)
+        kept = tuple(each for each in inner if isinstance(each, Text | Media | Opaque))
+        return ToolResult(value.call_id, value.name, kept, value.is_error, value.native)
+    found: Part = value
+    return found

@@ -1,0 +1,95 @@
+"""A chat put together from what the command line and the user's file say; the same for both faces."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import final
+
+import msgspec
+
+from dragoman.agent.choice import Choice, choose_target
+from dragoman.agent.face import Face
+from dragoman.agent.instructions import system_text
+from dragoman.agent.loop import Agent
+from dragoman.agent.session import Session
+from dragoman.agent.store import default_store, find_session
+from dragoman.agent.workbench import WEAK_TOOLS, Workbench
+from dragoman.client import AsyncClient
+from dragoman.client.resolver import resolve
+from dragoman.config import Config
+from dragoman.errors import UsageError
+from dragoman.identifiers import new_id
+
+
+@final
+class Wish(msgspec.Struct, frozen=True):
+    """What the command line asks for. `resume`: a session's name or id, "" the last one, None a new one."""
+
+    folder: Path
+    target: str | None = None
+    allow: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    shell: bool = False
+    resume: str | None = None
+
+
+def make_bench(wish: Wish, config: Config) -> Workbench:
+    """The folder, the tools and the rules. Raises UsageError or ConfigError when one of them cannot be had."""
+    return Workbench(wish.folder, config.agent, allow=wish.allow, tools=wish.tools, shell=wish.shell)
+
+
+async def open_session(
+    wish: Wish, config: Config, bench: Workbench, *, store: Path | None = None
+) -> tuple[Session, str]:
+    """The session to work in, and why its model is asked ("" when someone named it).
+
+    Raises:
+        UsageError: the session or the model is not there, or the session belongs to another folder.
+    """
+    store = store or session_store()
+    if wish.resume is not None:
+        session = Session.load(find_session(store, wish.resume, folder=bench.folder.path))
+        if Path(session.folder) != bench.folder.path:
+            session.close()
+            raise UsageError(f"this session belongs to {session.folder}; say --folder {session.folder}")
+        if wish.target is not None and wish.target != session.target:
+            resolve(wish.target, config)
+            session.switch(wish.target)
+        return session, ""
+    choice = Choice(wish.target, "") if wish.target is not None else await choose_target(config)
+    resolve(choice.target, config)  # says now what is wrong with it
+    return new_session(store, bench, choice.target), choice.why
+
+
+def new_session(store: Path, bench: Workbench, target: str) -> Session:
+    """A session that begins now."""
+    return Session.create(store, folder=bench.folder.path, target=target, id=new_id()[:10], at=int(time.time()))
+
+
+def session_store() -> Path:
+    """The folder of this user's sessions."""
+    return default_store(environ=os.environ, home=Path.home())
+
+
+def make_agent(client: AsyncClient, session: Session, bench: Workbench, face: Face) -> Agent:
+    """The agent for a session, with the tools and words that its model can use."""
+    agent = Agent(
+        client,
+        session,
+        bench.toolbox,
+        approvals=bench.approvals,
+        face=face,
+        system=system_text(bench.folder.path),
+        limits=bench.limits,
+    )
+    fit_agent(agent, bench)
+    return agent
+
+
+def fit_agent(agent: Agent, bench: Workbench) -> None:
+    """Give the agent what its session's model can use: all tools, or few and short words."""
+    is_weak = agent.target.dialect.force_call_by_prefill
+    agent.calls.toolbox = bench.toolbox.only(WEAK_TOOLS) if is_weak else bench.toolbox
+    agent.system = system_text(bench.folder.path, is_weak=is_weak)

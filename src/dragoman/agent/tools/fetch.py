@@ -1,0 +1,174 @@
+"""`fetch`: a page of the public web. The address that was checked is the one that is dialled.
+
+A host's name is resolved once, every answer must be a public address, the connection goes to one of these, and the
+certificate is that of the name. No redirect is followed (the model is told where it leads, and has to ask again), no
+proxy is used, no cookie and no key is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import http.client
+import ipaddress
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Final, TypeAlias
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from dragoman.agent.approval import address_words
+from dragoman.agent.plain import hidden_character, plain_text
+from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.tools.toolbox import Planner, planner_of
+
+#: (host, port) → addresses.
+Resolve: TypeAlias = Callable[[str, int], list[str]]
+#: (address, port, seconds) → a connection.
+Connect: TypeAlias = Callable[[str, int, float], socket.socket]
+
+_SECONDS: Final = 20.0
+_BYTES: Final = 1024 * 1024
+_CHARACTERS: Final = 30_000
+_URL_LIMIT: Final = 2_000
+_PORTS: Final = {"http": 80, "https": 443}
+_TRANSLATED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
+_HIDDEN: Final = re.compile(r"<(script|style|noscript|template|svg)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+_BLOCK: Final = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|pre|section|article|table|ul|ol)\b[^>]*>", re.IGNORECASE)
+_TAG: Final = re.compile(r"<[^>]*>")
+
+
+def fetch_tool(*, resolve: Resolve | None = None, connect: Connect | None = None) -> Planner:
+    """The tool. `resolve` and `connect` stand in for the network in tests."""
+
+    def fetch(url: str) -> Plan:
+        """Get a page of the public web by GET: its text.
+
+        Args:
+            url: https://… or http://…
+        """
+        checked = check_url(url)
+
+        async def do() -> Outcome:
+            return await asyncio.to_thread(_get, checked, resolve or _resolved, connect or _connected)
+
+        return Plan(
+            tool="fetch",
+            kind="network",
+            subject=address_words(checked),
+            shown=f"GET {checked}",
+            identity=identity_of("fetch", {"url": checked}),
+            do=do,
+            is_idempotent=True,
+        )
+
+    return planner_of(fetch)
+
+
+def check_url(url: str) -> str:
+    """The address as it will be asked.
+
+    Raises:
+        ToolFailed: not a plain http(s) address on its usual port.
+    """
+    if hidden_character(url) is not None or any(character.isspace() for character in url) or "\\" in url:
+        raise ToolFailed("expected an address of visible characters without spaces")
+    if len(url) > _URL_LIMIT:
+        raise ToolFailed(f"expected an address of at most {_URL_LIMIT:,} characters")
+    try:
+        found = urlsplit(url)
+        port = found.port
+        host = (found.hostname or "").encode("idna").decode("ascii")
+    except (ValueError, UnicodeError):
+        raise ToolFailed("expected an address, got something else") from None
+    if found.scheme not in _PORTS:
+        raise ToolFailed(f"expected http:// or https://, got {found.scheme[:20] or 'nothing'}://")
+    if not host or found.username is not None or found.password is not None:
+        raise ToolFailed("expected an address with a host and without a user")
+    if port not in (None, _PORTS[found.scheme]):
+        raise ToolFailed(f"expected the usual port {_PORTS[found.scheme]}, got {port}")
+    name = f"[{host}]" if ":" in host else host
+    path = found.path if found.path.isascii() else "".join(map(_quoted, found.path))
+    return urlunsplit(SplitResult(found.scheme, name, path or "/", "".join(map(_quoted, found.query)), ""))
+
+
+def _quoted(character: str) -> str:
+    return character if character.isascii() else "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is one of the public Internet, also when it hides another one in itself."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return is_public(str(found.ipv4_mapped))
+        if any(found in network for network in _TRANSLATED):
+            return False
+    return found.is_global and not found.is_multicast and not found.is_reserved
+
+
+def _resolved(host: str, port: int) -> list[str]:
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def _connected(address: str, port: int, seconds: float) -> socket.socket:
+    return socket.create_connection((address, port), timeout=seconds)
+
+
+def _get(url: str, resolve: Resolve, connect: Connect) -> Outcome:
+    parts = urlsplit(url)
+    host, port, deadline = parts.hostname or "", _PORTS[parts.scheme], time.monotonic() + _SECONDS
+    try:
+        addresses = resolve(host, port)
+        if not addresses or not all(map(is_public, addresses)):
+            raise ToolFailed(f"{host} is not an address of the public Internet; it is not asked")
+        plain = connect(addresses[0], port, _SECONDS)
+        secured = plain
+        if parts.scheme == "https":
+            secured = ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+        connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
+        connection.sock = secured
+        try:
+            target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            headers = {"Accept-Encoding": "identity", "User-Agent": "dragoman-chat", "Connection": "close"}
+            connection.request("GET", target, headers=headers)
+            return _answer(connection.getresponse(), url, deadline)
+        finally:
+            connection.close()
+            secured.close()
+    except (OSError, http.client.HTTPException) as problem:
+        reason = getattr(problem, "strerror", None) or type(problem).__name__
+        raise ToolFailed(f"{host} did not answer: {plain_text(str(reason))}") from None
+
+
+def _answer(response: http.client.HTTPResponse, url: str, deadline: float) -> Outcome:
+    if 300 <= response.status < 400:
+        place = plain_text(response.headers.get("location", "nowhere"))[:_URL_LIMIT]
+        return Outcome(f"(status {response.status}: {url} says to ask {place})", is_error=True, is_foreign=True)
+    pieces, size = [], 0
+    while size < _BYTES and time.monotonic() < deadline and (piece := response.read1(65536)):
+        pieces.append(piece)
+        size += len(piece)
+    kind = response.headers.get_content_type()
+    text = b"".join(pieces).decode(response.headers.get_content_charset("utf-8"), "replace")
+    if kind in ("text/html", "application/xhtml+xml"):
+        text = text_of_page(text)
+    elif not kind.startswith("text/") and "json" not in kind and "xml" not in kind:
+        raise ToolFailed(f"{url} is {kind}, not text")
+    text = plain_text(text)
+    if len(text) > _CHARACTERS:
+        text = f"{text[:_CHARACTERS]}\n(the first {_CHARACTERS:,} of {len(text):,} characters)"
+    shown = f"status {response.status}, {size:,} bytes"
+    return Outcome(f"{text}\n({shown})", is_error=response.status >= 400, shown=shown, is_foreign=True)
+
+
+def text_of_page(page: str) -> str:
+    """The words of an HTML page, a line a block."""
+    words = _TAG.sub("", _BLOCK.sub("\n", _HIDDEN.sub(" ", page)))
+    lines = (" ".join(line.split()) for line in html.unescape(words).split("\n"))
+    return "\n".join(line for line in lines if line)

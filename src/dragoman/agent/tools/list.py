@@ -1,0 +1,51 @@
+"""`list`: what a folder holds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.agent.confinement import Entry, Folder
+from dragoman.agent.plan import Outcome, Plan, identity_of
+from dragoman.agent.tools.toolbox import Planner, planner_of
+
+_LIMIT: Final = 500
+
+
+def list_tool(folder: Folder) -> Planner:
+    """The tool for that folder."""
+
+    def list(  # noqa: A001 - the tool's name
+        path: str = ".",
+    ) -> Plan:
+        """List a folder of the work folder: folders end with /, links are not followed.
+
+        Args:
+            path: path in the work folder
+        """
+        parts = folder.parts(path)
+
+        async def do() -> Outcome:
+            entries = folder.entries(parts)
+            lines = [_line(entry) for entry in entries[:_LIMIT]]
+            if len(entries) > _LIMIT:
+                lines.append(f"({len(entries) - _LIMIT:,} more)")
+            return Outcome("\n".join(lines) or "(empty folder)", shown=f"{len(entries):,} entries")
+
+        return Plan(
+            tool="list",
+            kind="read",
+            subject=parts,
+            shown=f"list {'/'.join(parts) or '.'}",
+            identity=identity_of("list", {"path": parts}),
+            do=do,
+            asks="never",
+            is_idempotent=True,
+        )
+
+    return planner_of(list)
+
+
+def _line(entry: Entry) -> str:
+    if entry.kind == "file":
+        return f"{entry.name}  {entry.size:,} bytes"
+    return f"{entry.name}/" if entry.kind == "folder" else f"{entry.name}  ({entry.kind})"

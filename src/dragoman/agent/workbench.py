@@ -1,0 +1,93 @@
+"""All that a session works with, put together: the folder, the sandbox, the tools, the rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import final
+
+from dragoman.agent.approval import Approvals, parse_rule
+from dragoman.agent.confinement import Folder
+from dragoman.agent.limits import Limits
+from dragoman.agent.sandbox import Sandbox, find_bubblewrap
+from dragoman.agent.tools.edit import edit_tool, write_tool
+from dragoman.agent.tools.fetch import fetch_tool
+from dragoman.agent.tools.list import list_tool
+from dragoman.agent.tools.own import load_tools
+from dragoman.agent.tools.read import read_tool
+from dragoman.agent.tools.run import run_tool, shell_tool
+from dragoman.agent.tools.search import find_ripgrep, search_tool
+from dragoman.agent.tools.toolbox import Toolbox
+from dragoman.config import AgentConfig
+from dragoman.errors import ConfigError, UsageError
+
+#: What a model of very few parameters is offered: more than three tools it cannot tell apart.
+WEAK_TOOLS = ("read", "list", "run")
+
+
+@final
+class Workbench:
+    """What one session works with.
+
+    Attributes:
+        folder: the work folder, held open.
+        sandbox: how commands run.
+        toolbox: the tools.
+        approvals: what needs no asking.
+        limits: how far a run may go.
+    """
+
+    __slots__ = ("approvals", "folder", "limits", "sandbox", "toolbox")
+
+    def __init__(
+        self,
+        place: Path,
+        config: AgentConfig,
+        *,
+        allow: Iterable[str] = (),
+        tools: Iterable[str] = (),
+        shell: bool = False,
+        environ: Mapping[str, str] | None = None,
+        home: Path | None = None,
+    ) -> None:
+        """`allow`, `tools` and `shell` are the command line's, beside those of the user's file.
+
+        Raises:
+            UsageError, ConfigError: a rule, a tool or the folder is not what it must be.
+        """
+        self.folder = Folder(place)
+        bubblewrap = find_bubblewrap() if config.sandbox else None
+        self.sandbox = Sandbox(
+            self.folder.path,
+            environ=os.environ if environ is None else environ,
+            home=home or Path.home(),
+            bubblewrap=bubblewrap,
+        )
+        try:
+            rules = [parse_rule(text) for text in config.allow]
+        except UsageError as problem:
+            raise ConfigError(f"agent.allow: {problem}") from None
+        rules += [parse_rule(text) for text in allow]
+        self.approvals = Approvals(rules, is_confined=bubblewrap is not None)
+        given = config.limits
+        self.limits = Limits(steps=given.steps, minutes=given.minutes, usd=given.usd, tokens=given.tokens)
+        self.toolbox = Toolbox(
+            [
+                read_tool(self.folder),
+                list_tool(self.folder),
+                search_tool(self.folder, ripgrep=find_ripgrep()),
+                edit_tool(self.folder),
+                write_tool(self.folder),
+                run_tool(self.folder, self.sandbox),
+                *([shell_tool(self.folder, self.sandbox)] if shell or config.shell else []),
+                fetch_tool(),
+            ]
+        )
+        for name in (*config.tools, *tools):
+            for planner in load_tools(name):
+                self.toolbox.add(planner)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self.folder.close()

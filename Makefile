@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test bench bench-peers soak clients reliability security lock docs clean
+.PHONY: help install demo test bench bench-peers soak clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -47,8 +47,15 @@ bench-peers: $(STAMP)  ## the same over sockets with further libraries, each ins
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak
 
-clients: $(STAMP)  ## real client programs against a local gateway
-	.venv/bin/pytest -m clients
+clients: $(STAMP)  ## real client programs through the gateway, from PyPI and npm (3 GB); ONLY=codex,litellm PROVIDERS=gemini
+	.venv/bin/python clients/run.py --only "$(ONLY)" --providers "$(PROVIDERS)"
+
+clients-lock:  ## pin what clients/locks/*.in name again
+	test -x $(LOCK_VENV)/bin/uv || { $(PYTHON) -m venv $(LOCK_VENV) && \
+	  $(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt; }
+	for file in clients/locks/*.in; do $(LOCK_VENV)/bin/uv pip compile $$file --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-config --no-emit-index-url --no-emit-find-links --custom-compile-command "make clients-lock" \
+	  --output-file $${file%.in}.txt || exit 1; done
 
 reliability: $(STAMP)  ## what is promised of a gateway under stress, measured (ROWS=R4,R6 picks some, QUICK=1 tries less)
 	.venv/bin/python -m reliability.run reliability
@@ -69,4 +76,4 @@ lock:  ## pin newest versions again: requirements/*.txt
 	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
 
 clean:  ## remove what the targets made
-	rm -rf .venv .venv-bench $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-bench .clients $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

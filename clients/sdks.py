@@ -1,0 +1,57 @@
+"""The SDKs and frameworks: scripts in `scripts/` that use them as their documents show, with a tool of ours."""
+
+from __future__ import annotations
+
+from driver import Driver, script
+from plan import FINAL_TEXT, Call, Plan, plan_of_records
+
+OLLAMA, CHAT, RESPONSES = "Ollama", "OpenAI Chat", "OpenAI Responses"
+MESSAGES, GEMINI = "Anthropic Messages", "Gemini"
+
+_PROTOCOLS = {"ollama": OLLAMA, "chat": CHAT, "responses": RESPONSES, "anthropic": MESSAGES, "google": GEMINI}
+
+
+def framework(name: str, package: str, file: str, *modes: str) -> list[Driver]:
+    """One script in several modes, which it reads from PROVIDER."""
+    return [Driver(f"{name}-{mode}", name, package, _PROTOCOLS[mode], script(file, PROVIDER=mode)) for mode in modes]
+
+
+DRIVERS = [
+    Driver("ollama-python", "sdks", "ollama", OLLAMA, script("ollama_python.py")),
+    Driver("openai-python-chat", "sdks", "openai", CHAT, script("openai_chat_python.py")),
+    Driver("openai-python-responses", "sdks", "openai", RESPONSES, script("openai_responses_python.py")),
+    Driver("anthropic-python", "sdks", "anthropic", MESSAGES, script("anthropic_python.py")),
+    Driver("google-genai-python", "sdks", "google-genai", GEMINI, script("google_python.py")),
+    Driver("ollama-js", "js-sdks", "ollama", OLLAMA, script("ollama_js.mjs")),
+    Driver("openai-js-chat", "js-sdks", "openai", CHAT, script("openai_chat_js.mjs")),
+    Driver("openai-js-responses", "js-sdks", "openai", RESPONSES, script("openai_responses_js.mjs")),
+    Driver("anthropic-js", "js-sdks", "@anthropic-ai/sdk", MESSAGES, script("anthropic_js.mjs")),
+    Driver("google-genai-js", "js-sdks", "@google/genai", GEMINI, script("google_js.mjs")),
+    Driver("vercel-ai-ollama", "vercel-ai", "ai", OLLAMA, script("vercel_ai.mjs", PROVIDER="ollama")),
+    Driver("vercel-ai-chat", "vercel-ai", "ai", CHAT, script("vercel_ai.mjs", PROVIDER="chat")),
+    Driver("vercel-ai-compatible", "vercel-ai", "ai", CHAT, script("vercel_ai.mjs", PROVIDER="compatible")),
+    Driver("vercel-ai-responses", "vercel-ai", "ai", RESPONSES, script("vercel_ai.mjs", PROVIDER="responses")),
+    Driver("vercel-ai-anthropic", "vercel-ai", "ai", MESSAGES, script("vercel_ai.mjs", PROVIDER="anthropic")),
+    Driver("vercel-ai-google", "vercel-ai", "ai", GEMINI, script("vercel_ai.mjs", PROVIDER="google")),
+    *framework("pydantic-ai", "pydantic-ai-slim", "pydantic_ai_agent.py", "chat", "responses", "anthropic", "google"),
+    *framework("langchain", "langchain", "langchain_agent.py", "ollama", "chat", "responses", "anthropic", "google"),
+    *framework("llama-index", "llama-index-core", "llama_index_agent.py", "ollama", "chat", "google"),
+    *framework("openai-agents", "openai-agents", "openai_agents_agent.py", "chat", "responses"),
+    *framework("strands", "strands-agents", "strands_agent.py", "ollama", "chat", "anthropic", "google"),
+    Driver("litellm-ollama", "litellm", "litellm", OLLAMA, script("litellm_loop.py", PREFIX="ollama_chat")),
+    Driver("litellm-chat", "litellm", "litellm", CHAT, script("litellm_loop.py", PREFIX="openai", BASE_PATH="/v1")),
+    Driver("litellm-anthropic", "litellm", "litellm", MESSAGES, script("litellm_loop.py", PREFIX="anthropic")),
+    Driver(
+        "litellm-google", "litellm", "litellm", GEMINI, script("litellm_loop.py", PREFIX="gemini", BASE_PATH="/v1beta")
+    ),
+    Driver(
+        "smolagents",
+        "smolagents",
+        "smolagents",
+        CHAT,
+        script("smolagents_agent.py"),
+        is_textual=True,
+        plan=Plan(plan_of_records().steps, ending=Call("final_answer", {"answer": FINAL_TEXT}, "")),
+    ),
+    *framework("llm", "llm", "llm_tools.py", "ollama", "chat"),
+]

@@ -22,7 +22,7 @@ from dragoman.providers import Model
 from dragoman.secret import Secret
 from dragoman.types import Cost, Message, Request, Text, ToolResult, Usage
 from dragoman.validate.asking import Asked, Asker
-from dragoman.validate.grade import Grade, grade, sum_up
+from dragoman.validate.grade import Grade, grade, one_line, sum_up
 from dragoman.validate.ladder import probes_of, reason_to_skip
 from dragoman.validate.limits import Budget, Pace
 from dragoman.validate.probe import SUITE_VERSION, Plan, Probe, Turn, load_probes, plan_probe
@@ -210,7 +210,7 @@ class Examination:
         """Whether there is no sense in going on."""
         failure = answer.reply.error
         if verdict.verdict == "error" and isinstance(failure, Failure) and failure.kind in _FATAL and not self._results:
-            self._problem = f"{failure.kind}: {failure.message}"
+            self._problem = one_line(f"{failure.kind}: {failure.message}", limit=200)
 
     async def _ways(self) -> tuple[Way, ...]:
         """Which ways of asking for tools work. The quick suite looks for others only when the native one does not."""

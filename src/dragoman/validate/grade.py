@@ -74,7 +74,7 @@ def grade(probe: Probe, turn: Turn, seen: Seen) -> Grade:
 
 
 def _on_failure(probe: Probe, expect: Expect, failure: Failure) -> Grade:
-    said = f"{failure.kind}: {_clip(failure.message)}"
+    said = f"{failure.kind}: {one_line(failure.message)}"
     if failure.kind in expect.failure:
         return Grade("passed", f"refused ({said})")
     if refuses_tools(failure) or failure.status == 501:
@@ -110,12 +110,12 @@ def _call_faults(probe: Probe, expect: Expect, reply: Reply) -> Iterator[Grade]:
     calls = reply.tool_calls
     if expect.no_calls and calls:
         names = ", ".join(call.name for call in calls)
-        yield _allowed(probe, "more_calls", "made a call where none is right", _clip(names))
+        yield _allowed(probe, "more_calls", "made a call where none is right", one_line(names))
     if (expect.calls or expect.called) and not calls:
         yield _allowed(probe, "no_call", "no call", _said(reply))
     if expect.called and Counter(call.name for call in calls) != Counter(expect.called):
         made = ", ".join(call.name for call in calls)
-        yield Grade("failed", f"expected one call of {', '.join(expect.called)}, got {_clip(made)}")
+        yield Grade("failed", f"expected one call of {', '.join(expect.called)}, got {one_line(made)}")
     if expect.calls:
         yield from _misfits(probe, expect.calls, calls)
 
@@ -133,7 +133,9 @@ def _misfits(probe: Probe, expected: Sequence[ExpectedCall], calls: Sequence[Too
         wanted = next((one for one in missing if one.name == call.name), None)
         if wanted is None:
             names = ", ".join(one.name for one in expected)
-            what = "one call too many" if call.name in names else f"expected a call of {names}, got {_clip(call.name)}"
+            what = (
+                "one call too many" if call.name in names else f"expected a call of {names}, got {one_line(call.name)}"
+            )
             yield Grade("failed", what)
         else:
             yield Grade("failed", f"{call.name}: {_difference(call.values(), wanted.arguments)}")
@@ -159,13 +161,13 @@ def _difference(got: Any, wanted: Any, where: str = "") -> str:
             if not _equal(got[key], value):
                 return _difference(got[key], value, f"{where}{key}.")
         surplus = next(key for key in got if key not in wanted)
-        return f"{where}{_clip(surplus)} was not asked for"
+        return f"{where}{one_line(surplus)} was not asked for"
     if isinstance(got, list) and isinstance(wanted, list):
         if len(got) != len(wanted):
             return f"{where.rstrip('.')}: expected {len(wanted)} items, got {len(got)}"
         place = next(place for place, value in enumerate(wanted) if not _equal(got[place], value))
         return _difference(got[place], wanted[place], f"{where}{place}.")
-    return f"{where.rstrip('.')}: expected {_clip(_json.to_text(wanted))}, got {_clip(_json.to_text(got))}"
+    return f"{where.rstrip('.')}: expected {one_line(_json.to_text(wanted))}, got {one_line(_json.to_text(got))}"
 
 
 # ---------------------------------------------------------------- text
@@ -309,10 +311,11 @@ def _praise(expect: Expect, reply: Reply) -> str:
 def _said(reply: Reply) -> str:
     text = reply.text.strip()
     if text:
-        return f"“{_clip(text)}”"
+        return f"“{one_line(text)}”"
     return "thinking only" if reply.thinking else "nothing"
 
 
-def _clip(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _SEEN_LIMIT else text[: _SEEN_LIMIT - 1] + "…"
+def one_line(text: str, *, limit: int = _SEEN_LIMIT) -> str:
+    """A server's words as one line of at most `limit` characters that cannot steer a terminal."""
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

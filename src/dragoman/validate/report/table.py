@@ -1,0 +1,68 @@
+"""A target's results for a terminal: one line for each probe, with a bar for its pass rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+
+from dragoman.proofs import ProbeResult, Proof, Verdict, is_clean, is_proven, wire_deviations
+from dragoman.validate.examination import TargetRun
+from dragoman.validate.grade import wilson
+
+_BAR: Final = 10  # characters
+MARK: Final[dict[Verdict, str]] = {"passed": "✓", "failed": "✗", "unsupported": "–", "not-used": "○", "error": "!"}
+Colour: TypeAlias = Literal["bold", "dim", "red", "green", "yellow"]
+COLOUR: Final[dict[Verdict, Colour]] = {
+    "passed": "green", "failed": "red", "unsupported": "dim", "not-used": "yellow", "error": "red",
+}  # fmt: skip
+
+#: Colours a text.
+Paint: TypeAlias = Callable[[Colour, str], str]
+
+
+def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
+    """What came of one target. Its reasons may hold a model's words: the caller takes control characters out."""
+    proof = run.proof
+    if proof is None:
+        return f"{paint('bold', run.target)}  {paint('red', 'not validated')}: {run.problem}\n"
+    lines = [f"{paint('bold', run.target)}  {proof.protocol}, {proof.suite} suite, {proof.requests} requests"]
+    names = max(map(len, (*proof.probes, *proof.skipped)))
+    for name, result in proof.probes.items():
+        lines.append(_line(name.ljust(names), result, paint, width))
+    for name, reason in proof.skipped.items():
+        if name not in proof.probes:
+            lines.append(paint("dim", f"  · {name.ljust(names)}  skipped: {reason}"[:width]))
+    lines += [f"  {line}" for line in summary(proof)]
+    if run.problem:
+        lines.append(paint("red", f"  ended early: {run.problem}"))
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, result: ProbeResult, paint: Paint, width: int) -> str:
+    share = result.passes / max(result.trials, 1)
+    bar = "█" * round(share * _BAR) + "░" * (_BAR - round(share * _BAR))
+    head = f"  {paint(COLOUR[result.verdict], MARK[result.verdict])} {name}  {bar} {result.passes}/{result.trials}  "
+    plain = f"  x {name}  {bar} {result.passes}/{result.trials}  "
+    reason = " ".join(f"{'' if result.verdict == 'passed' else f'{result.verdict}: '}{result.reason}".split())
+    room = max(width - len(plain), 20)
+    return head + (reason if len(reason) <= room else reason[: room - 1] + "…")
+
+
+def summary(proof: Proof) -> list[str]:
+    """What the probes come to, in a few lines."""
+    trials, passes = (sum(getattr(one, name) for one in proof.probes.values()) for name in ("trials", "passes"))
+    low, high = wilson(passes, trials)
+    deviations = ", ".join(f"{code} ×{count}" for code, count in wire_deviations(proof).items())
+    figures = [
+        f"first event {proof.first_event:.2f} s" if proof.first_event is not None else "",
+        f"{proof.tokens_per_second:.0f} tokens/s" if proof.tokens_per_second is not None else "",
+        f"${proof.cost.usd:.4f}" if proof.cost is not None else "",
+    ]
+    tools = "proven" if is_proven(proof) else "not proven"
+    wire = "clean" if is_clean(proof) else "not known to be clean"
+    said = "; ".join(filter(None, figures)) or "no figures"
+    return [
+        f"tools {tools}; wire {wire}; ways that work: {', '.join(proof.ways) or 'none'}",
+        f"{passes} of {trials} trials passed ({low:.0%} to {high:.0%}); {said}",
+        f"deviations: {deviations or 'none'}",
+    ]

@@ -136,8 +136,44 @@ class AsyncStream:
     async def pour(self, take: Callable[[list[Event]], None]) -> None:
         """Give every further batch to `take` until the end. Once the answer has begun, `take` is called from inside
         the reading of the socket, without a task's turn in between."""
-        while batch := await self.next_batch():
+        while not self._has_begun:
+            if not (batch := await self.next_batch()):
+                return
             take(batch)
+        if self._done or self._response is None or self._exchange is None or self._watch is None:
+            return
+        exchange, watch = self._exchange, self._watch
+
+        def fed(data: bytes) -> None:
+            if batch := self._fed(exchange, watch, data):
+                if self._keeps_reply:
+                    self._pending += batch
+                take(batch)
+
+        try:
+            await self._response.pour(fed)
+        except TransportFailed as problem:
+            batch = self._end(exchange.fail(watch.failure or problem.failure))
+        else:
+            batch = self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
+        if batch:
+            if exchange.kept is not None:
+                await exchange.kept
+            self._note_end(batch)
+            if self._keeps_reply:
+                self._pending += batch
+            take(batch)
+
+    def pause(self) -> None:
+        """Whoever is poured to has enough for now: nothing more is read."""
+        if self._response is not None:
+            self._response.pause()
+
+    def resume(self) -> None:
+        """Go on after `pause`. The time without bytes was not the provider's."""
+        if self._response is not None and self._watch is not None:
+            self._watch.last_byte = self._watch.now()
+            self._response.resume()
 
     async def _next(self) -> list[Event]:
         while not self._done:
@@ -146,6 +182,8 @@ class AsyncStream:
                 # Before the commit point nothing is given out; after it a failure stands.
                 batch = await self._before_commit(batch)
             if batch:
+                if self._exchange is not None and (kept := self._exchange.kept) is not None:
+                    await kept
                 self._note_end(batch)
                 return batch
         return []
@@ -241,9 +279,13 @@ class AsyncStream:
             return self._end(exchange.fail(watch.failure or problem.failure))
         if not data:
             return self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
+        return self._fed(exchange, watch, data)
+
+    def _fed(self, exchange: Exchange, watch: Watch, data: bytes) -> list[Event]:
+        """Take the next bytes of the body."""
         watch.last_byte = watch.now()
         events = exchange.feed(data)
-        if any(type(event) in SEMANTIC for event in events):
+        if not SEMANTIC.isdisjoint(map(type, events)):
             watch.note_event()
         if exchange.ended:
             watch.trail()

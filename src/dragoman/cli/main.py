@@ -25,6 +25,10 @@ COMMANDS: Final[dict[str, str]] = {
     "validate": "find out by probes what models can really do, and keep the proof",
     "doctor": "find servers and keys, and say what fails, why, and how to mend it",
     "config": "show, check or write the configuration",
+    "env": "print what points a client at the gateway: variables, a file, or what to click",
+    "apps": "list the clients that `env` and `serve --app` know",
+    "keys": "make a client key for the gateway",
+    "tail": "watch the running gateway, a line a request, with what was mended",
     "demo": "a real small model streams a real tool call; then three broken streams, mended",
 }
 

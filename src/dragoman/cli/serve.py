@@ -7,22 +7,33 @@ needed: that model answers to every name. Without client keys only this machine 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import errno
 import os
-from typing import Final
+import socket
+import sys
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from dragoman.cli.found import find_all, render_found
+from dragoman.cli.lines import render_line
 from dragoman.cli.main import DONE
+from dragoman.cli.presets import Preset, find_preset, render_preset, values_for
 from dragoman.cli.settings import add_config, load_settings, settings_file
-from dragoman.cli.terminal import hint, say
-from dragoman.config import Config, RouteConfig
+from dragoman.cli.terminal import hint, paint_for, say
+from dragoman.config import Config, RouteConfig, ServerConfig
 from dragoman.errors import ConfigError, UsageError
 from dragoman.providers import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
+if TYPE_CHECKING:
+    from dragoman.gateway.log import Render
+
 EXAMPLE = "  dragoman serve --provider zhipu --model glm-4.6 --api-key-env ZHIPU_API_KEY"
 
+_OLLAMA_PORT: Final = 11434
 _SHORT_NAMES: Final[dict[str, ProtocolName]] = {
     "ollama": "ollama-chat",
     "openai": "openai-chat",
@@ -48,6 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
+    parser.add_argument("--app", metavar="NAME", help="for this client: its port, and what to paste into it (apps)")
+    parser.add_argument("--verbose", action="store_true", help="a line a request for people, with what was mended")
     parser.add_argument("--llm-api-key", metavar="KEY", help=argparse.SUPPRESS)
 
 
@@ -55,32 +68,86 @@ def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     if options.llm_api_key is not None:
         raise UsageError("--llm-api-key would show the key in the process list; set a variable, name it: --api-key-env")
-    config = read_settings(options)
-    protocols = read_protocols(options.protocols, config)
-    host, _, port = config.server.address.rpartition(":")
     if options.workers < 1:
         raise UsageError(f"--workers: expected at least 1, got {options.workers}")
+    preset = find_preset(options.app) if options.app is not None else None
+    config = read_settings(options)
+    protocols = read_protocols(options.protocols, config)
+    host, _, _ = config.server.address.rpartition(":")
+    host = (options.host or host).strip("[]")
 
+    from dragoman.gateway.log import render_json
     from dragoman.gateway.process import Serving
     from dragoman.gateway.process import run as serve
 
+    def ready(url: str) -> None:
+        say(f"listening on {url}\n")
+        if preset is not None:
+            hint(f"\n{preset.title}:\n{render_preset(preset, values_for(config, url=url, model=first))}\n")
+
+    first = None
     if not config.routes:
-        hint("no routes are configured: clients ask for provider/model (dragoman serve --help shows the short way)\n")
+        first = say_what_is_there(config)
     serve(
         Serving(
             config=config,
             load=lambda: read_settings(options),
             file=settings_file(options),
-            host=(options.host or host).strip("[]"),
-            port=int(port) if options.port is None else options.port,
+            host=host,
+            port=pick_port(options.port, preset, config, host=host),
             protocols=protocols,
             only_routes=options.provider is not None,
             look=look_at,
-            ready=lambda url: say(f"listening on {url}\n"),
+            ready=ready,
+            render=render_for_people() if options.verbose else render_json,
             workers=options.workers,
         )
     )
     return DONE
+
+
+def say_what_is_there(config: Config) -> str | None:
+    """Say which servers and keys were found; gives the first model."""
+    found, keyed = asyncio.run(find_all(config, look_at))
+    hint(render_found(found, keyed, config, os.environ))
+    return next((model.target for models in found.values() for model in models), None)
+
+
+def pick_port(named: int | None, preset: Preset | None, config: Config, *, host: str) -> int:
+    """The port to listen on: the option's or the configuration's own as it is; one that only we chose gives way to a
+    free one when it is taken, and that is said."""
+    _, _, configured = config.server.address.rpartition(":")
+    if named is not None:
+        return named
+    if config.server.address != ServerConfig().address and (preset is None or preset.port is None):
+        return int(configured)
+    wanted = [port for port in (preset.port if preset is not None else None, int(configured)) if port is not None]
+    for port in wanted:
+        if is_free(host, port):
+            return port
+        other = "Ollama may run there; " if port == _OLLAMA_PORT else ""
+        hint(f"port {port} is taken: {other}another is used, so the client must be told\n")
+    return 0
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether nothing listens there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(1)
+        except OSError as problem:
+            return problem.errno != errno.EADDRINUSE
+        return True
+
+
+def render_for_people() -> Render:
+    """Lines as --verbose has them, on standard error."""
+    paint = paint_for(sys.stderr)
+    return lambda entry: render_line(entry, paint).encode("utf-8", "replace")
 
 
 def read_settings(options: argparse.Namespace) -> Config:

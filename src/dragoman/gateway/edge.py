@@ -246,6 +246,7 @@ class Connection(asyncio.Protocol):
         self._disarm()
         is_chunked = self._parser.get_http_version() != "1.0"
         keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
+        keeps = keeps and not self._application.is_draining
         self._waiting.append(_Received(self._head, b"".join(self._body), keeps, is_chunked, self._is_admitted))
         self._begin()
         if len(self._waiting) > _WAITING:

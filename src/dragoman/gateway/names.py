@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from dragoman.client.resolver import EVERY_OTHER, resolve_chain
 from dragoman.client.target import Chain, Target
 from dragoman.config import Config
+from dragoman.errors import ConfigError
 from dragoman.events import Failure
+from dragoman.gateway.guard import is_loopback
 from dragoman.providers import Model, Provider, nearest, split_target
 
 _LATEST: Final = ":latest"
@@ -36,7 +39,7 @@ class Listed(msgspec.Struct, frozen=True):
 class Names:
     """Looks names up in the configuration that is in force."""
 
-    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_told")
+    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_own_port", "_told")
 
     def __init__(self, config: Config, *, only_routes: bool = False) -> None:
         """`only_routes`: no `provider/model` can be asked for beside the routes."""
@@ -45,6 +48,13 @@ class Names:
         self._chains: dict[str, Chain] = {}
         self._told: dict[str, Model] = {}
         self._listed: tuple[Listed, ...] | None = None
+        self._own_port = 0
+
+    def listens_at(self, port: int) -> None:
+        """The gateway's own port: what would be a provider there is the gateway itself, which must not ask itself."""
+        self._own_port = port
+        self._chains.clear()
+        self._listed = None
 
     def take(self, config: Config) -> None:
         """Look in this configuration from now on. What servers told of their models stands."""
@@ -79,6 +89,7 @@ class Names:
             provider
             for provider in found
             if provider.base_url
+            and not self._is_own(provider)
             and (provider.local or (provider.name in config.providers and not config.catalog.models(provider.name)))
         ]
 
@@ -120,6 +131,9 @@ class Names:
         found = self._chains.get(key)
         if found is None:
             chain = resolve_chain(key, self._config)
+            for target in chain.targets:
+                if self._is_own(target.provider):
+                    raise ConfigError(f"{target.name}: {target.provider.base_url} is the gateway's own address")
             found = msgspec.structs.replace(chain, targets=tuple(map(self._served, chain.targets)))
             if len(self._chains) >= _KEPT:
                 self._chains.clear()
@@ -160,7 +174,14 @@ class Names:
         """Whether clients may name this `provider/model`: its provider is configured, has a key, or is local."""
         name, _, model = target.partition("/")
         provider = self._config.catalog.providers.get(name)
-        if provider is None or not model or self._only_routes:
+        if provider is None or not model or self._only_routes or self._is_own(provider):
             return False
         config = self._config
         return name in config.providers or name in config.keys or (provider.local and bool(provider.base_url))
+
+    def _is_own(self, provider: Provider) -> bool:
+        """Whether the gateway itself stands where the provider would."""
+        if not self._own_port:
+            return False
+        address = urlsplit(provider.base_url)
+        return address.port == self._own_port and is_loopback(address.hostname or "")

@@ -61,7 +61,7 @@ class Record:
 
     Attributes:
         request_id: ours; `client_request_id`: the client's, "" without one; `provider_request_id`: the last target's.
-        owner: the SHA-256 of the client key, in hexadecimal digits; "" without client keys. `key`: 8 of them, for lines.
+        owner: the SHA-256 of the client key, in hexadecimal digits; "" without one. `key`: 8 of them, for lines.
         client: the protocol that the client speaks; "" for pages of the gateway itself.
         page: the path's pattern, when the gateway answered itself.
         route: the name in the configuration that answered, "*" included; "" for a target that was named itself.
@@ -76,13 +76,12 @@ class Record:
         passed: the answer's bytes went through untouched.
         headers: go with the head of the answer.
         trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
-        silent: it is not told of at all (health and metrics).
     """
 
     __slots__ = (
         "attempts", "bytes_in", "bytes_out", "client", "client_request_id", "cost", "deviations", "error",
         "first_event", "headers", "max_tokens", "method", "outcome", "owner", "page", "passed", "provider_request_id",
-        "request_id", "route", "silent", "span", "started", "status", "stop", "stream", "target", "trace_parent",
+        "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
         "usage",
     )  # fmt: skip
 
@@ -98,7 +97,7 @@ class Record:
         self.max_tokens: int | None = None
         self.owner = owner
         self.method = head.method
-        self.owner = self.client = self.page = self.route = self.target = self.error = self.stop = ""
+        self.client = self.page = self.route = self.target = self.error = self.stop = ""
         self.attempts: list[Attempt] = []
         self.status = 0
         self.outcome: Outcome | None = None
@@ -109,7 +108,7 @@ class Record:
         self.first_event: float | None = None
         self.bytes_in = bytes_in
         self.bytes_out: int | None = None
-        self.stream = self.passed = self.silent = False
+        self.stream = self.passed = False
         self.headers: dict[str, str] = {"x-request-id": self.request_id}
         if self.client_request_id:
             self.headers["x-client-request-id"] = self.client_request_id
@@ -198,8 +197,6 @@ class Observer:
     def finish(self, record: Record) -> None:
         """The request is over, whatever became of it."""
         self.metrics.add(UNDER_WAY, (), -1.0)
-        if record.silent:
-            return
         seconds = time.perf_counter() - record.started
         outcome = record.outcome or "failed"
         if record.cost is None and record.usage is not None and self.price_of is not None and record.target:

@@ -6,7 +6,6 @@ its status; after 15 silent seconds it leaves anyhow, with a keep-alive. From th
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from typing import Final
@@ -14,13 +13,15 @@ from typing import Final
 import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
-from dragoman.client.target import Target
-from dragoman.contract import Encoder, Parsed, Protocol, ReplyStyle
+from dragoman.client.fallback import Outcome
+from dragoman.client.target import Chain
+from dragoman.contract import Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, failure_kind
-from dragoman.events import SEMANTIC, Event, Failure, Fold
+from dragoman.events import Event, Failure, Fold
+from dragoman.gateway.flow import Flow
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
-from dragoman.gateway.observe import Record
+from dragoman.gateway.observe import AttemptOutcome, Record
 from dragoman.identifiers import new_id
 from dragoman.types import Native
 
@@ -28,35 +29,52 @@ from dragoman.types import Native
 KEEPALIVE_SECONDS: Final = 15.0
 #: Zed before this version takes no key beside `function` in a call.
 _ZED_WITH_IDS: Final = (0, 212)
+#: How the log names what came of an attempt.
+_OUTCOMES: Final[dict[Outcome, AttemptOutcome]] = {
+    "answered": "done", "failed": "failed", "broken": "failed", "cancelled": "cancelled", "skipped": "skipped",
+}  # fmt: skip
 _ZED: Final = re.compile(r"Zed/(\d+)\.(\d+)")
 
 
 class Relay:
     """Answers requests to models."""
 
-    __slots__ = ("_client", "_keepalive_seconds", "_names")
+    __slots__ = ("_client", "_keepalive_seconds", "_names", "_streams")
 
     def __init__(self, client: AsyncClient, names: Names, *, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
         self._client = client
         self._names = names
         self._keepalive_seconds = keepalive_seconds
+        self._streams: set[AsyncStream] = set()
+
+    def interrupt(self, failure: Failure) -> None:
+        """End all answers that are under way; their clients are told this failure, in the stream where one began."""
+        for stream in tuple(self._streams):
+            stream.interrupt(failure)
 
     async def respond(self, protocol: Protocol, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
             parsed = protocol.parse_request(body, path=head.target)
-            target = self._names.target(parsed.request.model)
-            record.route, record.target = self._names.route(parsed.request.model), target.name
+            chain = self._names.chain(parsed.request.model)
+            record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream
-            _check_history(parsed.request.native, target)
-            stream = self._client.open(target, parsed.request, keeps_reply=False, on_deviation=record.deviate)
+            chain = _with_history(parsed.request.native, chain)
+            stream = self._client.open(
+                chain, parsed.request, keeps_reply=False, on_deviation=record.deviate, owner=record.owner
+            )
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
-            async with stream:
-                if parsed.request.stream:
-                    await self._stream(protocol, parsed, stream, outlet, record)
-                else:
-                    await _whole(protocol, parsed, stream, outlet, record)
+            self._streams.add(stream)
+            try:
+                async with stream:
+                    if parsed.request.stream:
+                        await self._stream(protocol, parsed, stream, outlet, record)
+                    else:
+                        await _whole(protocol, parsed, stream, outlet, record)
+            finally:
+                self._streams.discard(stream)
+                _note_attempts(stream, record)
         except WireError as problem:
             _refuse(protocol, Failure(failure_kind(problem.status), str(problem), problem.status), outlet, record)
         except UnknownModel as problem:
@@ -71,84 +89,12 @@ class Relay:
         style = parsed.style
         encoder = protocol.encoder(new_id=new_id, model=parsed.request.model, created=int(time.time()), style=style)
         content_type = "application/json" if style.array else protocol.stream_type
-        flow = _Flow(encoder, outlet, content_type=content_type, keepalive_seconds=self._keepalive_seconds)
-        held: list[Event] = []
-        batch: list[Event] = []
-        try:
-            while came := await stream.next_batch():
-                batch = came
-                if not flow.is_begun:
-                    held += batch
-                    if not any(type(event) in SEMANTIC for event in batch):
-                        failure = batch[-1]
-                        if type(failure) is Failure:
-                            _fail(protocol, failure, outlet, record)
-                            return
-                        continue
-                    record.begin()
-                    batch, held = held, []
-                elif held:  # a keep-alive took the head along
-                    batch, held = held + batch, []
-                flow.write(batch)
-                if outlet.is_full:
-                    await outlet.drained()
-            flow.end()
-            record.end(batch[-1])
-            if encoder.aborted:
-                record.outcome = "cut"
-        finally:
-            flow.stop()
-
-
-class _Flow:
-    """Events to the client as they come, keep-alives where none do."""
-
-    __slots__ = ("_content_type", "_encoder", "_handle", "_interval", "_last", "_loop", "_outlet", "is_begun")
-
-    def __init__(self, encoder: Encoder, outlet: Outlet, *, content_type: str, keepalive_seconds: float) -> None:
-        self._encoder = encoder
-        self._outlet = outlet
-        self._content_type = content_type
-        self._interval = keepalive_seconds
-        self._loop = asyncio.get_running_loop()
-        self._last = self._loop.time()
-        self._handle = self._loop.call_later(keepalive_seconds, self._tick)
-        self.is_begun = False
-
-    def write(self, events: list[Event]) -> None:
-        """Write what the events say; the first time with the head before it."""
-        if not self.is_begun:
-            self._begin()
-        data = self._encoder.encode(events)
-        if data:
-            self._last = self._loop.time()
-            self._outlet.write(data)
-
-    def end(self) -> None:
-        """No event follows."""
-        if self._encoder.aborted:
-            self._outlet.cut()
-        else:
-            self._outlet.end()
-
-    def stop(self) -> None:
-        """No keep-alive follows."""
-        self._handle.cancel()
-
-    def _begin(self) -> None:
-        self.is_begun = True
-        self._outlet.start(200, self._content_type)
-
-    def _tick(self) -> None:
-        due = self._last + self._interval
-        now = self._loop.time()
-        if now >= due:
-            if not self.is_begun:
-                self._begin()
-            if not self._outlet.is_full:
-                self._outlet.write(self._encoder.keepalive())
-            self._last, due = now, now + self._interval
-        self._handle = self._loop.call_at(due, self._tick)
+        flow = Flow(
+            stream, encoder, outlet, content_type=content_type, keepalive_seconds=self._keepalive_seconds, record=record
+        )
+        await flow.run()
+        if flow.refused is not None:
+            _fail(protocol, flow.refused, stream, outlet, record)
 
 
 async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
@@ -162,7 +108,7 @@ async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet
     record.begin()
     reply = fold.reply()
     if isinstance(reply.error, Failure):
-        _fail(protocol, reply.error, outlet, record)
+        _fail(protocol, reply.error, stream, outlet, record)
         return
     body = protocol.render_response(
         reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
@@ -171,11 +117,19 @@ async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet
     record.end(batch[-1])
 
 
-def _fail(protocol: Protocol, failure: Failure, outlet: Outlet, record: Record) -> None:
-    """The target's failure, before anything of its answer left."""
+def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
+    """The last target's failure, before anything of its answer left."""
     answer = refusal(protocol, failure)
+    if stream.retries_itself:  # SDKs try again too, and the tries would multiply
+        answer.headers["x-should-retry"] = "false"
     outlet.send(answer)
     record.end(failure, answer.status)
+
+
+def _note_attempts(stream: AsyncStream, record: Record) -> None:
+    for attempt in stream.attempts:
+        reason = "skipped" if attempt.outcome == "skipped" else attempt.kind or ""
+        record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)
 
 
 def _refuse(protocol: Protocol, failure: Failure, outlet: Outlet, record: Record) -> None:
@@ -203,14 +157,16 @@ def style_for(user_agent: str, style: ReplyStyle) -> ReplyStyle:
     return style
 
 
-def _check_history(native: Native | None, target: Target) -> None:
-    """Refuse a conversation that only another server has in full; without it the model would answer blindly.
+def _with_history(native: Native | None, chain: Chain) -> Chain:
+    """The targets that have the whole conversation: without what only another server has, a model would answer blindly.
 
     Raises:
-        WireError: the request goes on from a stored response, and the target's protocol has no such thing.
+        WireError: the request goes on from a stored response, and no target's protocol has such a thing.
     """
-    if native is None or native.protocol == target.protocol.name:
-        return
-    stored = native.fields.get("previous_response_id")
-    if stored is not None and bytes(stored) != b"null":
+    stored = native.fields.get("previous_response_id") if native is not None else None
+    if native is None or stored is None or bytes(stored) == b"null":
+        return chain
+    targets = tuple(target for target in chain.targets if target.protocol.name == native.protocol)
+    if not targets:
         raise WireError("responses are not stored here: send the whole conversation", path="previous_response_id")
+    return msgspec.structs.replace(chain, targets=targets)

@@ -1,34 +1,45 @@
-"""The process: opens the port, serves, and ends without breaking what is under way."""
+"""The gateway as a whole: opens the port, takes new configurations, and ends without breaking what is under way."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
-import signal
-from collections.abc import Awaitable, Callable, Iterable
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Set
 from pathlib import Path
 from typing import Final, TypeAlias, get_args
 
 from dragoman.client import AsyncClient
+from dragoman.client.prices import Prices
 from dragoman.config import Config, read_secret
 from dragoman.errors import ConfigError, DragomanError
+from dragoman.events import Failure
 from dragoman.gateway.app import App
 from dragoman.gateway.edge import Connection
+from dragoman.gateway.endpoints import make_endpoints
 from dragoman.gateway.guard import Guard, is_loopback
 from dragoman.gateway.http import Limits
+from dragoman.gateway.metrics import GENERATION, READY
 from dragoman.gateway.names import Names
 from dragoman.gateway.observe import Observer
+from dragoman.gateway.operations import Operations, State
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
+from dragoman.gateway.siblings import Siblings
+from dragoman.gateway.stores import Stores
 from dragoman.providers import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
-DRAIN_SECONDS: Final = 30.0
-_BACKLOG: Final = 1024
+DRAIN_SECONDS: Final = 120.0
+#: Connections that may wait to be accepted.
+BACKLOG: Final = 1024
+#: Seconds for telling clients that their time is over.
+_LAST_WORDS_SECONDS: Final = 1.0
+#: How often to see whether somebody listens at another worker.
+_SIBLINGS_SECONDS: Final = 0.25
 #: How often servers are asked for their models, and how long the first answers are waited for.
 _LOOK_SECONDS: Final = 60.0
 _FIRST_LOOK_SECONDS: Final = 1.0
@@ -41,17 +52,36 @@ Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]
 class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
-    __slots__ = ("_client", "_connections", "_looking", "_server", "host", "port")
+    __slots__ = (
+        "_client", "_connections", "_guard", "_is_closed", "_listener", "_names", "_relay", "_state", "_stores",
+        "_tasks", "_usual_hosts", "host", "observer", "port",
+    )  # fmt: skip
 
     def __init__(
-        self, client: AsyncClient, server: asyncio.Server, connections: set[Connection], *, host: str, port: int
+        self,
+        config: Config,
+        *,
+        host: str,
+        only_routes: bool,
+        observer: Observer | None,
+        keepalive_seconds: float,
     ) -> None:
-        self._client = client
-        self._server = server
-        self._connections = connections
-        self._looking: asyncio.Task[None] | None = None
+        """Everything but the sockets."""
+        self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
+        self._stores = Stores(config)
+        self._client = AsyncClient(config, vault=self._stores.seals)
+        self._names = Names(config, only_routes=only_routes)
+        self._guard = Guard(allowed_hosts=self._hosts(config), keys=_client_keys(config))
+        self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
+        self._state = State()
+        self._is_closed = False
+        self._connections: set[Connection] = set()
+        self._listener: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.observer = observer or Observer()
+        self.observer.price_of = Prices(config).cost
         self.host = host
-        self.port = port
+        self.port = 0
 
     @classmethod
     async def open(
@@ -59,125 +89,170 @@ class Gateway:
         config: Config,
         *,
         host: str,
-        port: int,
+        port: int = 0,
         protocols: Iterable[ProtocolName] = ALL_PROTOCOLS,
         only_routes: bool = False,
         look: Look | None = None,
         limits: Limits | None = None,
         keepalive_seconds: float = KEEPALIVE_SECONDS,
+        observer: Observer | None = None,
+        siblings: Siblings | None = None,
+        listener: socket.socket | None = None,
     ) -> Gateway:
         """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
-        `look`: asks servers for their models, whose word stands over the catalogue's.
+        `look`: asks servers for their models, whose word stands over the catalogue's; `siblings`: the other workers;
+        `listener`: a bound socket in place of host and port.
 
         Raises:
             ConfigError: other machines could reach it and no client keys are set, or a key cannot be read.
             OSError: the port is taken, or the address is not this machine's.
         """
         limits = limits or Limits()
-        keys = _client_keys(config)
-        if not keys and not is_loopback(host):
+        if not config.server.keys and not is_loopback(host):
             raise ConfigError(f"{host[:80]} can be reached from other machines; set server.keys first")
-        allowed = {*config.server.allowed_hosts, *(() if host in ("0.0.0.0", "::") else (host,))}
-        client = AsyncClient(config)
-        names = Names(config, only_routes=only_routes)
+        gateway = cls(
+            config, host=host, only_routes=only_routes, observer=observer, keepalive_seconds=keepalive_seconds
+        )
         app = App(
             protocols=protocols,
-            names=names,
-            relay=Relay(client, names, keepalive_seconds=keepalive_seconds),
-            guard=Guard(allowed_hosts=allowed, keys=keys),
+            names=gateway._names,
+            relay=gateway._relay,
+            guard=gateway._guard,
             limits=limits,
-            observer=Observer(),
+            observer=gateway.observer,
+            operations=Operations(gateway.observer, gateway._state, siblings),
+            endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
         )
-        connections: set[Connection] = set()
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(app, limits, connections), host, port, backlog=_BACKLOG)
-        gateway = cls(client, server, connections, host=host, port=server.sockets[0].getsockname()[1])
-        if look is not None and names.servers():
-            first = asyncio.Event()
-            gateway._looking = loop.create_task(_keep_looking(config, names, look, first=first))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FIRST_LOOK_SECONDS):
-                    await first.wait()
+        await gateway._listen(app, limits, listener, port)
+        if look is not None and gateway._names.servers():
+            await gateway._begin_looking(look)
+        gateway._tasks.append(asyncio.create_task(gateway._tick()))
+        if siblings is not None:
+            gateway._tasks.append(asyncio.create_task(gateway._pass_on(siblings)))
+        gateway._state.is_started = True
+        gateway.observer.metrics.set(READY, 1)
+        gateway.observer.metrics.set(GENERATION, 1)
         return gateway
+
+    async def _listen(self, app: App, limits: Limits, listener: socket.socket | None, port: int) -> None:
+        loop = asyncio.get_running_loop()
+
+        def connection() -> Connection:
+            return Connection(app, limits, self._connections)
+
+        if listener is None:
+            self._listener = await loop.create_server(connection, self.host, port, backlog=BACKLOG)
+        else:
+            self._listener = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._names.listens_at(self.port)
+
+    async def _begin_looking(self, look: Look) -> None:
+        first = asyncio.Event()
+        self._tasks.append(asyncio.create_task(self._keep_looking(look, first=first)))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_LOOK_SECONDS):
+                await first.wait()
 
     @property
     def url(self) -> str:
         """Where clients reach it."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
+    def take(self, config: Config) -> None:
+        """Serve by this configuration from now on; what is under way goes on by the one before. The address and the
+        protocols stay as they are.
+
+        Raises:
+            ConfigError: it cannot be served by; then nothing has changed.
+        """
+        keys = _client_keys(config)
+        if not keys and not is_loopback(self.host):
+            raise ConfigError(f"{self.host[:80]} can be reached from other machines; set server.keys")
+        self._client.take(config)
+        self.observer.price_of = Prices(config).cost
+        self._guard.take(allowed_hosts=self._hosts(config), keys=keys)
+        self._names.take(config)
+
+    def _hosts(self, config: Config) -> set[str]:
+        return {*config.server.allowed_hosts, *self._usual_hosts}
+
     async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
-        """Take no further connection, let the responses under way end, for so many seconds at most; then close."""
-        self._server.close()
-        if self._looking is not None:
-            self._looking.cancel()
-        for connection in tuple(self._connections):
+        """End without breaking what is under way, within so many seconds; `/readyz` says so from now on.
+
+        New connections are still taken, for one request each, while any response of before goes on: a balancer needs
+        time to send clients elsewhere. What is left at the end is told so in its own form.
+        """
+        self._state.draining.set()
+        self.observer.metrics.set(READY, 0)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        before = frozenset(self._connections)
+        await self._end_of(before, until)
+        if self._listener is not None:
+            self._listener.close()
+        await self._end_of(self._connections, until)
+        if self._connections:
+            self._relay.interrupt(Failure("overloaded", "the gateway is being shut down", 503, retry_after=1.0))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(seconds, _LAST_WORDS_SECONDS)):
+                    while self._connections:
+                        await asyncio.sleep(0.02)
+        await self.close()
+
+    async def _end_of(self, connections: Set[Connection], until: float) -> None:
+        """Returns when each of them is closed, or at that time."""
+        for connection in tuple(connections):
             connection.drain()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._connections:
-                    await asyncio.sleep(0.02)
+        loop = asyncio.get_running_loop()
+        while loop.time() < until and not self._connections.isdisjoint(connections):
+            await asyncio.sleep(0.02)
+
+    async def close(self) -> None:
+        """End at once; nothing when it has ended."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._state.draining.set()
+        if self._listener is not None:
+            self._listener.close()
         for connection in tuple(self._connections):
             connection.abort()
-        await asyncio.sleep(0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
+        await asyncio.to_thread(self._stores.close)
 
+    async def _keep_looking(self, look: Look, *, first: asyncio.Event) -> None:
+        """Ask all servers, again and again; `first` is set when each was asked once."""
 
-async def _keep_looking(config: Config, names: Names, look: Look, *, first: asyncio.Event) -> None:
-    """Ask all servers, again and again; `first` is set when each was asked once."""
+        async def ask(provider: Provider) -> None:
+            with contextlib.suppress(DragomanError):  # an address that is not complete: asking it for an answer says so
+                self._names.tell(provider.name, await look(provider, self._client.config.keys.get(provider.name)))
 
-    async def ask(provider: Provider) -> None:
-        with contextlib.suppress(DragomanError):  # an address that is not complete: asking it for an answer says so
-            names.tell(provider.name, await look(provider, config.keys.get(provider.name)))
+        while True:
+            await asyncio.gather(*(ask(provider) for provider in self._names.servers()))
+            first.set()
+            await asyncio.sleep(_LOOK_SECONDS)
 
-    while True:
-        await asyncio.gather(*(ask(provider) for provider in names.servers()))
-        first.set()
-        await asyncio.sleep(_LOOK_SECONDS)
-
-
-def run(
-    config: Config,
-    *,
-    host: str,
-    port: int,
-    protocols: Iterable[ProtocolName],
-    only_routes: bool,
-    look: Look,
-    ready: Callable[[str], None],
-) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is told the address. A second signal ends at once.
-
-    Raises:
-        ConfigError, OSError: as `Gateway.open`.
-    """
-
-    async def serve() -> None:
-        gateway = await Gateway.open(
-            config, host=host, port=port, protocols=protocols, only_routes=only_routes, look=look
-        )
-        stop = asyncio.Event()
-        hurry = asyncio.Event()
-
-        def told() -> None:
-            (hurry if stop.is_set() else stop).set()
-
+    async def _tick(self) -> None:
+        """Once a second: how late the event loop is, and what the log left out."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):  # Windows
-                loop.add_signal_handler(number, told)
-        gc.freeze()  # what was loaded stays; collections need not look at it
-        ready(gateway.url)
-        await stop.wait()
-        drained = asyncio.create_task(gateway.drain())
-        hurried = asyncio.create_task(hurry.wait())
-        await asyncio.wait((drained, hurried), return_when=asyncio.FIRST_COMPLETED)
-        if not drained.done():
-            drained.cancel()
-            await gateway.drain(0)
-        hurried.cancel()
+        while True:
+            due = loop.time() + 1.0
+            await asyncio.sleep(1.0)
+            self.observer.settle(max(0.0, loop.time() - due))
 
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve())
+    async def _pass_on(self, siblings: Siblings) -> None:
+        """Lines go to other workers while somebody listens there."""
+        listeners = self.observer.log.listeners
+        try:
+            while True:
+                (listeners.add if siblings.look() else listeners.discard)(siblings.send)
+                await asyncio.sleep(_SIBLINGS_SECONDS)
+        finally:
+            listeners.discard(siblings.send)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -1,0 +1,91 @@
+"""Clients that people use, as data (`apps.toml`): where each looks for a server, and what points it at the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Final, final
+
+import msgspec
+
+from dragoman.config import Config
+from dragoman.errors import UsageError
+from dragoman.providers import nearest, split_target
+
+#: What stands for the key of a gateway without client keys: most clients insist on one.
+NO_KEY: Final = "none-needed"
+#: What stands for a key that only its owner knows.
+A_KEY: Final = "YOUR-CLIENT-KEY"
+NO_MODEL: Final = "MODEL"
+
+
+@final
+class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One client. The fields are those of `apps.toml`, where they are explained."""
+
+    title: str
+    speaks: tuple[str, ...]
+    port: int | None = None
+    shell: tuple[str, ...] = ()
+    file: str = ""
+    text: str = ""
+    steps: tuple[str, ...] = ()
+    note: str = ""
+
+
+def load_presets() -> dict[str, Preset]:
+    """All of them, by name."""
+    import tomllib
+
+    text = files("dragoman.cli").joinpath("apps.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Preset])
+
+
+def find_preset(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        UsageError: there is none; names the nearest.
+    """
+    presets = load_presets()
+    if name not in presets:
+        raise UsageError(f"expected a client that `dragoman apps` lists, got {name[:40]!r}{nearest(name, presets)}")
+    return presets[name]
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """A template with its placeholders replaced; other braces stay."""
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def values_for(config: Config, *, url: str, model: str | None = None) -> dict[str, str]:
+    """What stands for the placeholders: `model`, else the first that the configuration has for clients."""
+    return {
+        "url": url,
+        "v1": f"{url}/v1",
+        "model": model or _first_model(config) or NO_MODEL,
+        "key": A_KEY if config.server.keys else NO_KEY,
+    }
+
+
+def render_preset(preset: Preset, values: Mapping[str, str]) -> str:
+    """What to do, as lines: files, then shell, then steps. Comments are marked as a shell has them."""
+    lines: list[str] = []
+    if preset.file:
+        lines += [f"# into {preset.file}:", fill(preset.text.strip("\n"), values)]
+    if preset.shell:
+        lines += [*(["# then:"] if preset.file else []), *(fill(line, values) for line in preset.shell)]
+    lines += [f"# {fill(step, values)}" for step in preset.steps]
+    if preset.note:
+        lines.append(f"# {fill(preset.note, values)}")
+    if values["model"] == NO_MODEL and any("{model}" in text for text in (preset.text, *preset.shell)):
+        lines.append(f"# {NO_MODEL} stands for a model: `dragoman models` lists them")
+    return "\n".join(lines) + "\n"
+
+
+def _first_model(config: Config) -> str | None:
+    for name, route in config.routes.items():
+        return split_target(route.targets[0])[1] if name == "*" else name
+    return next(iter(config.models), None)

@@ -101,6 +101,23 @@ def is_clean(proof: Proof | None) -> bool:
     return proof is not None and is_proven(proof) and not wire_deviations(proof)
 
 
+def disagreements(proof: Proof, *, tools: bool | None, thinking: bool | None) -> tuple[str, ...]:
+    """Where a proof contradicts what the model or its server claims, in one line each. None claims nothing."""
+    found = []
+    for word, claimed, probe in (("tools", tools, "toolCall"), ("thinking", thinking, "thinking")):
+        result = proof.probes.get(probe)
+        if result is None or result.verdict == "error" or claimed is None:
+            continue
+        if claimed and result.verdict != "passed":
+            found.append(f"claims {word}, but {probe} is {result.verdict}: {result.reason}")
+        elif not claimed and result.verdict == "passed":
+            found.append(f"claims no {word}, but {probe} passed")
+    read = proof.probes.get("truncation")
+    if read is not None and read.verdict == "failed":
+        found.append(f"claims its context window, but cuts long prompts in silence: {read.reason}")
+    return tuple(found)
+
+
 def wire_deviations(proof: Proof) -> dict[str, int]:
     """The deviations that the server is to blame for."""
     return {code: count for code, count in proof.deviations.items() if is_of_the_wire(code)}

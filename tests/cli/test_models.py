@@ -2,13 +2,16 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from answering import answering
 from dragoman.cli.main import main
+from dragoman.proofs import ProbeResult, Proof, ProofStore
 
 OLLAMA: dict[str, Any] = {
     "/api/tags": {"models": [{"name": "granite4:latest"}, {"name": "tiny:1b", "model": "tiny:1b"}]},
@@ -41,6 +44,7 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             pass
         names = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
         tables = [f'[providers.{name}]\nbase_url = "{urls.get(name, unused)}"\n' for name in names]
+        tables.append('[validate]\nstore = "proofs.db"\n')
         file.write_text("\n".join(tables))
 
     return write
@@ -120,6 +124,35 @@ def test_the_catalogue_needs_no_extra(
     assert 'pip install "dragoman[client]", to ask the servers on this machine too' in out.err
     assert main(["models", "--provider", "ollama"]) == 1
     assert capsys.readouterr().err.endswith('pip install "dragoman[client]"\n')
+
+
+def test_claims_stand_beside_proofs_and_info_says_where_they_disagree(
+    configure: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = int(time.time())
+    store = ProofStore(tmp_path / "proofs.db", clock=time.time)
+    wrote_text = ProbeResult("not-used", "answered without calling the tool: “I would”")
+    with answering(OLLAMA) as url:
+        configure(ollama=url)
+        proof = Proof(
+            target="ollama/granite4", protocol="ollama-chat", endpoint=url, suite="quick", suite_version=1,
+            dragoman="0.1.0", at=now, probes={"toolCall": wrote_text}, ways=("prompted",), deviations={"missing-id": 2},
+        )  # fmt: skip
+        store.put(proof, msgspec.structs.replace(proof, target="ollama/tiny:1b", at=now - 40 * 86_400))
+        assert main(["models", "--provider", "ollama"]) == 0
+        granite, tiny = capsys.readouterr().out.splitlines()[1:]
+        assert "no tools, 20" in granite and granite.endswith(" !")
+        assert tiny.endswith("–")  # it has expired
+        assert main(["models", "info", "ollama/granite4"]) == 0
+        told = capsys.readouterr().out
+        assert "0 of 1 probes passed" in told and "missing-id ×2" in told
+        assert "claims tools, but toolCall is not-used: answered without calling" in told
+        assert main(["models", "info", "ollama/granite4", "--json"]) == 0
+        (row,) = rows(capsys)
+        assert (row["proven"]["tools"], row["proven"]["ways"]) == (False, ["prompted"])
+        configure(ollama=url.replace("127.0.0.1", "localhost"))  # another endpoint
+        assert main(["models", "info", "ollama/granite4", "--json"]) == 0
+        assert rows(capsys)[0]["proven"] is None
 
 
 def test_a_server_that_is_not_there_is_said(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,16 @@
 
 context  the longest conversation, in tokens
 claims   what the model or its server says it can do; ? is not known
-proven   what a validation has shown; – is not validated
+proven   what a validation has shown: tools yes or no, ! where that is not what was claimed; – is not validated
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,6 +24,7 @@ from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
 from dragoman.embedded import SMOLLM2
 from dragoman.errors import MissingExtra, UsageError
+from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, wire_deviations
 from dragoman.providers import Model, Provider, load_model_sources, split_target
 
 if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
@@ -66,11 +69,12 @@ def _list(provider: str | None, config: Config, *, as_json: bool) -> int:
         hint(f"{problem}, to ask the servers on this machine too\n")
         found = []
     models = [model for one in wanted for model in (*config.catalog.models(one.name), *_models_of(one, found))]
+    proofs = _Proofs(config)
     if as_json:
-        write(b"".join(_json.encode(model_object(model)) + b"\n" for model in models))
+        write(b"".join(_json.encode(model_object(model, proofs.of(model))) + b"\n" for model in models))
     elif models:
         header = ("target", "context", "most output", "claims", "proven")
-        say(render_table([header, *map(_row, models)]))
+        say(render_table([header, *(_row(model, proofs.of(model)) for model in models)]))
         hint(f"{len(models)} models; the catalogue's as of {_date()}\n")
     if provider and provider in {one.provider.name for one in found if one.failure}:
         (failure,) = (one.failure for one in found if one.failure)
@@ -95,8 +99,9 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         model = model or config.catalog.model(target)
     else:
         model = config.catalog.known_model(target)
+    proof = _Proofs(config).of(model)
     if as_json:
-        write(_json.encode(model_object(model)) + b"\n")
+        write(_json.encode(model_object(model, proof)) + b"\n")
         return DONE
     rows = [
         ("target", model.target),
@@ -107,7 +112,7 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         ("input", ", ".join(model.input_modalities) if model.input_modalities is not None else "?"),
         ("tools", _claim(model.tools)),
         ("thinking", _claim(model.thinking)),
-        ("proven", _NOT_VALIDATED),
+        *(_proven_rows(model, proof) if proof is not None else [("proven", _NOT_VALIDATED)]),
     ]
     say(render_table(rows))
     return DONE
@@ -137,9 +142,46 @@ def is_asked(provider: Provider, config: Config) -> bool:
     return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
 
 
-def model_object(model: Model) -> dict[str, Any]:
+def model_object(model: Model, proof: Proof | None = None) -> dict[str, Any]:
     """A model as plain values; None is not known. `proven` is None until it was validated."""
-    return {"target": model.target, **msgspec.structs.asdict(model), "proven": None}
+    return {"target": model.target, **msgspec.structs.asdict(model), "proven": proof and _proof_object(model, proof)}
+
+
+def _proof_object(model: Model, proof: Proof) -> dict[str, Any]:
+    return {
+        "tools": is_proven(proof),
+        "clean": is_clean(proof),
+        "ways": proof.ways,
+        "suite": proof.suite,
+        "at": proof.at,
+        "probes": {name: result.verdict for name, result in proof.probes.items()},
+        "deviations": proof.deviations,
+        "disagrees": disagreements(proof, tools=model.tools, thinking=model.thinking),
+    }
+
+
+class _Proofs:
+    """The proofs that hold for models as they are now."""
+
+    __slots__ = ("_config", "_store")
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._store = ProofStore(
+            config.validate.store,
+            clock=time.time,
+            expires_days=config.validate.expires_days,
+            say=lambda message: hint(f"{message}\n"),
+        )
+
+    def of(self, model: Model) -> Proof | None:
+        """The newest one. Ollama lists a model with its tag, which targets may leave out."""
+        provider = self._config.catalog.provider(model.provider)
+        for name in (model.target, model.target.removesuffix(":latest")):
+            proof = self._store.get(name, model.digest, protocol=provider.protocol, endpoint=provider.base_url)
+            if proof is not None:
+                return proof
+        return None
 
 
 def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
@@ -148,11 +190,35 @@ def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
     return (*told, *(model for model in _OWN if model.provider == provider.name))
 
 
-def _row(model: Model) -> tuple[str, str, str, str, str]:
+def _row(model: Model, proof: Proof | None) -> tuple[str, str, str, str, str]:
     claims = [word for word, claimed in (("tools", model.tools), ("thinking", model.thinking)) if claimed]
     claims += [word for word in model.input_modalities or () if word != "text"]
     words = ", ".join(claims) or ("?" if model.tools is None else "text")
-    return (model.target, _tokens(model.context), _tokens(model.max_output), words, _NOT_VALIDATED)
+    return (model.target, _tokens(model.context), _tokens(model.max_output), words, _proven(model, proof))
+
+
+def _proven(model: Model, proof: Proof | None) -> str:
+    if proof is None:
+        return _NOT_VALIDATED
+    differs = " !" if disagreements(proof, tools=model.tools, thinking=model.thinking) else ""
+    return f"{'tools' if is_proven(proof) else 'no tools'}, {_day(proof.at)}{differs}"
+
+
+def _proven_rows(model: Model, proof: Proof) -> list[tuple[str, str]]:
+    passed = sum(result.verdict == "passed" for result in proof.probes.values())
+    wire = ", ".join(f"{code} ×{count}" for code, count in wire_deviations(proof).items())
+    rows = [
+        ("proven", f"{'tools' if is_proven(proof) else 'no tools'}: {passed} of {len(proof.probes)} probes passed"),
+        ("", f"{proof.suite} suite, {_day(proof.at)}, dragoman {proof.dragoman}"),
+        ("ways", ", ".join(proof.ways) or "none of asking for tools works"),
+        ("deviations", wire or "none seen"),
+    ]
+    rows += [("disagrees", line) for line in disagreements(proof, tools=model.tools, thinking=model.thinking)]
+    return rows
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def _tokens(count: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import random
@@ -14,9 +15,11 @@ from typing import Final
 
 import msgspec
 
+from dragoman.client.capability import ModelFacts
 from dragoman.client.clocks import Clocks
 from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange, OnDeviation
+from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
 from dragoman.client.ordering import Facts, line_up
 from dragoman.client.prices import Prices
@@ -25,14 +28,16 @@ from dragoman.client.run import Answer, Steps
 from dragoman.client.standings import Standings
 from dragoman.client.stream import AsyncStream
 from dragoman.client.target import Chain, Target
-from dragoman.client.transport import Transport
+from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
+from dragoman.contract import HttpRequest
 from dragoman.errors import CallFailed, ConfigError
 from dragoman.events import Deviation, Failure, Reply
-from dragoman.history import SignatureVault
+from dragoman.history import SignatureVault, Vault, Watch
 from dragoman.identifiers import new_id
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire
+from dragoman.providers.endpoint import endpoint
 from dragoman.types import Params, Request, ToolChoice, Usage
 
 _LOG: Final = logging.getLogger("dragoman.routing")
@@ -50,6 +55,7 @@ class AsyncClient:
         tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
         retries: how often a target is asked again (0 to 2); None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
+        vault: remembers the seals of answers; None takes one in memory.
 
     Attributes:
         deviations: how often each deviation came, by (provider, model, code).
@@ -63,6 +69,7 @@ class AsyncClient:
         tools: ToolsMode | None = None,
         retries: int | None = None,
         on_deviation: OnDeviation | None = None,
+        vault: Vault | None = None,
     ) -> None:
         self.config = config if isinstance(config, Config) else load(config)
         self.deviations: Counter[tuple[str, str, str]] = Counter()
@@ -72,22 +79,24 @@ class AsyncClient:
         self._refusing: set[str] = set()  # targets that have refused tools
         self._deviating: set[str] = set()  # targets whose wire has broken its protocol
         self._standings = Standings()
-        self._proofs = ProofStore(
-            self.config.validate.store,
-            clock=time.time,
-            expires_days=self.config.validate.expires_days,
-            say=_LOG.info,
-        )
         self._on_deviation = on_deviation
-        self._clocks = _clocks(self.config.http)
-        self._prices = Prices(self.config)
-        self._transport = Transport(
-            clocks=self._clocks,
-            proxy=self.config.http.proxy.reveal() if self.config.http.proxy is not None else None,
-            ca_file=str(self.config.http.ca_file) if self.config.http.ca_file is not None else None,
-        )
+        self._earlier: list[Transport] = []  # of configurations that were in force before
+        self._transport = _transport(self.config.http)
+        self.take(self.config)
         self._servers = LocalServers()
-        self._vault = SignatureVault()
+        self._vault: Vault = vault or SignatureVault()
+
+    def take(self, config: Config) -> None:
+        """Go by another configuration from now on; what is under way goes on by the one before."""
+        if config.http != self.config.http:
+            self._earlier.append(self._transport)
+            self._transport = _transport(config.http)
+        self.config = config
+        self._clocks = _clocks(config.http)
+        self._prices = Prices(config)
+        self._proofs = ProofStore(
+            config.validate.store, clock=time.time, expires_days=config.validate.expires_days, say=_LOG.info
+        )
 
     async def __aenter__(self) -> AsyncClient:
         """The client itself."""
@@ -101,7 +110,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close every connection, and the servers that this client started."""
-        await self._transport.close()
+        for transport in (*self._earlier, self._transport):
+            await transport.close()
         self._servers.close()
 
     def stream(
@@ -197,6 +207,7 @@ class AsyncClient:
         keeps_reply: bool = True,
         is_whole: bool = False,
         on_deviation: OnDeviation | None = None,
+        owner: str = "",
     ) -> AsyncStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
@@ -205,6 +216,7 @@ class AsyncClient:
                 price is looked up.
             is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
             on_deviation: is told of this turn's deviations too.
+            owner: whose conversation it is; nobody gets the seals of another's.
 
         Raises:
             ConfigError: no target of the chain may be asked.
@@ -222,11 +234,11 @@ class AsyncClient:
             wanted = with_defaults(request, ready)
             exchange = Exchange(
                 ready,
-                self._vault.restore(wanted),
+                await self._vault.restored(wanted, owner),
                 new_id=new_id,
                 price_of=self._prices.cost if keeps_reply else None,
                 on_deviation=note,
-                watch=self._vault.watch(wanted),
+                watch=Watch(self._vault, wanted, owner),
                 said=said,
             )
             limit = self._clocks.first_event_of(
@@ -243,6 +255,36 @@ class AsyncClient:
             keeps_reply=keeps_reply,
             is_whole=is_whole or not request.stream,
         )
+
+    async def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
+        """The models that can be asked, with what is claimed and what is proven of each; servers are asked now.
+
+        Args:
+            provider: only this one's; it is asked even where the catalogue lists its models.
+
+        Raises:
+            UsageError: no such provider.
+        """
+        return await take_stock(self._transport, self.config, self._proofs, provider=provider)
+
+    async def send(self, target: Target, http: HttpRequest) -> Response:
+        """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.
+        Whoever asks closes the response.
+
+        Raises:
+            TransportFailed: no answer came.
+            ConfigError: the target's address cannot be used.
+        """
+        ready = await self._servers.ready(target)
+        provider = msgspec.structs.replace(ready.provider, path="", body={})  # those are of turns
+        key = ready.key.reveal() if ready.key is not None else None
+        outgoing = endpoint(provider, http, model=ready.model, key=key)
+        limit = self._clocks.first_event_of(local=provider.local, reasoning=False, whole=True)
+        try:
+            async with asyncio.timeout(limit):
+                return await self._transport.open(outgoing)
+        except TimeoutError:
+            raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
 
     def proof(self, target: Target) -> Proof | None:
         """What validation has shown of a target, while that holds."""
@@ -330,6 +372,14 @@ def whole(reply: Reply) -> Reply:
 def load(path: Path | str | None) -> Config:
     """The configuration at a path, or the usual one."""
     return load_config(path, environ=os.environ, home=Path.home())
+
+
+def _transport(http: HttpConfig) -> Transport:
+    return Transport(
+        clocks=_clocks(http),
+        proxy=http.proxy.reveal() if http.proxy is not None else None,
+        ca_file=str(http.ca_file) if http.ca_file is not None else None,
+    )
 
 
 def _clocks(http: HttpConfig) -> Clocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, final, get_args
 
 import msgspec
 
@@ -14,7 +14,7 @@ from dragoman.client.transport import Transport, TransportFailed
 from dragoman.contract import HttpRequest
 from dragoman.events import Failure
 from dragoman.problems import read_problem
-from dragoman.providers import Model, Provider
+from dragoman.providers import Modality, Model, Provider
 from dragoman.providers.endpoint import endpoint
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
@@ -23,6 +23,9 @@ LOCAL_SECONDS: Final = 3.0
 FAR_SECONDS: Final = 10.0
 _BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes
 _DETAILED: Final = 50  # models of one server that are asked about one by one
+
+#: How lists of claims name tools.
+_TOOL_WORDS: Final = frozenset({"tools", "tool_use", "tool-calling", "tool_calling", "function_calling"})
 
 #: Where a server lists its models.
 _LISTING: Final[dict[ProtocolName, str]] = {
@@ -125,18 +128,47 @@ def _rows(listing: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_row(provider: str, row: Mapping[str, Any]) -> Model:
-    """A row of a model list, in any of the forms that servers have."""
+    """A row of a model list, in any of the forms that servers have: each writes its extensions in its own way."""
     name = row.get("id") or row.get("model") or row.get("name")
     meta = row.get("meta")
+    best = row.get("top_provider")
     context = _first_count(
         row.get("loaded_context_length"), row.get("max_model_len"), row.get("max_context_length"),
-        row.get("context_length"), row.get("inputTokenLimit"),
+        row.get("context_length"), row.get("context_window"), row.get("inputTokenLimit"),
         meta.get("n_ctx") if isinstance(meta, dict) else None,
     )  # fmt: skip
-    claims = row.get("capabilities")
-    tools = "tool_use" in claims or "tools" in claims if isinstance(claims, list) else None
+    most = _first_count(
+        row.get("max_completion_tokens"), row.get("max_output_tokens"), row.get("outputTokenLimit"),
+        best.get("max_completion_tokens") if isinstance(best, dict) else None,
+    )  # fmt: skip
     model_id = name.removeprefix("models/") if isinstance(name, str) else ""
-    return Model(provider, model_id, context, tools=tools or None, digest=_read_digest(row, meta))
+    digest = _read_digest(row, meta)
+    return Model(provider, model_id, context, most, _read_modalities(row), _read_tools(row), digest=digest)
+
+
+def _read_tools(row: Mapping[str, Any]) -> bool | None:
+    """What a row claims of tools. Of a list of words only that of parameters is complete enough to deny by silence."""
+    parameters, claims = row.get("supported_parameters"), row.get("capabilities")  # OpenRouter; LM Studio, GitHub
+    if isinstance(parameters, list) and parameters:
+        return "tools" in parameters
+    if isinstance(claims, dict):  # Mistral
+        claimed = claims.get("function_calling")
+        return claimed if isinstance(claimed, bool) else None
+    for words in (claims, row.get("features")):  # Cohere
+        if isinstance(words, list) and not _TOOL_WORDS.isdisjoint(word for word in words if isinstance(word, str)):
+            return True
+    claimed = row.get("supports_tools")  # Fireworks
+    return claimed if isinstance(claimed, bool) else None
+
+
+def _read_modalities(row: Mapping[str, Any]) -> tuple[Modality, ...] | None:
+    """OpenRouter's `architecture.input_modalities`; others are silent."""
+    architecture = row.get("architecture")
+    words = architecture.get("input_modalities") if isinstance(architecture, dict) else None
+    if not isinstance(words, list):
+        return None
+    known = {"file": "document", **{word: word for word in get_args(Modality)}}
+    return tuple(dict.fromkeys(known[word] for word in words if isinstance(word, str) and word in known))
 
 
 def _read_digest(row: Mapping[str, Any], meta: Any) -> str | None:

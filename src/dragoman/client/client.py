@@ -208,6 +208,7 @@ class AsyncClient:
         is_whole: bool = False,
         on_deviation: OnDeviation | None = None,
         owner: str = "",
+        trace_parent: str = "",
     ) -> AsyncStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
@@ -217,6 +218,7 @@ class AsyncClient:
             is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
             on_deviation: is told of this turn's deviations too.
             owner: whose conversation it is; nobody gets the seals of another's.
+            trace_parent: the trace that it is part of, for the provider.
 
         Raises:
             ConfigError: no target of the chain may be asked.
@@ -240,6 +242,7 @@ class AsyncClient:
                 on_deviation=note,
                 watch=Watch(self._vault, wanted, owner),
                 said=said,
+                trace_parent=trace_parent,
             )
             limit = self._clocks.first_event_of(
                 local=target.provider.local, reasoning=request.params.reasoning is not None, whole=not request.stream

@@ -42,7 +42,7 @@ class Exchange:
 
     __slots__ = (
         "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_origin", "_price_of",
-        "_prompt_estimate", "_reader", "_request", "_status", "_target", "_watch", "outgoing",
+        "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -56,9 +56,11 @@ class Exchange:
         asked: Asked | None = None,
         watch: Watch | None = None,
         said: tuple[Deviation, ...] = (),
+        trace_parent: str = "",
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
-        `watch` sees the answer's events and keeps its seals. `said`: what else the caller is told."""
+        `watch` sees the answer's events and keeps its seals. `said`: what else the caller is told.
+        `trace_parent`: the trace that the request is part of, as `traceparent` has it."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
@@ -66,6 +68,9 @@ class Exchange:
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
         key = target.key.reveal() if target.key is not None else None
         self.outgoing: Outgoing = endpoint(target.provider, rendered.http, model=target.model, key=key)
+        self._trace_parent = trace_parent
+        if trace_parent:
+            self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
         self._deviations: list[Event] = [*said, *unfit, *asked.deviations, *rendered.deviations]
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
@@ -88,6 +93,11 @@ class Exchange:
     def ended(self) -> bool:
         """The response's own end was seen: at most usage may follow in the body."""
         return self._error_body is None and self._reader.ended
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the response, names in lower case; none before they came."""
+        return self._headers
 
     @property
     def should_retry(self) -> bool | None:
@@ -141,6 +151,7 @@ class Exchange:
             on_deviation=self._on_deviation,
             asked=asked,
             watch=self._watch,
+            trace_parent=self._trace_parent,
         )
 
     def _error(self, body: bytes) -> Failure:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from dragoman.client import AsyncStream
 from dragoman.contract import Encoder
 from dragoman.events import SEMANTIC, Event, Failure
 from dragoman.gateway.http import Outlet
 from dragoman.gateway.observe import Record
+from dragoman.gateway.rates import limit_headers, provider_request_id
 
 
 class Flow:
@@ -85,6 +87,7 @@ class Flow:
 
     def _begin(self) -> None:
         self._is_begun = True
+        pass_on(self._stream, self._outlet, self._record)
         self._outlet.start(200, self._content_type)
 
     def _tick(self) -> None:
@@ -97,3 +100,10 @@ class Flow:
                 self._outlet.write(self._encoder.keepalive())
             self._last_write, due = now, now + self._interval
         self._handle = self._loop.call_at(due, self._tick)
+
+
+def pass_on(stream: AsyncStream, outlet: Outlet, record: Record) -> None:
+    """What of the provider's head is the client's business, before its own head leaves."""
+    headers = stream.headers
+    record.provider_request_id = provider_request_id(headers)
+    outlet.headers.update(limit_headers(headers, now=time.time()))

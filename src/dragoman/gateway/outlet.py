@@ -83,8 +83,8 @@ class HttpOutlet:
         fields = {
             "content-type": answer.content_type,
             "content-length": str(len(answer.body)),
-            **answer.headers,
             **self.headers,
+            **answer.headers,
         }
         body = answer.body if self._has_body else b""
         self._transport.write(self._render_head(answer.status, fields) + body)

@@ -18,7 +18,7 @@ from dragoman.client.target import Chain
 from dragoman.contract import Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Event, Failure, Fold
-from dragoman.gateway.flow import Flow
+from dragoman.gateway.flow import Flow, pass_on
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.gateway.observe import AttemptOutcome, Record
@@ -27,6 +27,9 @@ from dragoman.types import Native
 
 #: Seconds of silence after which a streaming client is told that its connection lives.
 KEEPALIVE_SECONDS: Final = 15.0
+#: Answers after which clients try again, and after how many seconds when nobody said.
+_SAY_WHEN: Final = frozenset({429, 503, 529})
+_USUAL_WAIT: Final = 2.0
 #: Zed before this version takes no key beside `function` in a call.
 _ZED_WITH_IDS: Final = (0, 212)
 #: How the log names what came of an attempt.
@@ -58,10 +61,15 @@ class Relay:
             parsed = protocol.parse_request(body, path=head.target)
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
-            record.stream = parsed.request.stream
+            record.stream, record.max_tokens = parsed.request.stream, parsed.request.params.max_tokens
             chain = _with_history(parsed.request.native, chain)
             stream = self._client.open(
-                chain, parsed.request, keeps_reply=False, on_deviation=record.deviate, owner=record.owner
+                chain,
+                parsed.request,
+                keeps_reply=False,
+                on_deviation=record.deviate,
+                owner=record.owner,
+                trace_parent=record.trace_parent,
             )
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
@@ -106,6 +114,7 @@ async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet
         for event in batch:
             fold.add(event)
     record.begin()
+    pass_on(stream, outlet, record)
     reply = fold.reply()
     if isinstance(reply.error, Failure):
         _fail(protocol, reply.error, stream, outlet, record)
@@ -119,6 +128,7 @@ async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet
 
 def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
     """The last target's failure, before anything of its answer left."""
+    pass_on(stream, outlet, record)
     answer = refusal(protocol, failure)
     if stream.retries_itself:  # SDKs try again too, and the tries would multiply
         answer.headers["x-should-retry"] = "false"
@@ -142,7 +152,10 @@ def _refuse(protocol: Protocol, failure: Failure, outlet: Outlet, record: Record
 def refusal(protocol: Protocol, failure: Failure) -> Answer:
     """A failure before the first byte, in the client's form."""
     status, body = protocol.render_error(failure)
-    headers = {} if failure.retry_after is None else {"retry-after": str(max(0, -int(-failure.retry_after // 1)))}
+    wait = failure.retry_after
+    if wait is None and status in _SAY_WHEN:
+        wait = _USUAL_WAIT
+    headers = {} if wait is None else {"retry-after": str(max(0, -int(-wait // 1)))}
     return Answer(status, body, headers=headers)
 
 

@@ -6,7 +6,7 @@ protocol are a `Dialect` (data).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias, final
 from typing import Protocol as Interface
 
@@ -99,7 +99,7 @@ class ReplyStyle(msgspec.Struct, frozen=True):
 
     `include_usage`: OpenAI Chat's usage chunk. `array`: Gemini without `alt=sse`. `bare_calls`: Ollama calls with
     the `function` key alone (old Zed). `batch_calls`: all Ollama calls in one chunk (litellm). `echo`: request
-    fields that the response repeats (Responses). `max_context`: tokens, where the response tells it.
+    fields that the response repeats, `id`: the answer's, in place of the provider's (both Responses).
     """
 
     include_usage: bool = True
@@ -108,6 +108,7 @@ class ReplyStyle(msgspec.Struct, frozen=True):
     batch_calls: bool = False
     reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
     echo: dict[str, Raw] = {}
+    id: str | None = None
 
 
 @final
@@ -117,6 +118,20 @@ class Parsed(msgspec.Struct, frozen=True):
     request: Request
     style: ReplyStyle = ReplyStyle()
     deviations: tuple[Deviation, ...] = ()
+
+
+@final
+class Glance(msgspec.Struct, frozen=True):
+    """What must be known of a request before its bytes are passed on to a target of the same protocol.
+
+    `names_model`: the body has the model's name, as "model". `usage`: top-level fields that ask for usage in the
+    stream, where the client did not; the frame that answers them is not for the client.
+    """
+
+    model: str
+    stream: bool
+    names_model: bool = True
+    usage: dict[str, object] = {}
 
 
 class Decoder(Interface):
@@ -165,8 +180,9 @@ class Stage(Interface):
         """The kinds of events that it must see now; others may pass it by. It may change with what it has seen."""
         ...
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
-        """Take the next events. The terminal event flushes all that is held."""
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events; gives the same list when it changes nothing. The terminal event flushes all that is
+        held."""
         ...
 
 
@@ -198,6 +214,12 @@ class ParseRequest(Interface):
     """
 
     def __call__(self, body: bytes, *, path: str = ...) -> Parsed: ...
+
+
+class LookAtRequest(Interface):
+    """Looks at a client's request without reading it. None: it cannot pass as it is, or cannot be read."""
+
+    def __call__(self, body: bytes, *, path: str = ...) -> Glance | None: ...
 
 
 class RenderRequest(Interface):
@@ -242,4 +264,18 @@ class Protocol(msgspec.Struct, frozen=True):
     encoder: MakeEncoder
     render_response: RenderResponse
     render_error: RenderError
+    glance: LookAtRequest
     truncates_silently: bool = False
+
+
+@final
+class Legacy(msgspec.Struct, frozen=True):
+    """An older form of a protocol, in which a prompt is one text.
+
+    `path`: of the form at a provider, relative to its base URL. `unsayable` names the field of a request that only
+    such a provider can honour; "" when any model can answer it.
+    """
+
+    protocol: Protocol
+    path: str
+    unsayable: Callable[[bytes], str]

@@ -197,7 +197,7 @@ def test_the_ollama_sdk_reads_it(running: Running) -> None:
         assert "tools" in (client.show("via-gemini-generate").capabilities or [])
         assert client.ps().models == []
         with pytest.raises(ollama.ResponseError, match="models belong to their provider"):
-            client.pull("via-gemini-generate")
+            client.delete("via-gemini-generate")
     finally:
         client._client.close()
 

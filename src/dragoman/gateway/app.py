@@ -10,11 +10,11 @@ from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 from dragoman.contract import Protocol
-from dragoman.errors import WireError, failure_kind
+from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
 from dragoman.gateway.bodies import check_shape, unpacked
 from dragoman.gateway.discovery import PAGES, Asked, Page
-from dragoman.gateway.endpoint import Call, Endpoint
+from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Answer, Head, Limits, Outlet
 from dragoman.gateway.names import Names, UnknownModel
@@ -156,8 +156,12 @@ class App:
             failure = Failure(failure_kind(problem.status), str(problem), problem.status)
             self._send_refusal(self._refusal(head, failure), failure, outlet, record)
             return
-        except UnknownModel as problem:
+        except (UnknownModel, Refused) as problem:
             self._send_refusal(refusal(protocol, problem.failure), problem.failure, outlet, record)
+            return
+        except DragomanError as problem:  # a setting or an extra is missing
+            failure = Failure("bad_request", str(problem), 400)
+            self._send_refusal(refusal(protocol, failure), failure, outlet, record)
             return
         await self._relay.respond(protocol, head, body, outlet, record)
 

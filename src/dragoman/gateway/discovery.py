@@ -31,6 +31,7 @@ OLLAMA_VERSION: Final = "0.14.0"
 _JSON: Final = "application/json; charset=utf-8"
 #: What an Ollama client is told of a model's family and architecture: it names the keys of `model_info` with it.
 _FAMILY: Final = "dragoman"
+_EMBEDS: Final = "embed"
 
 
 @final
@@ -112,7 +113,10 @@ def _context(model: Model) -> int:
 
 
 def _capabilities(model: Model) -> list[Json]:
-    """Clients send no tools where this does not name them, so only a model known to have none is said to."""
+    """Clients send no tools where this does not name them, so only a model known to have none is said to. Models of
+    embeddings are known by their names alone."""
+    if _EMBEDS in model.target.lower():
+        return ["embedding"]
     found: list[Json] = ["completion"]
     if model.tools is not False:
         found.append("tools")
@@ -151,7 +155,7 @@ def _show(asked: Asked) -> Answer:
 
 def _unsupported(asked: Asked) -> Answer:
     """What would change the models of a machine."""
-    return Answer(501, _json.encode({"error": f"{asked.head.path} is not served: models belong to their provider"}))
+    return Answer(400, _json.encode({"error": f"{asked.head.path} is not served: models belong to their provider"}))
 
 
 # ---------------------------------------------------------------- OpenAI
@@ -277,7 +281,6 @@ PAGES: Final[tuple[Page, ...]] = (
     *(
         Page("ollama-chat", (method,), f"/api/{verb}", _unsupported)
         for method, verb in (
-            ("POST", "pull"),
             ("POST", "push"),
             ("POST", "create"),
             ("POST", "copy"),
@@ -286,8 +289,9 @@ PAGES: Final[tuple[Page, ...]] = (
     ),
     Page("anthropic-messages", ("POST",), "/v1/messages/count_tokens", _anthropic_count),
     *(
-        Page("gemini-generate", ("POST",), f"/{version}/models/{{model}}:countTokens", _gemini_count)
+        Page("gemini-generate", ("POST",), f"/{version}/{kind}/{{model}}:countTokens", _gemini_count)
         for version in ("v1beta", "v1")
+        for kind in ("models", "tunedModels")
     ),
     Page("gemini-generate", _READ, "/v1beta/models", _gemini_models),
     Page("gemini-generate", _READ, "/v1beta/models/{model}", _gemini_one),

@@ -7,8 +7,7 @@ from typing import TypeAlias, final
 
 import msgspec
 
-from dragoman._json import Malformed
-from dragoman.errors import WireError
+from dragoman.events import Failure
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.observe import Record
 from dragoman.types import ProtocolName
@@ -33,26 +32,23 @@ class Call(msgspec.Struct, frozen=True):
         self.record.outcome, self.record.status, self.record.page = "done", answer.status, self.page
 
 
+class Refused(Exception):
+    """An endpoint has no answer; the client is told the failure in its protocol's form."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
 Serve: TypeAlias = Callable[[Call], Awaitable[None]]
 
 
 @final
 class Endpoint(msgspec.Struct, frozen=True):
-    """`{model}` in the pattern stands for any text. `serve` may raise `WireError` and `UnknownModel` before it sends
-    anything: they are told in the protocol's form."""
+    """`{model}` in the pattern stands for any text. `serve` may raise `DragomanError`, `UnknownModel` and `Refused`
+    before it sends anything: they are told in the protocol's form."""
 
     protocol: ProtocolName
     methods: tuple[str, ...]
     pattern: str
     serve: Serve
-
-
-def spliced(body: bytes | Malformed) -> bytes:
-    """A body whose fields were set.
-
-    Raises:
-        WireError: it was not a JSON object.
-    """
-    if isinstance(body, Malformed):
-        raise WireError(f"expected a JSON object: {body.problem}")
-    return body

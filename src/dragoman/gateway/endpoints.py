@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dragoman.client import AsyncClient
+from dragoman.gateway.embedding_pages import EmbeddingPages
 from dragoman.gateway.endpoint import Endpoint
+from dragoman.gateway.forward import Forwarder
+from dragoman.gateway.legacy_pages import LegacyPages
 from dragoman.gateway.names import Names
 from dragoman.gateway.relay import Relay
 from dragoman.gateway.response_pages import ResponsePages
@@ -12,4 +15,9 @@ from dragoman.gateway.stores import Stores
 
 def make_endpoints(client: AsyncClient, names: Names, relay: Relay, stores: Stores) -> tuple[Endpoint, ...]:
     """The endpoints, in the order in which they are asked for a path."""
-    return ResponsePages(relay, stores.responses).endpoints()
+    forwarder = Forwarder(client, names)
+    return (
+        *ResponsePages(relay, stores.responses).endpoints(),
+        *LegacyPages(relay, names, forwarder).endpoints(),
+        *EmbeddingPages(forwarder).endpoints(),
+    )

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Final, final
 
-from dragoman.contract import Protocol
+from dragoman.contract import Legacy, Protocol
+from dragoman.embeddings import Embedder
+from dragoman.types import ProtocolName
 
 _FOLDERS: Final = {
     "ollama-chat": "ollama",
@@ -38,3 +40,17 @@ class _Protocols(Mapping[str, Protocol]):
 
 
 PROTOCOLS: Final = _Protocols()
+#: The protocols that have embeddings.
+EMBEDDING: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat", "gemini-generate")
+
+
+def embedder(name: ProtocolName) -> Embedder:
+    """What one of `EMBEDDING` says of embeddings."""
+    found: Embedder = import_module(f"dragoman.protocols.{_FOLDERS[name]}.embeddings").EMBEDDER
+    return found
+
+
+def legacy(name: ProtocolName) -> Legacy:
+    """The older form of a protocol: OpenAI's `/v1/completions`, Ollama's `/api/generate`."""
+    found: Legacy = import_module(f"dragoman.protocols.{_FOLDERS[name]}.legacy").LEGACY
+    return found

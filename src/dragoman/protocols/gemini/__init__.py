@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.contract import Protocol
 from dragoman.protocols.gemini.decode import Decoder, parse_error
 from dragoman.protocols.gemini.encode import Encoder, render_error, render_response
+from dragoman.protocols.gemini.glance import glance
 from dragoman.protocols.gemini.render import render_request
 from dragoman.protocols.gemini.request import parse_request
 from dragoman.protocols.gemini.wire import NAME
@@ -12,8 +13,9 @@ from dragoman.protocols.gemini.wire import NAME
 PROTOCOL = Protocol(
     name=NAME,
     routes=tuple(
-        ("POST", f"/{version}/models/{{model}}:{verb}")
+        ("POST", f"/{version}/{kind}/{{model}}:{verb}")
         for version in ("v1beta", "v1")
+        for kind in ("models", "tunedModels")
         for verb in ("generateContent", "streamGenerateContent")
     ),
     stream_type="text/event-stream",
@@ -24,4 +26,5 @@ PROTOCOL = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
+    glance=glance,
 )

@@ -62,7 +62,7 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     if "contents" not in fields and read_fields(fields.get("request")) is not None:  # Code Assist's envelope
         inner = camel_fields(read_fields(fields.get("request")) or {})
         fields = inner | {key: value for key, value in fields.items() if key == "model"}
-    model, is_stream, is_array = _parse_path(path, read_text(fields.get("model")))
+    model, is_stream, is_array = parse_path(path, read_text(fields.get("model")))
     parser = _Parser()
     messages = parser.system(fields.get("systemInstruction")) + parser.contents(fields.get("contents"))
     unsaid: Fields = {}
@@ -78,25 +78,35 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     return Parsed(request, ReplyStyle(array=is_array), tuple(parser.deviations))
 
 
-def _parse_path(path: str, named: str) -> tuple[str, bool, bool]:
+def parse_path(path: str, named: str) -> tuple[str, bool, bool]:
     """The model, whether a stream is asked for, and whether that is a JSON array."""
     if not path:
         if not named:
             raise WireError("expected the name of a model", path="model")
         return _bare_model(named), True, False
-    location, _, query = path.partition("?")
+    model, verb = read_model(path, named)
+    if verb not in (_STREAM, _WHOLE):
+        raise WireError(f"expected the verb {_WHOLE} or {_STREAM}, got {verb[:60]!r}", status=404, path="path")
+    words = [_unescape(word) for word in path.partition("?")[2].split("&")]
+    is_stream = verb == _STREAM
+    return model, is_stream, is_stream and "alt=sse" not in words and "$alt=sse" not in words
+
+
+def read_model(path: str, named: str = "") -> tuple[str, str]:
+    """The model and the verb that a path names; `named` is the model of a path without one.
+
+    Raises:
+        WireError: neither names a model.
+    """
+    location = path.partition("?")[0]
     if ":" not in location:
         location = _unescape(location)
     before, _, verb = location.rpartition(":")
     found = re.search(r"/(?:models|tunedModels)(?:/|%2[Ff])(.+)$", before)
     model = _bare_model(_unescape(found[1])) if found is not None else _bare_model(named)
-    if verb not in (_STREAM, _WHOLE):
-        raise WireError(f"expected the verb {_WHOLE} or {_STREAM}, got {verb[:60]!r}", status=404, path="path")
     if not model:
         raise WireError("expected the name of a model", path="path")
-    words = [_unescape(word) for word in query.split("&")]
-    is_stream = verb == _STREAM
-    return model, is_stream, is_stream and "alt=sse" not in words and "$alt=sse" not in words
+    return model, verb
 
 
 def _bare_model(name: str) -> str:

@@ -106,7 +106,7 @@ class Encoder:
         return b"%b%b%b%b" % (self._before, content, fields, self._after)
 
     def _last_line(self, finish: Finish) -> bytes:
-        fields = _json.encode(_render_end(finish.reason, finish.native_reason, finish.usage))
+        fields = _json.encode(render_end(finish.reason, finish.native_reason, finish.usage))
         return b'%b""},%b\n' % (self._before, fields[1:])
 
 
@@ -127,7 +127,7 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
             render_call(call, number, is_bare=style.bare_calls) for number, call in enumerate(calls)
         ]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
-    end = _render_end(reason, reply.native_reason, reply.usage)
+    end = render_end(reason, reply.native_reason, reply.usage)
     return _json.encode({"model": model, "created_at": render_time(created), "message": message, **end})
 
 
@@ -139,7 +139,7 @@ def render_call(call: ToolCall, number: int, *, is_bare: bool) -> Json:
     return {"id": call.id, "function": {"index": number, "name": call.name, "arguments": arguments}}
 
 
-def _render_end(reason: StopReason, native_reason: str | None, usage: Usage) -> dict[str, Json]:
+def render_end(reason: StopReason, native_reason: str | None, usage: Usage) -> dict[str, Json]:
     """The fields of the last line. A count that nobody reported is left out."""
     word = "length" if reason == "length" else "stop"
     if native_reason in ("load", "unload") and REASONS[native_reason] == reason:

@@ -1,0 +1,110 @@
+"""The older forms of two protocols, and what an Ollama client asks of a server that loads and fetches models."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.contract import HttpRequest, Legacy
+from dragoman.errors import WireError
+from dragoman.fields import Fields, read, read_body, read_text
+from dragoman.gateway.endpoint import Call, Endpoint
+from dragoman.gateway.forward import Forwarder, with_model
+from dragoman.gateway.http import Answer
+from dragoman.gateway.names import Names
+from dragoman.gateway.relay import Relay
+from dragoman.protocols import PROTOCOLS, legacy
+from dragoman.times import render_time
+from dragoman.types import ProtocolName
+
+_OLLAMA: Final[ProtocolName] = "ollama-chat"
+_OPENAI: Final[ProtocolName] = "openai-chat"
+_LINES: Final = "application/x-ndjson"
+#: `keep_alive` of a client that has no more use for the model.
+_NO_TIME: Final = (0, "0", "0s", "0m", "0h")
+_NO_MESSAGES: Final = re.compile(rb'"messages"\s*:\s*(?:\[\s*\]|null)')
+
+
+class LegacyPages:
+    """The endpoints of one gateway."""
+
+    __slots__ = ("_forwarder", "_names", "_relay")
+
+    def __init__(self, relay: Relay, names: Names, forwarder: Forwarder) -> None:
+        self._relay = relay
+        self._names = names
+        self._forwarder = forwarder
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All paths."""
+        return (
+            Endpoint(_OLLAMA, ("POST",), "/api/chat", self._chat),
+            Endpoint(_OLLAMA, ("POST",), "/api/generate", self._generate),
+            Endpoint(_OLLAMA, ("POST",), "/api/pull", self._pull),
+            Endpoint(_OPENAI, ("POST",), "/v1/completions", self._complete),
+            # Who serves Ollama serves its OpenAI side too.
+            Endpoint(_OLLAMA, ("POST",), "/v1/completions", self._complete),
+        )
+
+    async def _chat(self, call: Call) -> None:
+        """A chat; one without messages only asks that the model be loaded."""
+        if _NO_MESSAGES.search(call.body) or b'"messages"' not in call.body:  # hardly ever, so it costs one search
+            fields = read_body(call.body)
+            if not read(fields.get("messages")):
+                await self._load(call, fields, "/api/chat", {"message": {"role": "assistant", "content": ""}})
+                return
+        await self._relay.respond(PROTOCOLS[_OLLAMA], call.head, call.body, call.outlet, call.record)
+
+    async def _generate(self, call: Call) -> None:
+        """A text that goes on from a prompt; without a prompt, the model is to be loaded."""
+        fields = read_body(call.body)
+        if not read(fields.get("prompt")) and not read(fields.get("images")) and not read(fields.get("suffix")):
+            await self._load(call, fields, "/api/generate", {"response": ""})
+            return
+        await self._turn(legacy(_OLLAMA), call, fields)
+
+    async def _complete(self, call: Call) -> None:
+        """OpenAI's form of the same."""
+        await self._turn(legacy(_OPENAI), call, read_body(call.body))
+
+    async def _turn(self, form: Legacy, call: Call, fields: Fields) -> None:
+        """A turn of any model, or where a field asks for more, the provider's own answer."""
+        name = form.unsayable(call.body)
+        target = self._forwarder.find(_model(fields), (form.protocol.name,), call) if name else None
+        if target is None:
+            await self._relay.respond(form.protocol, call.head, call.body, call.outlet, call.record)
+            return
+        http = HttpRequest(form.path, with_model(call.body, target.model), {"content-type": "application/json"})
+        await self._forwarder.pass_on(call, target, http)
+
+    async def _load(self, call: Call, fields: Fields, path: str, said: dict[str, Json]) -> None:
+        """Have an Ollama server load or unload the model; no other provider has to be asked."""
+        name = _model(fields)
+        target = self._forwarder.find(name, (_OLLAMA,), call)
+        if target is not None:
+            http = HttpRequest(path, with_model(call.body, target.model), {"content-type": "application/json"})
+            await self._forwarder.pass_on(call, target, http)
+            return
+        reason = "unload" if read(fields.get("keep_alive")) in _NO_TIME else "load"
+        head = {"model": name, "created_at": render_time(int(time.time()))}
+        call.answer(Answer(200, _json.encode({**head, **said, "done": True, "done_reason": reason})))
+
+    async def _pull(self, call: Call) -> None:
+        """Models that answer are here already; others cannot be fetched."""
+        fields = read_body(call.body)
+        self._names.find(_model(fields))
+        if read(fields.get("stream")) is False:
+            call.answer(Answer(200, _json.encode({"status": "success"})))
+            return
+        lines = b"".join(_json.encode({"status": status}) + b"\n" for status in ("pulling manifest", "success"))
+        call.answer(Answer(200, lines, _LINES))
+
+
+def _model(fields: Fields) -> str:
+    name = read_text(fields.get("model")) or read_text(fields.get("name"))
+    if not name:
+        raise WireError("expected the name of a model", path="model")
+    return name

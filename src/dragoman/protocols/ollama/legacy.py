@@ -1,0 +1,118 @@
+"""Ollama's `/api/generate`: a prompt as text, an answer as text. See https://docs.ollama.com/api/generate (2026-11-22).
+
+The prompt becomes the one message of a chat. What needs the server's own hand on the prompt (a suffix to fill up to,
+raw text without a template, the numbers of an earlier context) is only for a server that speaks Ollama itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle
+from dragoman.errors import WireError
+from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ThinkingDelta, ToolCallFailed
+from dragoman.fields import read, read_body, read_text
+from dragoman.protocols import ollama
+from dragoman.protocols.ollama.encode import render_end
+from dragoman.protocols.ollama.request import parse_request as parse_chat
+from dragoman.times import render_time
+
+_PLAIN: Final = ReplyStyle()
+_PATH: Final = "/api/generate"
+_UNSAYABLE: Final = ("suffix", "raw", "template", "context")
+_OWN: Final = ("prompt", "system", "images", *_UNSAYABLE)
+
+
+def unsayable(body: bytes) -> str:
+    """The field that only an Ollama server can honour; "" when there is none."""
+    fields = read_body(body)
+    return next((name for name in _UNSAYABLE if read(fields.get(name))), "")
+
+
+def parse_request(body: bytes, *, path: str = "") -> Parsed:
+    """Read a client's request.
+
+    Raises:
+        WireError: it is none, or has a field that only an Ollama server can honour.
+    """
+    name = unsayable(body)
+    if name:
+        raise WireError("expected a prompt alone: only a model whose server speaks Ollama takes this", path=name)
+    fields = read_body(body)
+    messages: list[Json] = []
+    if read_text(fields.get("system")):
+        messages.append({"role": "system", "content": fields["system"]})
+    messages.append({"role": "user", "content": read_text(fields.get("prompt"))})
+    if "images" in fields:
+        messages[-1]["images"] = fields["images"]
+    rest = {key: value for key, value in fields.items() if key not in _OWN}
+    return parse_chat(_json.encode({**rest, "messages": messages}))
+
+
+class Encoder:
+    """Encodes one streamed response."""
+
+    __slots__ = ("_after", "_before", "_is_over")
+
+    def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
+        self._before = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
+        self._after = b',"done":false}\n'
+        self._is_over = False
+
+    @property
+    def aborted(self) -> bool:
+        """Never: there are no calls."""
+        return False
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say."""
+        out: list[bytes] = []
+        for event in events:
+            match event:
+                case TextDelta(_, text) | ToolCallFailed(message=text):
+                    out.append(b'%b,"response":%b%b' % (self._before, _json.encode_text(text), self._after))
+                case ThinkingDelta(_, text):
+                    thinking = _json.encode_text(text)
+                    out.append(b'%b,"response":"","thinking":%b%b' % (self._before, thinking, self._after))
+                case Finish():
+                    end = _json.encode(render_end(event.reason, event.native_reason, event.usage))
+                    out.append(b'%b,"response":"",%b\n' % (self._before, end[1:]))
+                    self._is_over = True
+                case Failure(_, message):
+                    out.append(_json.encode({"error": message}) + b"\n")
+                    self._is_over = True
+                case _:
+                    pass
+        return b"".join(out)
+
+    def keepalive(self) -> bytes:
+        """A line without words: the protocol has no other way to say nothing."""
+        return b"" if self._is_over else b'%b,"response":""%b' % (self._before, self._after)
+
+
+def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+    """Write a whole response."""
+    fields: dict[str, Json] = {"model": model, "created_at": render_time(created)}
+    fields["response"] = "".join([reply.text, *(failed.message for failed in reply.failed_calls)])
+    if reply.thinking:
+        fields["thinking"] = reply.thinking
+    reason = "other" if reply.stop_reason == "error" else reply.stop_reason
+    return _json.encode(fields | render_end(reason, reply.native_reason, reply.usage))
+
+
+LEGACY: Final = Legacy(
+    msgspec.structs.replace(
+        ollama.PROTOCOL,
+        routes=(("POST", _PATH),),
+        parse_request=parse_request,
+        encoder=Encoder,
+        render_response=render_response,
+    ),
+    _PATH,
+    unsayable,
+)

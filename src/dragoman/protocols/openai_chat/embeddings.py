@@ -1,0 +1,102 @@
+"""`/v1/embeddings`: https://platform.openai.com/docs/api-reference/embeddings (read 2026-11-22)."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.contract import HttpRequest
+from dragoman.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.errors import WireError
+from dragoman.fields import make_native, native_fields, read, read_body, read_count, read_text
+from dragoman.protocols.openai_chat.wire import NAME
+
+_MODELLED: Final = ("model", "input", "dimensions", "encoding_format")
+
+
+def parse_request(body: bytes, *, path: str = "") -> EmbedRequest:
+    """Read a client's request."""
+    fields = read_body(body)
+    model = read_text(fields.get("model"))
+    if not model:
+        raise WireError("expected the name of a model", path="model")
+    return EmbedRequest(
+        model,
+        _parse_inputs(read(fields.get("input"))),
+        read_count(fields.get("dimensions")),
+        is_packed=read_text(fields.get("encoding_format")) == "base64",
+        native=make_native(NAME, fields, *_MODELLED),
+    )
+
+
+def _parse_inputs(value: Json) -> tuple[str | tuple[int, ...], ...]:
+    if isinstance(value, str):
+        return (value,)
+    if _is_tokens(value):
+        return (tuple(value),)
+    if isinstance(value, list) and value and all(isinstance(item, str) or _is_tokens(item) for item in value):
+        return tuple(item if isinstance(item, str) else tuple(item) for item in value)
+    raise WireError("expected a text, a list of texts or tokens", path="input")
+
+
+def _is_tokens(value: Json) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(item) is int for item in value)
+
+
+def render_request(request: EmbedRequest) -> HttpRequest:
+    """Write a request for a provider. Vectors are asked for as numbers."""
+    inputs: list[Json] = [list(item) if isinstance(item, tuple) else item for item in request.inputs]
+    body: dict[str, Json] = {"model": request.model, "input": inputs[0] if len(inputs) == 1 else inputs}
+    if request.dimensions is not None:
+        body["dimensions"] = request.dimensions
+    body |= {"encoding_format": "float", **native_fields(request.native, NAME)}
+    return HttpRequest("/embeddings", _json.encode(body), {"content-type": "application/json"})
+
+
+def parse_response(body: bytes) -> Embedded:
+    """Read a provider's answer; its vectors may come in any order and packed all the same."""
+    value = _json.decode(body)
+    if not isinstance(value, dict):
+        raise WireError("expected a JSON object", status=502)
+    data = value.get("data")
+    if not isinstance(data, list) or not all(isinstance(row, dict) and "embedding" in row for row in data):
+        raise WireError("expected a list of embeddings", status=502)
+    rows = sorted(enumerate(data), key=lambda row: index if type(index := row[1].get("index")) is int else row[0])
+    usage = value.get("usage")
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    vectors = tuple(_unpacked(row["embedding"]) for _, row in rows)
+    return Embedded(vectors, tokens if type(tokens) is int else None)
+
+
+def _unpacked(vector: Json) -> Raw:
+    if not isinstance(vector, str):
+        return _json.raw(vector)
+    try:
+        data = base64.b64decode(vector, validate=True)
+        return _json.raw(list(struct.unpack(f"<{len(data) // 4}f", data)))
+    except (ValueError, struct.error):
+        raise WireError("expected an embedding in base64", status=502) from None
+
+
+def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:
+    """Write an answer."""
+    data = [
+        {"object": "embedding", "index": index, "embedding": _packed(vector) if request.is_packed else vector}
+        for index, vector in enumerate(embedded.vectors)
+    ]
+    tokens = embedded.tokens if embedded.tokens is not None else estimate
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return _json.encode({"object": "list", "data": data, "model": request.model, "usage": usage})
+
+
+def _packed(vector: Raw) -> str:
+    numbers = _json.decode(bytes(vector))
+    if isinstance(numbers, Malformed) or not isinstance(numbers, list):
+        raise WireError("expected an embedding of numbers", status=502)
+    return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+
+
+EMBEDDER: Final = Embedder(("/v1/embeddings",), parse_request, render_request, parse_response, render_response)

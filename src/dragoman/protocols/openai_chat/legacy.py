@@ -1,0 +1,147 @@
+"""OpenAI's `/v1/completions`: a prompt as text, an answer as text.
+
+https://platform.openai.com/docs/api-reference/completions (read 2026-11-22). The prompt becomes the one message of a
+chat. What needs the server's own hand on the prompt (a suffix, an echo, the odds of tokens) is only for a server that
+has this path itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle
+from dragoman.errors import WireError
+from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, ToolCallFailed, UsageUpdate
+from dragoman.fields import read, read_body
+from dragoman.framing import write_event
+from dragoman.protocols import openai_chat
+from dragoman.protocols.openai_chat.encode import render_error
+from dragoman.protocols.openai_chat.request import parse_request as parse_chat
+from dragoman.protocols.openai_chat.usage import render_usage
+from dragoman.types import NO_USAGE, StopReason
+
+_PLAIN: Final = ReplyStyle()
+_UNSAYABLE: Final = ("suffix", "echo", "logprobs")
+_COUNTS: Final = ("n", "best_of")
+_OWN: Final = ("prompt", *_UNSAYABLE, *_COUNTS)
+_END: Final = b"data: [DONE]\n\n"
+_WORDS: Final[dict[StopReason, str]] = {"length": "length", "content_filter": "content_filter"}
+
+
+def unsayable(body: bytes) -> str:
+    """The field that only a server with this path can honour; "" when there is none."""
+    fields = read_body(body)
+    for name in _UNSAYABLE:
+        value: Json = read(fields.get(name))
+        if value or (name == "logprobs" and value == 0 and value is not False):
+            return name
+    for name in _COUNTS:
+        if read(fields.get(name)) not in (None, 1):
+            return name
+    return "" if _prompt(read(fields.get("prompt"))) is not None else "prompt"
+
+
+def _prompt(value: Json) -> str | None:
+    """The one text to go on from; None when it is several, or tokens."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def parse_request(body: bytes, *, path: str = "") -> Parsed:
+    """Read a client's request.
+
+    Raises:
+        WireError: it is none, or has a field that only a server with this path can honour.
+    """
+    name = unsayable(body)
+    if name:
+        raise WireError("expected one prompt of text alone: only a server of OpenAI's kind takes this", path=name)
+    fields = read_body(body)
+    rest = {key: value for key, value in fields.items() if key not in _OWN}
+    message = {"role": "user", "content": _prompt(read(fields.get("prompt")))}
+    return parse_chat(_json.encode({**rest, "messages": [message]}))
+
+
+class Encoder:
+    """Encodes one streamed response. Thinking has no place in it."""
+
+    __slots__ = ("_after", "_before", "_head", "_is_over", "_style", "_usage")
+
+    def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
+        self._head: dict[str, Json] = {
+            "id": f"cmpl-{new_id()}", "object": "text_completion", "created": created, "model": model,
+        }  # fmt: skip
+        self._before = b"data: %b" % _json.encode(self._head)[:-1] + b',"choices":[{"index":0,"text":'
+        self._after = b',"logprobs":null,"finish_reason":null}]}\n\n'
+        self._style = style
+        self._usage = NO_USAGE
+        self._is_over = False
+
+    @property
+    def aborted(self) -> bool:
+        """Never: there are no calls."""
+        return False
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say."""
+        out: list[bytes] = []
+        for event in events:
+            match event:
+                case TextDelta(_, text) | ToolCallFailed(message=text):
+                    out.append(b"%b%b%b" % (self._before, _json.encode_text(text), self._after))
+                case Start():
+                    out.append(b'%b""%b' % (self._before, self._after))
+                case UsageUpdate(usage):
+                    self._usage = self._usage.merged(usage)
+                case Finish():
+                    self._finish(event, out)
+                case Failure():
+                    out.append(write_event(render_error(event)[1]))
+                    self._is_over = True
+                case _:
+                    pass
+        return b"".join(out)
+
+    def _finish(self, finish: Finish, out: list[bytes]) -> None:
+        word = _json.encode_text(_WORDS.get(finish.reason, "stop"))
+        out.append(b'%b"","logprobs":null,"finish_reason":%b}]}\n\n' % (self._before, word))
+        usage = render_usage(self._usage.merged(finish.usage), None)
+        if self._style.include_usage and usage is not None:
+            out.append(write_event(_json.encode({**self._head, "choices": [], "usage": usage})))
+        out.append(_END)
+        self._is_over = True
+
+    def keepalive(self) -> bytes:
+        """A comment."""
+        return b"" if self._is_over else b": keep-alive\n\n"
+
+
+def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+    """Write a whole response."""
+    text = "".join([reply.text, *(failed.message for failed in reply.failed_calls)])
+    reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": _WORDS.get(reason, "stop")}
+    body: dict[str, Json] = {
+        "id": f"cmpl-{new_id()}", "object": "text_completion", "created": created, "model": model, "choices": [choice],
+    }  # fmt: skip
+    usage = render_usage(reply.usage, None)
+    return _json.encode(body if usage is None else {**body, "usage": usage})
+
+
+LEGACY: Final = Legacy(
+    msgspec.structs.replace(
+        openai_chat.PROTOCOL,
+        routes=(("POST", "/v1/completions"),),
+        parse_request=parse_request,
+        encoder=Encoder,
+        render_response=render_response,
+    ),
+    "/completions",
+    unsayable,
+)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +49,16 @@ class Start:
     command: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
+
+
+def preset(place: Place, client: str, *, model: str = MODEL) -> dict[str, str]:
+    """Do what `dragoman env CLIENT` says: gives the variables, and writes the client's file if it has one."""
+    words = [sys.executable, "-m", "dragoman", "env", client, "--url", place.url, "--model", model, "--json"]
+    said = json.loads(subprocess.run(words, capture_output=True, check=True, timeout=60).stdout)
+    if said["file"]:
+        place.write(said["file"].removeprefix("~/"), said["text"])
+    exports = [line.removeprefix("export ") for line in said["shell"] if line.startswith("export ")]
+    return {name: value.strip('"') for name, _, value in (line.partition("=") for line in exports)}
 
 
 @dataclass(frozen=True)

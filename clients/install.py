@@ -72,7 +72,7 @@ def _uv() -> str:
 
 
 def _install_npm(name: str, place: Path) -> None:
-    """With npm's lock: exact versions, no addresses. Install scripts do not run: no client here needs one."""
+    """With npm's lock: exact versions, no addresses. Only the client's own install script runs, if it has one."""
     install("node")
     place.mkdir(parents=True)
     for file in ("package.json", "package-lock.json"):
@@ -80,7 +80,10 @@ def _install_npm(name: str, place: Path) -> None:
     npm = [str(NODE / "bin/node"), str(NODE / "lib/node_modules/npm/bin/npm-cli.js")]
     # `npm ci` refuses locks that lack the packages of other platforms; this takes the same versions.
     command = [*npm, "install", "--no-save", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"]
-    _call(command, folder=place, path=f"{NODE}/bin:{os.environ['PATH']}")
+    path = f"{NODE}/bin:{os.environ['PATH']}"
+    _call(command, folder=place, path=path)
+    packages = json.loads((place / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    _call([*npm, "rebuild", "--loglevel=error", *packages], folder=place, path=path)
 
 
 def _call(command: Sequence[str], *, folder: Path = ROOT, path: str = "") -> None:

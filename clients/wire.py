@@ -276,7 +276,11 @@ def read_anthropic(path: str, body: dict[str, Any]) -> Asked:
     asked.text = _parts(body.get("system"))
     open_calls: list[str] = []
     for message in body["messages"]:
-        _expect(message["role"] in ("user", "assistant"), "a role is user or assistant")
+        _expect(message["role"] in ("user", "assistant", "system"), "a role is user, assistant or system")
+        if message["role"] == "system":
+            _expect(not open_calls, "results come before anything else")
+            asked.text += _parts(message["content"])
+            continue
         blocks = message["content"]
         if isinstance(blocks, str):
             blocks = [{"type": "text", "text": blocks}]

@@ -196,7 +196,7 @@ DRIVERS = [
         "cline", "cline", "cline", CHAT, _cline,
         Plan(
             plan_of_commands("run_commands", lambda command: {"commands": [command]}).steps,
-            ending=Call("submit_and_exit", {}, ""),
+            ending=Call("submit_and_exit", {"summary": "All is recorded and compared.", "verified": True}, ""),
         ),
         seconds=90, prints_text=False,
     ),

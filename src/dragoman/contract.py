@@ -268,6 +268,11 @@ class Protocol(msgspec.Struct, frozen=True):
     truncates_silently: bool = False
 
 
+def no_glance(body: bytes, *, path: str = "") -> Glance | None:
+    """For a form of a protocol whose requests must always be read."""
+    return None
+
+
 @final
 class Legacy(msgspec.Struct, frozen=True):
     """An older form of a protocol, in which a prompt is one text.

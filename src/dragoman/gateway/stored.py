@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle
+from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle, no_glance
 from dragoman.errors import WireError
 from dragoman.events import Event, Reply
 from dragoman.fields import Fields, read, read_body, read_text
@@ -151,7 +151,11 @@ class StoredTurn:
             return self._whole
 
         return msgspec.structs.replace(
-            protocol, parse_request=parse_request, encoder=encoder, render_response=render_response
+            protocol,
+            parse_request=parse_request,
+            encoder=encoder,
+            render_response=render_response,
+            glance=no_glance,
         )
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle
+from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.errors import WireError
 from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ThinkingDelta, ToolCallFailed
 from dragoman.fields import read, read_body, read_text
@@ -112,6 +112,7 @@ LEGACY: Final = Legacy(
         parse_request=parse_request,
         encoder=Encoder,
         render_response=render_response,
+        glance=no_glance,
     ),
     _PATH,
     unsayable,

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle
+from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.errors import WireError
 from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, ToolCallFailed, UsageUpdate
 from dragoman.fields import read, read_body
@@ -141,6 +141,7 @@ LEGACY: Final = Legacy(
         parse_request=parse_request,
         encoder=Encoder,
         render_response=render_response,
+        glance=no_glance,
     ),
     "/completions",
     unsayable,

@@ -22,6 +22,7 @@ from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
 from dragoman.client.ordering import Facts, line_up
+from dragoman.client.passing import Original, PassingExchange
 from dragoman.client.prices import Prices
 from dragoman.client.resolver import resolve_chain, with_defaults
 from dragoman.client.run import Answer, Steps
@@ -209,6 +210,7 @@ class AsyncClient:
         on_deviation: OnDeviation | None = None,
         owner: str = "",
         trace_parent: str = "",
+        original: Original | None = None,
     ) -> AsyncStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
@@ -219,6 +221,7 @@ class AsyncClient:
             on_deviation: is told of this turn's deviations too.
             owner: whose conversation it is; nobody gets the seals of another's.
             trace_parent: the trace that it is part of, for the provider.
+            original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
 
         Raises:
             ConfigError: no target of the chain may be asked.
@@ -231,12 +234,10 @@ class AsyncClient:
             if on_deviation is not None:
                 on_deviation(name, deviation)
 
-        async def prepare(target: Target) -> tuple[Exchange, float]:
-            ready = await self._servers.ready(self._in_proven_way(target))
-            wanted = with_defaults(request, ready)
-            exchange = Exchange(
-                ready,
-                await self._vault.restored(wanted, owner),
+        def usual(target: Target, wanted: Request, restored: Request) -> Exchange:
+            return Exchange(
+                target,
+                restored,
                 new_id=new_id,
                 price_of=self._prices.cost if keeps_reply else None,
                 on_deviation=note,
@@ -244,10 +245,29 @@ class AsyncClient:
                 said=said,
                 trace_parent=trace_parent,
             )
-            limit = self._clocks.first_event_of(
-                local=target.provider.local, reasoning=request.params.reasoning is not None, whole=not request.stream
+
+        def passing(target: Target, original: Original) -> PassingExchange:
+            def mended() -> Exchange:
+                wanted = with_defaults(original.parsed().request, target)
+                return usual(target, wanted, wanted)
+
+            return PassingExchange(
+                target, original, new_id=new_id, usual=mended, on_deviation=note, said=said, trace_parent=trace_parent
             )
-            return exchange, limit
+
+        async def prepare(target: Target) -> tuple[Exchange | PassingExchange, float]:
+            ready = await self._servers.ready(self._in_proven_way(target))
+            if original is not None and self.passes(ready, original):
+                limit = self._clocks.first_event_of(
+                    local=target.provider.local, reasoning=True, whole=not original.glance.stream
+                )
+                return passing(ready, original), limit
+            read = original.parsed().request if original is not None else request
+            wanted = with_defaults(read, ready)
+            limit = self._clocks.first_event_of(
+                local=target.provider.local, reasoning=read.params.reasoning is not None, whole=not read.stream
+            )
+            return usual(ready, wanted, await self._vault.restored(wanted, owner)), limit
 
         return AsyncStream(
             prepare,
@@ -288,6 +308,10 @@ class AsyncClient:
                 return await self._transport.open(outgoing)
         except TimeoutError:
             raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
+
+    def passes(self, target: Target, original: Original) -> bool:
+        """Whether a request's bytes may go to this target as they are, and its answer's back."""
+        return original.suits(target) and self.is_clean(target)
 
     def proof(self, target: Target) -> Proof | None:
         """What validation has shown of a target, while that holds."""

@@ -13,6 +13,7 @@ from dragoman.client.clocks import Clocks, Watch
 from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange
 from dragoman.client.fallback import Attempt
+from dragoman.client.passing import PassingExchange
 from dragoman.client.target import Target
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.errors import DragomanError
@@ -41,7 +42,7 @@ class AsyncStream:
 
     def __init__(
         self,
-        prepare: Callable[[Target], Coroutine[Any, Any, tuple[Exchange, float]]],
+        prepare: Callable[[Target], Coroutine[Any, Any, tuple[Exchange | PassingExchange, float]]],
         course: Course,
         *,
         transport: Transport,
@@ -61,7 +62,7 @@ class AsyncStream:
         self._random = random
         self._keeps_reply = keeps_reply
         self._is_whole = is_whole
-        self._exchange: Exchange | None = None
+        self._exchange: Exchange | PassingExchange | None = None
         self._response: Response | None = None
         self._watch: Watch | None = None
         self._first_event = 0.0
@@ -133,18 +134,35 @@ class AsyncStream:
             self._pending += batch
         return batch
 
-    async def pour(self, take: Callable[[list[Event]], None]) -> None:
+    @property
+    def passes(self) -> bool:
+        """Whether the answer's bytes are those of the provider, for `pour` to give out."""
+        return type(self._exchange) is PassingExchange and self._exchange.passes
+
+    def body(self) -> bytes:
+        """The provider's whole body, of an answer that passes and was not poured."""
+        return self._exchange.body() if isinstance(self._exchange, PassingExchange) else b""
+
+    async def pour(
+        self, take: Callable[[list[Event]], None], send: Callable[[bytes], None] = lambda data: None
+    ) -> None:
         """Give every further batch to `take` until the end. Once the answer has begun, `take` is called from inside
-        the reading of the socket, without a task's turn in between."""
+        the reading of the socket, without a task's turn in between. `send`: takes the bytes of an answer that passes,
+        before `take` has its events."""
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return
+            if isinstance(self._exchange, PassingExchange) and self._exchange.passes:
+                send(self._exchange.begin())
             take(batch)
         if self._done or self._response is None or self._exchange is None or self._watch is None:
             return
         exchange, watch = self._exchange, self._watch
+        passing = exchange if isinstance(exchange, PassingExchange) and exchange.passes else None
 
         def fed(data: bytes) -> None:
+            if passing is not None and (whole := passing.pass_on(data)):
+                send(whole)
             if batch := self._fed(exchange, watch, data):
                 if self._keeps_reply:
                     self._pending += batch
@@ -162,6 +180,8 @@ class AsyncStream:
             self._note_end(batch)
             if self._keeps_reply:
                 self._pending += batch
+            if passing is not None:
+                send(passing.rest(batch))
             take(batch)
 
     def pause(self) -> None:
@@ -259,7 +279,7 @@ class AsyncStream:
             self._renew(exchange, first_event)
             return None
 
-    def _renew(self, exchange: Exchange, first_event: float) -> None:
+    def _renew(self, exchange: Exchange | PassingExchange, first_event: float) -> None:
         """Take an exchange in place of the one before."""
         self._finish()
         self._done = self._is_closed
@@ -281,7 +301,7 @@ class AsyncStream:
             return self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
         return self._fed(exchange, watch, data)
 
-    def _fed(self, exchange: Exchange, watch: Watch, data: bytes) -> list[Event]:
+    def _fed(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
         watch.last_byte = watch.now()
         events = exchange.feed(data)
@@ -291,7 +311,7 @@ class AsyncStream:
             watch.trail()
         return events
 
-    async def _open(self, exchange: Exchange) -> list[Event]:
+    async def _open(self, exchange: Exchange | PassingExchange) -> list[Event]:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
         self._course.sent(self._watch.now())
         try:
@@ -335,6 +355,11 @@ class AsyncStream:
     def retries_itself(self) -> bool:
         """Whether a failure was tried to be mended here, so that whoever is told of it need not try again."""
         return self._course.retries
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the provider's response, names in lower case; none before they came."""
+        return self._exchange.headers if self._exchange is not None else {}
 
     @property
     def reply(self) -> Reply:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
 from dragoman.client.fallback import Outcome
+from dragoman.client.passing import Original
 from dragoman.client.target import Chain
-from dragoman.contract import Parsed, Protocol, ReplyStyle
+from dragoman.contract import Encoder, Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Event, Failure, Fold
 from dragoman.gateway.flow import Flow, pass_on
@@ -36,6 +39,7 @@ _ZED_WITH_IDS: Final = (0, 212)
 _OUTCOMES: Final[dict[Outcome, AttemptOutcome]] = {
     "answered": "done", "failed": "failed", "broken": "failed", "cancelled": "cancelled", "skipped": "skipped",
 }  # fmt: skip
+_PLAIN: Final = ReplyStyle()
 _ZED: Final = re.compile(r"Zed/(\d+)\.(\d+)")
 
 
@@ -58,7 +62,8 @@ class Relay:
     async def respond(self, protocol: Protocol, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
-            parsed = protocol.parse_request(body, path=head.target)
+            original = self._passable(protocol, head, body)
+            parsed = original.skimmed() if original is not None else protocol.parse_request(body, path=head.target)
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream, record.max_tokens = parsed.request.stream, parsed.request.params.max_tokens
@@ -70,16 +75,19 @@ class Relay:
                 on_deviation=record.deviate,
                 owner=record.owner,
                 trace_parent=record.trace_parent,
+                original=original,
             )
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
+            # A request that was to pass may have been read since, for another target.
+            asked = partial(_asked, parsed) if original is None else original.skimmed
             self._streams.add(stream)
             try:
                 async with stream:
                     if parsed.request.stream:
-                        await self._stream(protocol, parsed, stream, outlet, record)
+                        await self._stream(protocol, asked, stream, outlet, record)
                     else:
-                        await _whole(protocol, parsed, stream, outlet, record)
+                        await _whole(protocol, asked, stream, outlet, record)
             finally:
                 self._streams.discard(stream)
                 _note_attempts(stream, record)
@@ -91,21 +99,48 @@ class Relay:
             # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
             _refuse(protocol, Failure("bad_request", str(problem), 400), outlet, record)
 
+    def _passable(self, protocol: Protocol, head: Head, body: bytes) -> Original | None:
+        """The request, if its bytes may pass to the first target of its route; else it must be read.
+
+        Raises:
+            UnknownModel: nobody answers to its model's name.
+        """
+        glance = protocol.glance(body, path=head.target)
+        if glance is None or style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
+            return None
+        original = Original(protocol, body, glance, path=head.target, headers=head.headers)
+        return original if self._client.passes(self._names.chain(glance.model).targets[0], original) else None
+
     async def _stream(
-        self, protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet, record: Record
+        self, protocol: Protocol, asked: Callable[[], Parsed], stream: AsyncStream, outlet: Outlet, record: Record
     ) -> None:
-        style = parsed.style
-        encoder = protocol.encoder(new_id=new_id, model=parsed.request.model, created=int(time.time()), style=style)
-        content_type = "application/json" if style.array else protocol.stream_type
+        def make_encoder() -> Encoder:
+            parsed = asked()
+            return protocol.encoder(
+                new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
+            )
+
+        content_type = "application/json" if asked().style.array else protocol.stream_type
         flow = Flow(
-            stream, encoder, outlet, content_type=content_type, keepalive_seconds=self._keepalive_seconds, record=record
+            stream,
+            make_encoder,
+            outlet,
+            content_type=content_type,
+            keepalive_seconds=self._keepalive_seconds,
+            record=record,
         )
         await flow.run()
         if flow.refused is not None:
             _fail(protocol, flow.refused, stream, outlet, record)
 
 
-async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
+def _asked(parsed: Parsed) -> Parsed:
+    return parsed
+
+
+async def _whole(
+    protocol: Protocol, asked: Callable[[], Parsed], stream: AsyncStream, outlet: Outlet, record: Record
+) -> None:
     """An answer in one piece: the sum of its events. A client that waits for one gets no keep-alive."""
     fold = Fold()
     batch: list[Event] = []
@@ -119,9 +154,14 @@ async def _whole(protocol: Protocol, parsed: Parsed, stream: AsyncStream, outlet
     if isinstance(reply.error, Failure):
         _fail(protocol, reply.error, stream, outlet, record)
         return
-    body = protocol.render_response(
-        reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
-    )
+    record.passed = stream.passes
+    if record.passed:
+        body = stream.body()
+    else:
+        parsed = asked()
+        body = protocol.render_response(
+            reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
+        )
     outlet.send(Answer(200, body))
     record.end(batch[-1])
 

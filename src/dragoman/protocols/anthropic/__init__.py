@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.contract import Protocol
 from dragoman.protocols.anthropic.decode import Decoder, parse_error
 from dragoman.protocols.anthropic.encode import Encoder, render_error, render_response
+from dragoman.protocols.anthropic.glance import glance
 from dragoman.protocols.anthropic.render import render_request
 from dragoman.protocols.anthropic.request import parse_request
 from dragoman.protocols.anthropic.wire import NAME
@@ -22,4 +23,5 @@ PROTOCOL: Final = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
+    glance=glance,
 )

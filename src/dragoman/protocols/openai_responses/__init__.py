@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.contract import Protocol
 from dragoman.protocols.openai_responses.decode import Decoder, parse_error
 from dragoman.protocols.openai_responses.encode import Encoder, render_error, render_response
+from dragoman.protocols.openai_responses.glance import glance
 from dragoman.protocols.openai_responses.request import parse_request, render_request
 from dragoman.protocols.openai_responses.wire import NAME
 
@@ -21,4 +22,5 @@ PROTOCOL: Final = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
+    glance=glance,
 )

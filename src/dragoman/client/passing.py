@@ -1,0 +1,278 @@
+"""Bytes that pass: client and target speak one protocol, and the target keeps to it.
+
+The request goes on with the target's name of the model, the answer as it came; the decoder reads along. Whatever shows
+before something of the answer has left (an error, a deviation, another form) brings the usual exchange in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.client.exchange import Exchange, OnDeviation
+from dragoman.client.target import Target
+from dragoman.contract import Glance, HttpRequest, NewId, Parsed, Protocol
+from dragoman.events import Deviation, Event, Failure, ToolCallFailed
+from dragoman.proofs import is_of_the_wire
+from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.types import Message, Params, Request, Text
+
+#: Headers of a client that belong to what its body asks for.
+_FORWARDED: Final = ("anthropic-beta", "openai-beta")
+#: More of a frame than this is not waited for.
+_MOST_HELD: Final = 256 * 1024
+_NO_OPTIONS: Final = Params()
+_BARE_USAGE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+
+
+@final
+class Original:
+    """A client's request as it came. `glance` is what was seen of it without reading it."""
+
+    __slots__ = ("_parsed", "body", "glance", "headers", "path", "protocol")
+
+    def __init__(
+        self, protocol: Protocol, body: bytes, glance: Glance, *, path: str, headers: Mapping[str, str]
+    ) -> None:
+        self.protocol = protocol
+        self.body = body
+        self.glance = glance
+        self.path = path
+        self.headers = {name: headers[name] for name in _FORWARDED if name in headers}
+        self._parsed: Parsed | None = None
+
+    def parsed(self) -> Parsed:
+        """The request read after all.
+
+        Raises:
+            WireError: it is not the protocol.
+        """
+        if self._parsed is None:
+            self._parsed = self.protocol.parse_request(self.body, path=self.path)
+        return self._parsed
+
+    def skimmed(self) -> Parsed:
+        """What is known of it so far."""
+        if self._parsed is not None:
+            return self._parsed
+        return Parsed(Request(self.glance.model, (), stream=self.glance.stream))
+
+    def suits(self, target: Target) -> bool:
+        """Whether nothing of the request or its answer must be changed for this target, which is clean."""
+        return (
+            target.protocol.name == self.protocol.name
+            and target.tools in ("native", "auto")
+            and not target.refuses_tools
+            and not target.policy.strict
+            and target.policy.arguments != "whole"
+            and msgspec.structs.replace(target.options, cache=None) == _NO_OPTIONS  # caching is the client's to ask for
+        )
+
+
+class Frames:
+    """Cuts a stream where a frame ends, so that half a frame never leaves."""
+
+    __slots__ = ("_end", "_hides_usage", "_held")
+
+    def __init__(self, *, by_lines: bool, hides_usage: bool) -> None:
+        """`by_lines`: a line is a frame, in place of lines with a blank one behind them. `hides_usage`: a frame of
+        OpenAI's chat that has nothing but usage is left out."""
+        self._end = b"\n" if by_lines else b"\n\n"
+        self._hides_usage = hides_usage
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next bytes; gives what is whole."""
+        if self._held or not data.endswith(self._end):
+            data = self._held + data
+            whole = max(_after(data, self._end), _after(data, b"\r\n\r\n"))
+            if not whole and len(data) > _MOST_HELD:
+                whole = len(data)
+            data, self._held = data[:whole], data[whole:]
+        return self._without_usage(data) if self._hides_usage and b'"choices":' in data else data
+
+    def close(self) -> bytes:
+        """What is left at the end of a body that is whole."""
+        rest, self._held = self._held, b""
+        return rest
+
+    def _without_usage(self, data: bytes) -> bytes:
+        if _BARE_USAGE.search(data) is None:
+            return data
+        frames = re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)", data)
+        return b"".join(frame for frame in frames if _BARE_USAGE.search(frame) is None or b'"usage"' not in frame)
+
+
+def _after(data: bytes, end: bytes) -> int:
+    """Where the last of these ends; 0 without one."""
+    found = data.rfind(end)
+    return found + len(end) if found >= 0 else 0
+
+
+class PassingExchange:
+    """An `Exchange` that sends the client's bytes and keeps the provider's.
+
+    Attributes:
+        outgoing: what to send.
+    """
+
+    __slots__ = (
+        "_decoder", "_frames", "_glance", "_headers", "_held", "_make_usual", "_on_deviation", "_said", "_status",
+        "_target", "_usual", "outgoing",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        target: Target,
+        original: Original,
+        *,
+        new_id: NewId,
+        usual: Callable[[], Exchange],
+        on_deviation: OnDeviation,
+        said: tuple[Deviation, ...] = (),
+        trace_parent: str = "",
+    ) -> None:
+        """`usual` makes the exchange that takes over."""
+        protocol = target.protocol
+        self._glance = glance = original.glance
+        asks_usage = bool(glance.usage) and target.dialect.usage_in_stream
+        self.outgoing = _outgoing(target, original, glance.usage if asks_usage else {})
+        if trace_parent:
+            self.outgoing.headers["traceparent"] = trace_parent
+        self._target = target
+        self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect)
+        self._frames = Frames(by_lines=protocol.stream_type.endswith("ndjson"), hides_usage=asks_usage)
+        self._make_usual = usual
+        self._on_deviation = on_deviation
+        self._said: list[Event] = list(said)
+        self._usual: Exchange | None = None
+        self._status = 200
+        self._headers: Mapping[str, str] = {}
+        self._held: list[bytes] | None = []  # the body so far; None when it flows
+
+    @property
+    def passes(self) -> bool:
+        """Whether the answer's bytes are given out. It may turn False until something of it has left."""
+        return self._usual is None
+
+    # ------------------------------------------------------------ as an exchange
+
+    @property
+    def ended(self) -> bool:
+        """As `Exchange.ended`."""
+        return self._decoder.ended if self._usual is None else self._usual.ended
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """As `Exchange.headers`."""
+        return self._headers
+
+    @property
+    def should_retry(self) -> bool | None:
+        """As `Exchange.should_retry`."""
+        return None if self._usual is None else self._usual.should_retry
+
+    @property
+    def kept(self) -> Awaitable[None] | None:
+        """As `Exchange.kept`."""
+        return None if self._usual is None else self._usual.kept
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        """As `Exchange.head`. An error, or a body that is not what the client expects, does not pass."""
+        self._status, self._headers = status, headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        expected = self._target.protocol.stream_type if self._glance.stream else "application/json"
+        if status != 200 or kind != expected or headers.get("content-encoding", "identity") != "identity":
+            self._turn()
+
+    def feed(self, data: bytes) -> list[Event]:
+        """As `Exchange.feed`. Once the answer flows its bytes are with the client already."""
+        if self._usual is not None:
+            return self._usual.feed(data)
+        if self._held is not None:
+            self._held.append(data)
+        return self._judged(self._decoder.feed(data))
+
+    def close(self) -> list[Event]:
+        """As `Exchange.close`."""
+        if self._usual is not None:
+            return self._usual.close()
+        events = self._judged(self._decoder.close())
+        return events if self._usual is None else [*events, *self._usual.close()]
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """As `Exchange.fail`."""
+        begun = self._turn() if self._usual is None and self._held is not None else []
+        if self._usual is not None:
+            return [*begun, *self._usual.fail(failure)]
+        return self._judged(self._decoder.fail(failure))
+
+    def again(self, events: Sequence[Event]) -> Exchange | None:
+        """As `Exchange.again`."""
+        return None if self._usual is None else self._usual.again(events)
+
+    # ------------------------------------------------------------ bytes
+
+    def begin(self) -> bytes:
+        """Something of the answer was decoded: from now on bytes flow. Gives those that came so far."""
+        held, self._held = self._held or [], None
+        return self._frames.feed(b"".join(held))
+
+    def pass_on(self, data: bytes) -> bytes:
+        """The bytes that leave for the next ones that came; `feed` is told them after."""
+        return self._frames.feed(data)
+
+    def rest(self, events: Sequence[Event]) -> bytes:
+        """The bytes that were left when the body ended with these events; a frame that was cut is dropped."""
+        return b"" if events and type(events[-1]) is Failure else self._frames.close()
+
+    def body(self) -> bytes:
+        """The whole answer of a request that was not streamed."""
+        return b"".join(self._held or ())
+
+    # ------------------------------------------------------------ inside
+
+    def _judged(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            if type(event) is Deviation:
+                if self._held is not None and is_of_the_wire(event.code):
+                    return self._turn()
+                self._on_deviation(self._target.name, event)
+            elif self._held is not None and (type(event) is Failure or type(event) is ToolCallFailed):
+                return self._turn()
+        if self._said:
+            events, self._said = [*self._said, *events], []
+        return events
+
+    def _turn(self) -> list[Event]:
+        """The usual exchange takes over, with all that came."""
+        self._usual = usual = self._make_usual()
+        usual.head(self._status, self._headers)
+        held, self._held = self._held or [], None
+        return usual.feed(b"".join(held)) if held else []
+
+
+def is_cut(events: Sequence[Event]) -> bool:
+    """Whether an answer ended within a call, so that its client's connection must not end well."""
+    return any(type(event) is ToolCallFailed for event in events)
+
+
+def _outgoing(target: Target, original: Original, changes: Mapping[str, object]) -> Outgoing:
+    glance = original.glance
+    body = original.body
+    changed = dict(changes)
+    if glance.names_model and glance.model != target.model:
+        changed["model"] = target.model
+    if changed:
+        spliced = _json.splice(body, changed)
+        body = body if isinstance(spliced, _json.Malformed) else spliced
+    # Only the model and whether it streams decide where a request goes.
+    question = Request(target.model, (Message("user", (Text("?"),)),), stream=glance.stream)
+    form = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
+    http = HttpRequest(form.path, body, {**form.headers, **original.headers}, form.method)
+    key = target.key.reveal() if target.key is not None else None
+    return endpoint(target.provider, http, model=target.model, key=key)

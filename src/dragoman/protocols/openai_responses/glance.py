@@ -1,0 +1,31 @@
+"""What must be known of a Responses request before its bytes are passed on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman import _json
+from dragoman.contract import Glance
+
+
+class _Seen(msgspec.Struct, gc=False):
+    model: str
+    stream: bool | None = None
+    store: bool | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: _json.Json = None
+
+
+_decode = _json.typed_decoder(_Seen)
+
+
+def glance(body: bytes, *, path: str = "") -> Glance | None:
+    """The model and whether a stream is asked for, the rest unread; None when it must be read. What is stored, or goes
+    on from something stored, is the gateway's business."""
+    seen = _decode(body)
+    if isinstance(seen, _json.Malformed) or seen.store is not False or seen.background:
+        return None
+    if seen.previous_response_id is not None or seen.conversation is not None:
+        return None
+    return Glance(seen.model, bool(seen.stream))

@@ -20,8 +20,16 @@ RELIABILITY: Final = {
     "R1c": "r01_corpus",
     "R3": "r03_honest_error",
     "R4": "r04_client_gone",
+    "R22": "r22_duplicates",
 }
-SECURITY: Final[dict[str, str]] = {}
+SECURITY: Final = {
+    "S2": "s02_exposure",
+    "S3": "s03_other_sites",
+    "S4": "s04_front_door",
+    "S9": "s09_addresses",
+    "S11": "s11_secrets",
+    "S25": "s25_headers",
+}
 
 
 def main() -> int:

@@ -131,14 +131,13 @@ def _misfits(probe: Probe, expected: Sequence[ExpectedCall], calls: Sequence[Too
     if surplus:
         call = surplus[0]
         wanted = next((one for one in missing if one.name == call.name), None)
-        if wanted is None:
-            names = ", ".join(one.name for one in expected)
-            what = (
-                "one call too many" if call.name in names else f"expected a call of {names}, got {one_line(call.name)}"
-            )
-            yield Grade("failed", what)
-        else:
+        if wanted is not None:
             yield Grade("failed", f"{call.name}: {_difference(call.values(), wanted.arguments)}")
+        elif any(one.name == call.name for one in expected):
+            yield Grade("failed", f"one call of {call.name} too many")
+        else:
+            names = ", ".join(one.name for one in expected)
+            yield Grade("failed", f"expected a call of {names}, got {one_line(call.name)}")
     if missing:
         yield _allowed(probe, "fewer_calls", "too few calls", f"{len(calls)} of {len(expected)}")
 

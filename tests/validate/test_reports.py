@@ -1,0 +1,165 @@
+"""Reports: every form holds what was found, and nothing a server says gets out of its place."""
+
+import html
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import UsageError
+from dragoman.events import Reply as Answer
+from dragoman.events import fold, unfold
+from dragoman.proofs import ProbeResult, Proof
+from dragoman.types import Cost, Text, Usage
+from dragoman.validate.asking import Asked
+from dragoman.validate.examination import Settings, TargetRun, Trial
+from dragoman.validate.grade import Grade
+from dragoman.validate.report import Report, render_document, render_junit, render_page, render_target, renderer_for
+
+HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> \x1b[2J \x00 ]]> & \"quoted' \ud83d"
+
+
+def asked(text: str) -> Asked:
+    events = tuple(unfold(Answer("1", "m", 1, (Text(text),), "stop", None, Usage(3, 4), None, None, (), ())))
+    return Asked(
+        method="POST", url="http://127.0.0.1:1/v1/chat", request=b'{"messages":[{"content":"<b>hi</b>"}]}',
+        status=200, response=text.encode("utf-8", "replace"), events=events, reply=fold(events), estimate=9,
+        first_event=0.25, seconds=0.5, is_left=False,
+    )  # fmt: skip
+
+
+def report(text: str = "four") -> Report:
+    probes = {
+        "toolCall": ProbeResult("passed", "1 call, as asked", passes=3, trials=3),
+        "reasoning": ProbeResult("failed", f"expected 4, got {text}", passes=1, trials=3),
+        "cache": ProbeResult("not-used", "no cached tokens are reported"),
+        "stop": ProbeResult("unsupported", "cannot be said"),
+        "abort": ProbeResult("error", "connection: broke"),
+    }
+    proof = Proof(
+        target="lab/<b>model</b>", protocol="openai-chat", endpoint="http://127.0.0.1:1/v1", digest="sha256:aa",
+        suite="full", suite_version=1, dragoman="0.1.0", at=1_760_000_000, probes=probes,
+        skipped={"overflow": "the context window is not known"}, deviations={"missing-id": 2, "dropped": 1},
+        ways=("native",), first_event=0.25, tokens_per_second=40.0, cost=Cost(Decimal("0.0123"), "user"), requests=15,
+    )  # fmt: skip
+    trials = tuple(
+        Trial(name, 0, True, "native", Grade(one.verdict, one.reason), (asked(text),)) for name, one in probes.items()
+    )
+    runs = (
+        TargetRun("lab/<b>model</b>", proof, trials),
+        TargetRun("lab/gone", None, problem=f"connection: no connection {text}"),
+    )
+    return Report("0.1.0", Settings(suite="full", trials=3, seed="<7>"), 1_760_000_000, 12.5, runs)
+
+
+# ---------------------------------------------------------------- HTML
+
+
+class Page(HTMLParser):
+    """The elements of a page, and its links."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.outside: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+        for name, value in attributes:
+            assert not name.startswith("on"), f"a handler: {name}"
+            if name == "id":
+                self.ids.add(str(value))
+            if name == "href":
+                self.links.append(str(value))
+            if name in ("src", "srcset", "action", "data"):
+                self.outside.append(str(value))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("text", ["four", HOSTILE])
+def test_the_page_is_whole_in_itself_and_holds_no_markup_of_a_server(text: str) -> None:
+    data = render_page(report(text)).decode()
+    page = Page(data)
+    assert page.open == []
+    assert page.outside == [] and "@import" not in data and "url(" not in data
+    assert {"script", "img", "link", "iframe", "b"}.isdisjoint(page.elements)
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert "default-src 'none'" in data
+
+
+def test_each_cell_opens_the_wire_and_the_events() -> None:
+    data = render_page(report()).decode()
+    assert data.count('href="#cell-0-') == 5
+    section = data[data.index('id="cell-0-reasoning"') :].partition("</section>")[0]
+    shown = html.unescape(re.sub(r"<[^>]+>", "", section))
+    assert "expected 4, got four" in shown
+    assert '"content": "<b>hi</b>"' in shown  # the request
+    assert '{"type":"TextDelta","index":0,"text":"four"}' in shown
+    assert "the context window is not known" in data
+
+
+# ---------------------------------------------------------------- JUnit
+
+
+@pytest.mark.parametrize("text", ["four", HOSTILE])
+def test_junit_is_xml_with_a_case_for_each_probe(text: str) -> None:
+    root = ElementTree.fromstring(render_junit(report(text)))
+    model, gone = root.findall("testsuite")
+    assert (model.get("tests"), model.get("failures"), model.get("errors"), model.get("skipped")) == (
+        "6",
+        "1",
+        "1",
+        "3",
+    )
+    cases = {case.get("name"): [child.tag for child in case] for case in model.findall("testcase")}
+    assert cases == {
+        "toolCall": ["system-out"], "reasoning": ["failure"], "cache": ["skipped"], "stop": ["skipped"],
+        "abort": ["error"], "overflow": ["skipped"],
+    }  # fmt: skip
+    assert gone.get("errors") == "1"
+
+
+# ---------------------------------------------------------------- JSON and the terminal
+
+
+@pytest.mark.parametrize("text", ["four", HOSTILE])
+def test_the_document_holds_everything(text: str) -> None:
+    document: dict[str, Any] = json.loads(render_document(report(text)))
+    model, gone = document["targets"]
+    assert (document["format"], document["settings"]["seed"]) == ("dragoman-validation", "<7>")
+    assert model["proof"]["probes"]["reasoning"]["verdict"] == "failed"
+    assert model["trials"][1]["turns"][0]["request"].startswith('{"messages"')
+    assert model["trials"][0]["turns"][0]["events"][0]["type"] == "Start"
+    assert (gone["proof"], gone["problem"][:10]) == (None, "connection")
+
+
+def test_the_table_has_a_bar_for_each_probe() -> None:
+    model, gone = report().runs
+    lines = render_target(model, paint=lambda colour, text: text).splitlines()
+    assert "  ✓ toolCall   ██████████ 3/3  1 call, as asked" in lines
+    assert any(line.startswith("  ✗ reasoning  ███░░░░░░░ 1/3  failed: expected 4") for line in lines)
+    assert "  · overflow   skipped: the context window is not known" in lines
+    assert "deviations: missing-id ×2" in lines[-1]
+    assert all(len(line) <= 120 for line in lines)
+    assert render_target(gone, paint=lambda colour, text: text).startswith("lab/gone  not validated: connection")
+
+
+def test_a_reports_form_follows_its_ending() -> None:
+    assert renderer_for(Path("a/b.HTML")) is render_page
+    assert renderer_for(Path("b.xml")) is render_junit
+    with pytest.raises(UsageError, match=r"expected a file that ends in \.json, \.xml, \.html"):
+        renderer_for(Path("b.txt"))

@@ -1,4 +1,4 @@
-"""Programs that speak several protocols. OpenAI Chat is set up as `dragoman env` says, the others by their own settings."""
+"""Programs of several protocols. OpenAI Chat is set up as `dragoman env` says, the others by their own settings."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ def _opencode(package: str, path: str) -> Callable[[Place], Start]:
         settings = settings.replace("@ai-sdk/openai-compatible", package).replace(place.url + "/v1", place.url + path)
         (place.work / "opencode.json").write_text(settings, encoding="utf-8")
         quiet = {
-            "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         }  # fmt: skip
         return Start([place.program("opencode"), "run", "-m", f"dragoman/{MODEL}"], quiet, words=PROMPT)
 
@@ -203,7 +204,7 @@ DRIVERS = [
     *_continue_drivers(),
     *_copilot_drivers(),
     Driver(
-        "aider", "aider", "aider-chat", f"{CHAT}, an edit and no tools", _aider, Plan((), texts=(_EDIT,)), prints_text=False,
-        check=_is_edited, repeats=1,
+        "aider", "aider", "aider-chat", f"{CHAT}, an edit and no tools", _aider, Plan((), texts=(_EDIT,)),
+        prints_text=False, check=_is_edited, repeats=1,
     ),
 ]  # fmt: skip

@@ -249,7 +249,7 @@ class AsyncStream:
             return False
         self._finish()
         if delay:
-            await asyncio.sleep(delay)
+            await self._pause(delay)
         if self._is_closed or await self._make_ready() is not None:
             return False
         self._held = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from driver import MODEL, Driver, Place, Start, preset
+from driver import CHAT, GEMINI, MESSAGES, MODEL, OLLAMA, RESPONSES, Driver, Place, Start, preset
 from plan import Call, Plan, plan_of_commands
-from programs import CHAT, GEMINI, MESSAGES, OLLAMA, PROMPT, RESPONSES
+from programs import PROMPT
 
 Commands = Callable[[str], dict[str, Any]]
 
@@ -204,7 +204,8 @@ DRIVERS = [
     *_continue_drivers(),
     *_copilot_drivers(),
     Driver(
-        "aider", "aider", "aider-chat", f"{CHAT}, an edit and no tools", _aider, Plan((), texts=(_EDIT,)),
+        "aider", "aider", "aider-chat", CHAT, _aider, Plan((), texts=(_EDIT,)),
+        note="an edit, no tools",
         prints_text=False, check=_is_edited, repeats=1,
     ),
 ]  # fmt: skip

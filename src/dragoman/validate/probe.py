@@ -118,7 +118,7 @@ class ProbeParams(_Table, frozen=True):
     parallel_tools: bool | None = None
     reasoning: Effort | None = None
     response_schema: dict[str, Any] | None = None
-    stop: tuple[str, ...] = ()
+    stop: tuple[str | int, ...] = ()
     cache: Literal["none", "short", "long"] | None = None
 
 
@@ -230,7 +230,7 @@ def plan_probe(probe: Probe, *, seed: str, context: int, claimed: int) -> Plan:
             parallel_tools=params.parallel_tools,
             reasoning=Reasoning(params.reasoning) if params.reasoning is not None else None,
             response_schema=_response_schema(params.response_schema),
-            stop=params.stop,
+            stop=tuple(map(str, params.stop)),
             cache=params.cache,
         ),
         _filled(probe.target, values),

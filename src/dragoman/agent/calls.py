@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
@@ -27,6 +27,8 @@ _UNKNOWN: Final = (
 )
 _NOT_RUN: Final = "not run: {why}"
 _KILLED: Final = "dragoman was ended"
+#: A tool's name and the arguments, as they came.
+_Asked: TypeAlias = tuple[str, str]
 #: Share of the model's window that one result may take, when the window is known; characters by token.
 _RESULT_SHARE: Final = 0.25
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -44,7 +46,18 @@ class Calls:
         window: the model's context in tokens, None when it is not known.
     """
 
-    __slots__ = ("_face", "_limits", "_meter", "_session", "_wire", "approvals", "is_tainted", "toolbox", "window")
+    __slots__ = (
+        "_face",
+        "_given",
+        "_limits",
+        "_meter",
+        "_session",
+        "_wire",
+        "approvals",
+        "is_tainted",
+        "toolbox",
+        "window",
+    )
 
     def __init__(self, session: Session, toolbox: Toolbox, *, approvals: Approvals, face: Face, limits: Limits) -> None:
         self.toolbox = toolbox
@@ -55,7 +68,8 @@ class Calls:
         self._face = face
         self._limits = limits
         self._meter: Meter | None = None
-        self._wire: dict[str, ToolCall] = {}  # calls of this run, by the id that the wire gave
+        self._wire: dict[str, set[_Asked]] = {}  # what was asked in this run, by the wire's id
+        self._given: set[str] = set()  # ids of this process's calls
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -75,26 +89,35 @@ class Calls:
 
         A call that comes again under the id that it had keeps the mark in its new one: it is never run unasked.
         """
+        # The decoder gave ids of its own to calls that shared one; they share the empty one here.
+        is_muddled = any(deviation.code == "duplicate-id" for deviation in reply.deviations)
         parts: list[Part] = []
-        here: dict[str, ToolCall] = {}
+        here: dict[str, set[_Asked]] = {}
         for part in reply.parts:
             if not isinstance(part, ToolCall):
                 parts.append(part)
                 continue
-            again = here.get(part.id)
-            if again is not None and (again.name, again.arguments) == (part.name, part.arguments):
+            wire_id, asked = "" if is_muddled else part.id, (part.name, part.arguments)
+            same_id = here.setdefault(wire_id, set())
+            if asked in same_id:
                 continue  # the same block, sent twice
-            here.setdefault(part.id, part)
-            parts.append(self._with_own_id(part, is_taken=again is not None))
+            same_id.add(asked)
+            parts.append(self._with_own_id(part, repeats=self._came_before(wire_id, asked)))
+            self._wire.setdefault(wire_id, set()).add(asked)
         return msgspec.structs.replace(reply.message, parts=tuple(parts))
 
-    def _with_own_id(self, call: ToolCall, *, is_taken: bool) -> ToolCall:
-        before = self._wire.get(call.id)
-        self._wire.setdefault(call.id, call)
-        if not is_taken and call.id and call.id not in self._session.used_ids:
-            return call
-        repeats = before is not None and (before.name, before.arguments) == (call.name, call.arguments)
-        return msgspec.structs.replace(call, id=f"{_AGAIN if repeats else 'call_'}{new_id()}")
+    def _came_before(self, wire_id: str, asked: _Asked) -> bool:
+        """Whether the same was asked in this run, under the same id as far as ids say anything."""
+        if not wire_id:
+            return any(asked in known for known in self._wire.values())
+        return asked in self._wire.get(wire_id, ()) or asked in self._wire.get("", ())
+
+    def _with_own_id(self, call: ToolCall, *, repeats: bool) -> ToolCall:
+        is_taken = call.id in self._session.used_ids or call.id in self._given
+        if repeats or is_taken or not call.id:
+            call = msgspec.structs.replace(call, id=f"{_AGAIN if repeats else 'call_'}{new_id()}")
+        self._given.add(call.id)
+        return call
 
     # ------------------------------------------------------------ running
 

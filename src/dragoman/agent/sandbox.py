@@ -106,9 +106,10 @@ class Sandbox:
         for name in _KEY_FILES:
             words += ["--ro-bind", "/dev/null", str(self._home / name)] if (self._home / name).is_file() else []
         words += ["--bind", str(self.folder), str(self.folder)]
-        for name in (".git/hooks", ".git/config"):  # what they name runs later, outside of the sandbox
+        # What hooks and settings name runs later, outside of the sandbox; as a mount, `.git` cannot be moved away.
+        for name, way in ((".git", "--bind"), (".git/hooks", "--ro-bind"), (".git/config", "--ro-bind")):
             place = self.folder / name
-            words += ["--ro-bind", str(place), str(place)] if place.exists() and not place.is_symlink() else []
+            words += [way, str(place), str(place)] if place.exists() and not place.is_symlink() else []
         words += [] if network else ["--unshare-net"]
         return [*words, "--chdir", str(folder), "--", *argv]
 

@@ -32,7 +32,7 @@ class Broken(NamedTuple):
     protocol: str
 
     def __str__(self) -> str:
-        return f"{self.failure}-{self.place.rpartition(' ')[2]}-{self.protocol}"
+        return f"{self.failure}-{self.place.replace(' the ', '-')}-{self.protocol}"
 
     @property
     def server(self) -> str:

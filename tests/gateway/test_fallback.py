@@ -1,0 +1,181 @@
+"""Fallback through the gateway: 135 failures that no client sees, and what it sees when every target fails."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cases import counter
+from chains import Bench, busy, running_bench, stream_of
+from dragoman.client import client as client_module
+from dragoman.config import load_config
+from dragoman.events import Start
+from dragoman.gateway import relay
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Request
+from failing import BROKEN, Broken, steps
+from gateway.running import Running, gateway
+from gateway.test_matrix import QUESTION, TOOLS
+from scripted import chunk, head
+
+
+def route_name(broken: Broken) -> str:
+    return f"r-{broken}"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with running_bench(tmp_path_factory.mktemp("bench")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def running(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A gateway with a route for each failure: its own first target, so that no circuit breaker helps."""
+    routes = []
+    for number, broken in enumerate(BROKEN):
+        healthy = f"good-{broken.protocol}/model-1"
+        routes.append(f'[routes."{route_name(broken)}"]\n'
+                      f'targets = ["{broken.server}-{broken.protocol}/m{number}", "{healthy}"]')  # fmt: skip
+    routes += [f'[routes."direct-{name}"]\ntargets = ["good-{name}/model-1"]' for name in PROTOCOLS]
+    routes.append('[routes.lone]\ntargets = ["plain-openai-chat/lone"]\n[routes.once]\nretries = 0\n'
+                  'targets = ["plain-openai-chat/once"]\n[routes.both]\n'
+                  'targets = ["plain-openai-chat/one", "good-openai-chat/two"]\nretries = 0')  # fmt: skip
+    config = bench.config("\n".join(routes))
+    assert load_config(config.path, environ={}, home=bench.folder) == config
+    with gateway(tmp_path_factory.mktemp("gateway"), config=config) as found:
+        yield found
+
+
+def request(running: Running, client: str, model: str, *, stream: bool = True) -> tuple[int, dict[str, str], bytes]:
+    sent = PROTOCOLS[client].render_request(Request(model, (QUESTION,), TOOLS, stream=stream)).http
+    prefix = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini-generate": "/v1beta"}.get(client, "")
+    path = sent.path if sent.path.startswith(("/v1", "/api")) else prefix + sent.path
+    return running.request("POST", path, sent.body, {"content-type": "application/json", **sent.headers})
+
+
+def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are counted from one and the time stands still, so that answers can be compared byte by byte."""
+    monkeypatch.setattr(relay, "new_id", counter())
+    monkeypatch.setattr(client_module, "new_id", counter())
+    monkeypatch.setattr(relay.time, "time", itertools.repeat(1_750_000_000.0).__next__)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("broken", BROKEN, ids=str)
+def test_a_failure_before_the_first_word_changes_no_byte(
+    broken: Broken, stream: bool, running: Running, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = broken.protocol
+    if not stream and broken.failure == "stall":
+        return  # nothing is new in it, and it takes its time
+    bench.answer("good", stream_of(broken.protocol))
+    with monkeypatch.context() as patched:
+        fixed(patched)
+        direct = request(running, client, f"direct-{broken.protocol}", stream=stream)
+    if broken.server in ("plain", "tls"):
+        bench.answer(broken.server, steps(broken))
+    with monkeypatch.context() as patched:
+        fixed(patched)
+        answer = request(running, client, route_name(broken), stream=stream)
+    assert answer[0] == 200
+    assert without_name(answer[2], route_name(broken)) == without_name(direct[2], f"direct-{broken.protocol}")
+    assert {name: answer[1][name] for name in answer[1] if name in direct[1] and name not in VARYING} == {
+        name: direct[1][name] for name in direct[1] if name not in VARYING
+    }
+    decoder = PROTOCOLS[client].decoder(new_id=counter())
+    events = [*decoder.feed(answer[2]), *decoder.close()]
+    assert [type(event) for event in events].count(Start) == 1
+
+
+#: Headers that differ from request to request.
+VARYING = {"x-request-id", "content-length", "date"}
+
+
+def without_name(body: bytes, name: str) -> bytes:
+    """Stored responses have an id of their own, each."""
+    return re.sub(rb"\bresp_\w{20,}", b"ID", body.replace(name.encode(), b"NAME"))
+
+
+# ---------------------------------------------------------------- when nothing is left
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_the_last_failure_reaches_the_client_in_its_form(
+    client: str, stream: bool, running: Running, bench: Bench
+) -> None:
+    reset(running)
+    bench.answer("plain", busy(status=500))
+    bench.answer("good", busy("retry-after: 9", words="patience, please"))
+    status, headers, body = request(running, client, "both", stream=stream)
+    failure = PROTOCOLS[client].parse_error(status, body)
+    assert (status, failure.kind, headers["retry-after"]) == (429, "rate", "9")
+    assert headers["x-should-retry"] == "false", "SDKs would try again what was tried again here"
+    assert "patience, please" in failure.message
+    assert (len(bench.plain.requests), len(bench.good.requests)) == (1, 1)
+
+
+def test_tries_do_not_multiply(running: Running, bench: Bench) -> None:
+    reset(running)
+    bench.answer("plain", busy("retry-after-ms: 5"))
+    status, headers, _ = request(running, "openai-chat", "lone")
+    assert (status, headers["x-should-retry"], len(bench.plain.requests)) == (429, "false", 3)
+    bench.answer("plain", busy("retry-after: 5"))
+    status, headers, _ = request(running, "openai-chat", "once")
+    assert (status, headers["retry-after"], len(bench.plain.requests)) == (429, "5", 1)
+    assert "x-should-retry" not in headers, "nobody tries it here"
+
+
+def test_a_wait_that_is_too_long_is_passed_on_at_once(running: Running, bench: Bench) -> None:
+    reset(running)
+    bench.answer("plain", busy("retry-after: 61"))
+    status, headers, _ = request(running, "anthropic-messages", "lone")
+    assert (status, headers["retry-after"], len(bench.plain.requests)) == (429, "61", 1)
+
+
+def test_a_client_that_goes_while_the_next_try_is_waited_for(running: Running, bench: Bench) -> None:
+    reset(running)
+    bench.answer("plain", busy("retry-after: 50"))
+    connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=10)
+    body = json.dumps({"model": "lone", "messages": [{"role": "user", "content": "Hi"}], "stream": True})
+    connection.request("POST", "/v1/chat/completions", body)
+    wait_for(lambda: bool(bench.plain.requests))
+    connection.close()
+    wait_for(lambda: not running.gateway._connections)
+    assert len(bench.plain.requests) == 1
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+def test_after_the_first_word_an_error_and_no_splice(client: str, running: Running, bench: Bench) -> None:
+    reset(running)
+    bench.answer("plain", [*stream_of("openai-chat")[:-2], "close"])
+    bench.answer("good", [head(), chunk(b""), "close"])
+    status, _, body = request(running, client, "both")
+    decoder = PROTOCOLS[client].decoder(new_id=counter())
+    events = [*decoder.feed(body), *decoder.close()]
+    assert status == 200
+    assert type(events[-1]).__name__ == "Failure"
+    assert not bench.good.requests
+
+
+def reset(running: Running) -> None:
+    """Forget what came before of all targets."""
+    from dragoman.client.standings import Standings
+
+    running.gateway._client._standings = Standings()
+
+
+def wait_for(condition: Any) -> None:
+    import time
+
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)

@@ -1,0 +1,103 @@
+"""How a gateway ends: what is under way goes on to its end, and nobody is cut without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import reply
+from gateway.running import Running, gateway, wire
+from scripted import chunk, head
+
+BODY = {"stream": True, "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}
+#: Where a stream stands between its first word and its end.
+CUT = {"openai-chat": 430, "anthropic-messages": 480, "ollama-chat": 200}
+PATHS = {"openai-chat": "/v1/chat/completions", "anthropic-messages": "/v1/messages", "ollama-chat": "/api/chat"}
+
+
+def begin(running: Running, protocol: str = "openai-chat", **more: Any) -> http.client.HTTPConnection:
+    """A request that is under way."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
+    connection.request("POST", PATHS[protocol], json.dumps({"model": f"via-{protocol}", **BODY, **more}))
+    return connection
+
+
+def drain(running: Running, seconds: float) -> Any:
+    return asyncio.run_coroutine_threadsafe(running.gateway.drain(seconds), running.loop)
+
+
+def test_all_streams_end_whole_while_new_ones_are_still_taken(tmp_path: Path) -> None:
+    data = wire("openai-chat", reply("text"))
+    with gateway(tmp_path) as running:
+        running.answer([head(200), chunk(data[:430]), 1.0, chunk(data[430:]), b"0\r\n\r\n"])
+        streams = [begin(running) for _ in range(30)]
+        responses = [stream.getresponse() for stream in streams]
+        drained = drain(running, 20)
+        until = time.monotonic() + 5
+        while running.request("GET", "/readyz")[::2] != (503, b"draining\n"):
+            assert time.monotonic() < until
+        assert running.request("GET", "/livez")[0] == 200
+        late = begin(running)
+        answer = late.getresponse()
+        assert answer.getheader("connection") == "close"
+        assert not drained.done()
+        assert all(response.read().endswith(b"data: [DONE]\n\n") for response in (*responses, answer))
+        drained.result(10)
+        for stream in (*streams, late):
+            stream.close()
+        with pytest.raises(ConnectionRefusedError):
+            running.request("GET", "/livez")
+
+
+@pytest.mark.parametrize("protocol", list(PATHS))
+def test_at_the_end_of_its_time_a_stream_is_told_so(tmp_path: Path, protocol: str) -> None:
+    with gateway(tmp_path) as running:
+        running.answer([head(200), chunk(wire(protocol, reply("text"))[: CUT[protocol]]), "hold"])
+        stream = begin(running, protocol)
+        response = stream.getresponse()
+        drain(running, 0.2).result(10)
+        data = response.read()
+        stream.close()
+        assert b"error" in data and b"shut down" in data
+        assert running.provider.client_gone.wait(5)
+
+
+def test_an_answer_that_has_not_begun_keeps_its_status(tmp_path: Path) -> None:
+    with gateway(tmp_path) as running:
+        running.answer(["hold"])
+        for stream in (True, False):
+            under_way = begin(running, stream=stream)
+            until = time.monotonic() + 10
+            while not running.provider.requests:
+                assert time.monotonic() < until
+                time.sleep(0.005)
+            if not stream:
+                drain(running, 0.2).result(10)
+                response = under_way.getresponse()
+                assert (response.status, int(response.getheader("retry-after", "0")) > 0) == (503, True)
+                assert b"shut down" in response.read()
+            under_way.close()
+
+
+def test_idle_connections_end_at_once(tmp_path: Path) -> None:
+    with gateway(tmp_path) as running:
+        idle = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
+        idle.request("GET", "/livez")
+        idle.getresponse().read()
+        began = time.monotonic()
+        drain(running, 30).result(10)
+        assert time.monotonic() - began < 10
+        idle.close()
+
+
+def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
+    with gateway(tmp_path) as running:
+        for _ in range(2):
+            running.run(running.gateway.close())
+        drain(running, 1).result(10)

@@ -1,0 +1,140 @@
+"""Several processes on one port: numbers add up, one that dies is replaced, all end together."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conversations import reply
+from gateway.running import stream_of, wire
+from gateway.test_metrics import samples
+from gateway.test_serve import configured, serve
+from scripted import chunk, head, serving
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are workers only where there is fork")
+REQUESTS = 'dragoman_requests_total{client="openai-chat",route="coder",provider="lab",outcome="done"}'
+
+
+def ask(port: int, path: str = "/v1/chat/completions") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+    try:
+        connection.request("GET" if path == "/metrics" else "POST", path, None if path == "/metrics" else body)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def numbers(port: int) -> dict[str, float]:
+    return samples(ask(port, "/metrics")[1])
+
+
+def test_numbers_add_up_whoever_is_asked(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
+        with serve(tmp_path, *words) as (_, port):
+            for _ in range(40):
+                assert ask(port)[0] == 200
+            found = [numbers(port) for _ in range(8)]
+    assert {one[REQUESTS] for one in found} == {40.0}
+    assert {one["dragoman_ready_workers"] for one in found} == {2.0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_a_worker_that_dies_is_replaced_and_its_numbers_stay(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
+        with serve(tmp_path, *words) as (program, port):
+            for _ in range(20):
+                assert ask(port)[0] == 200
+            before = children(program.pid)
+            os.kill(before[0], signal.SIGKILL)
+            until(lambda: len(children(program.pid)) == 2 and before[0] not in children(program.pid))
+            for _ in range(20):
+                assert ask(port)[0] == 200
+            until(lambda: numbers(port)["dragoman_ready_workers"] == 2)
+            assert numbers(port)[REQUESTS] == 40
+
+
+def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> None:
+    data = wire("ollama-chat", reply("text"))
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), 1.0, chunk(data[150:]), b"0\r\n\r\n"]
+    with serving(steps) as provider:
+        words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
+        with serve(tmp_path, *words) as (program, port):
+            body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+            connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(16)]
+            for connection in connections:
+                connection.request("POST", "/v1/chat/completions", body)
+            responses = [connection.getresponse() for connection in connections]
+            program.send_signal(signal.SIGTERM)
+            ends = Counter(response.read().endswith(b"data: [DONE]\n\n") for response in responses)
+            for connection in connections:
+                connection.close()
+            assert ends == {True: 16}
+            assert program.wait(10) == 0
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    with serving([head(200, "application/x-ndjson"), "hold"]) as provider:
+        for workers in ("1", "2"):
+            words = ("--config", str(configured(tmp_path, provider.url)), "--workers", workers)
+            with serve(tmp_path, *words) as (program, port):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+                seen = len(provider.requests)
+                connection.request("POST", "/v1/chat/completions", body)
+                until(lambda seen=seen: len(provider.requests) > seen)  # type: ignore[misc]
+                program.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+                assert program.poll() is None
+                program.send_signal(signal.SIGTERM)
+                assert program.wait(10) == 0
+                connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        with serve(tmp_path, "--config", str(configured(tmp_path, provider.url)), "--workers", "2") as (program, _):
+            workers = children(program.pid)
+            program.kill()
+            program.wait(10)
+            until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        file = str(configured(tmp_path, provider.url))
+        with serve(tmp_path, "--config", file, "--workers", "2") as (_, port):
+            for workers in ("1", "2"):
+                words = ["serve", "--config", file, "--port", str(port), "--workers", workers]
+                run = subprocess.run(
+                    [sys.executable, "-m", "dragoman", *words],
+                    capture_output=True, text=True, timeout=30, check=False,
+                )  # fmt: skip
+                assert (run.returncode, run.stdout) == (1, "")
+                assert "ddress already in use" in run.stderr

@@ -20,6 +20,7 @@ from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.names import Names
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider
+from dragoman.secret import masked
 from dragoman.types import ProtocolName
 
 #: Bytes of an answer that is read whole.
@@ -96,7 +97,9 @@ class Forwarder:
             body = await self._read(response)
         finally:
             response.close()
-        raise Refused(target.protocol.parse_error(response.status, body, headers=response.headers))
+        failure = target.protocol.parse_error(response.status, body, headers=response.headers)
+        # Some quote the key that they refuse.
+        raise Refused(msgspec.structs.replace(failure, message=masked(failure.message, target.secrets()), code=None))
 
     async def _read(self, response: Response) -> bytes:
         pieces: list[bytes] = []

@@ -54,7 +54,7 @@ class Gateway:
 
     __slots__ = (
         "_client", "_connections", "_guard", "_is_closed", "_listener", "_names", "_relay", "_state", "_stores",
-        "_tasks", "_usual_hosts", "host", "observer", "port",
+        "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Gateway:
         self.observer.price_of = Prices(config).cost
         self.host = host
         self.port = 0
+        self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `.+` is what a client may put in
 
     @classmethod
     async def open(
@@ -123,6 +124,7 @@ class Gateway:
             operations=Operations(gateway.observer, gateway._state, siblings),
             endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
         )
+        gateway.routes = tuple(app.routes())
         await gateway._listen(app, limits, listener, port)
         if look is not None and gateway._names.servers():
             await gateway._begin_looking(look)

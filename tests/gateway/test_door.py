@@ -1,0 +1,203 @@
+"""The front door: every route stands behind the guard, and bodies are bounded before anybody is asked."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from conversations import reply
+from dragoman.errors import WireError
+from dragoman.gateway.bodies import DEEPEST, LARGEST_MEDIA, MOST_TOOLS, check_shape, unpacked
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.operations import HEALTH
+from dragoman.protocols import PROTOCOLS
+from gateway.running import Running, gateway, whole_of
+from gateway.test_edge import PATHS
+
+LIMIT = 32 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("gateway")
+    (folder / "key").write_text("a key of this gateway", encoding="utf-8")
+    with gateway(folder, '[server]\nkeys = ["file:key"]\n') as found:
+        yield found
+
+
+def open_routes(running: Running, headers: dict[str, str]) -> list[str]:
+    """The routes that let such a request in."""
+    found = []
+    for method, pattern in running.gateway.routes:
+        path = pattern.replace(".+", "via-openai-chat")
+        with closing(http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)) as connection:
+            connection.request(method, path, b"{}" if method == "POST" else None, headers)
+            status = connection.getresponse().status  # one of them streams without end
+        if status not in (401, 403):
+            found.append(f"{method} {pattern}")
+    return found
+
+
+def test_every_route_is_behind_the_guard(guarded: Running) -> None:
+    guarded.provider.requests.clear()
+    assert len(guarded.gateway.routes) > 60
+    assert {path.removeprefix("GET ") for path in open_routes(guarded, {})} == HEALTH
+    key = {"authorization": "Bearer a key of this gateway"}
+    assert open_routes(guarded, key | {"host": "evil.example"}) == []
+    assert open_routes(guarded, key | {"origin": "https://evil.example"}) == []
+    assert guarded.provider.requests == []
+
+
+def test_the_test_sees_a_missing_guard(guarded: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guard, "judge", lambda self, head, *, needs_key=True: None)
+    assert len(open_routes(guarded, {"host": "evil.example"})) == len(guarded.gateway.routes)
+
+
+# ---------------------------------------------------------------- shape
+
+
+def nested(levels: int, kind: str) -> str:
+    return "[" * levels + "]" * levels if kind == "list" else '{"a":' * levels + "1" + "}" * levels
+
+
+def body_with(client: str, value: str) -> bytes:
+    """A request in a client's protocol with such a value in it, one level down."""
+    fields: dict[str, Any] = {"model": "via-openai-chat", "metadata": "VALUE"}
+    name, message = "messages", {"role": "user", "content": "Hi"}
+    if client == "openai-responses":
+        fields["input"] = "Hi"
+    elif client == "gemini-generate":
+        name, message = "contents", {"role": "user", "parts": [{"text": "Hi"}]}
+    if client == "anthropic-messages":
+        fields["max_tokens"] = 10
+    if "input" not in fields:
+        fields[name] = [message]
+    return json.dumps(fields).replace('"VALUE"', value).encode()
+
+
+def path_of(client: str) -> str:
+    return PATHS[client].replace("/models/m:", "/models/via-openai-chat:")
+
+
+@pytest.mark.parametrize("kind", ["list", "object"])
+@pytest.mark.parametrize("client", PROTOCOLS)
+def test_json_that_is_too_deep_is_400_in_the_clients_form(running: Running, client: str, kind: str) -> None:
+    running.answer(whole_of("openai-chat", reply("text")))
+    for levels, expected in ((DEEPEST - 2, 200), (DEEPEST - 1, 200), (DEEPEST, 400), (700, 400), (50_000, 400)):
+        running.provider.requests.clear()
+        body = body_with(client, nested(levels, kind))
+        code, _, answer = running.request("POST", path_of(client), body)
+        assert code == expected, (levels, answer[:200])
+        assert bool(running.provider.requests) == (expected == 200)
+        if expected == 400:
+            assert f"at most {DEEPEST} levels" in PROTOCOLS[client].parse_error(code, answer).message
+
+
+def tools_of(client: str, count: int) -> list[Any]:
+    schema = {"type": "object", "properties": {}}
+    named = [{"name": f"tool_{number}", "description": "", "parameters": schema} for number in range(count)]
+    match client:
+        case "gemini-generate":
+            return [{"functionDeclarations": named[:5]}, {"functionDeclarations": named[5:]}]
+        case "anthropic-messages":
+            return [{"name": tool["name"], "input_schema": schema} for tool in named]
+        case "openai-responses":
+            return [{"type": "function", **tool} for tool in named]
+        case _:
+            return [{"type": "function", "function": tool} for tool in named]
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+def test_too_many_tools_are_400_in_the_clients_form(running: Running, client: str) -> None:
+    running.answer(whole_of("openai-chat", reply("text")))
+    for count, expected in ((MOST_TOOLS - 1, 200), (MOST_TOOLS, 200), (MOST_TOOLS + 1, 400)):
+        running.provider.requests.clear()
+        body = json.loads(body_with(client, "{}")) | {"tools": tools_of(client, count)}
+        code, _, answer = running.request("POST", path_of(client), json.dumps(body).encode())
+        assert (code, bool(running.provider.requests)) == (expected, expected == 200), answer[:200]
+        if expected == 400:
+            assert f"at most {MOST_TOOLS} tools" in PROTOCOLS[client].parse_error(code, answer).message
+
+
+@pytest.mark.parametrize("more", [-3, 0, 3])
+def test_files_are_bounded(more: int) -> None:
+    data = b"A" * ((LARGEST_MEDIA // 3 * 4) + more)
+    body = b'{"a":"b","image":"%b","c":"d"}' % data
+    if more <= 0:
+        check_shape(body)
+        return
+    with pytest.raises(WireError) as problem:
+        check_shape(body)
+    assert problem.value.status == 413
+
+
+def test_brackets_in_text_do_not_count() -> None:
+    check_shape(json.dumps({"messages": [{"content": "[{" * 5_000 + '\\"' * 40 + "]" * 300}] * 3}).encode())
+
+
+@pytest.mark.parametrize("body", [b"", b"[", b"nonsense", b'{"a":' * 90, b"\xff" * 300])
+def test_what_is_no_json_is_left_to_the_parser(body: bytes) -> None:
+    check_shape(body)
+
+
+def test_deep_json_that_only_a_lenient_reader_takes_is_too_deep_too() -> None:
+    with pytest.raises(WireError, match="levels"):
+        check_shape(b'{"a":"\x01","b":' + nested(DEEPEST, "list").encode() + b"}")
+
+
+# ---------------------------------------------------------------- packed bodies
+
+
+def test_a_bomb_is_refused_at_once() -> None:
+    machine = zlib.compressobj(9, wbits=31)
+    packed = b"".join(machine.compress(b" " * 1_000_000) for _ in range(300)) + machine.flush()
+    begun = time.process_time()
+    with pytest.raises(WireError, match="times its packed size") as problem:
+        unpacked(packed, "gzip", LIMIT)
+    assert problem.value.status == 413
+    assert len(packed) < 1_000_000
+    assert time.process_time() - begun < 5
+
+
+def test_a_small_body_may_be_packed_well() -> None:
+    """Growth counts only once the body is large."""
+    assert unpacked(gzip.compress(b" " * 500_000), "gzip", LIMIT) == b" " * 500_000
+
+
+def test_one_layer_and_nothing_behind_it() -> None:
+    inner = gzip.compress(b"{}")
+    assert unpacked(gzip.compress(inner), "gzip", LIMIT) == inner
+    for body, encoding, status in (
+        (gzip.compress(inner), "gzip, gzip", 415),
+        (b"x", "br", 415),
+        (inner + b"more", "gzip", 400),
+        (inner + inner, "gzip", 400),
+        (inner[:-4], "gzip", 400),
+        (b"", "gzip", 400),
+        (b"nonsense", "deflate", 400),
+    ):
+        with pytest.raises(WireError) as problem:
+            unpacked(body, encoding, LIMIT)
+        assert problem.value.status == status, body
+
+
+def test_zstd_is_read_where_python_can() -> None:
+    """Python has it since 3.14; before that it is refused by its name."""
+    try:
+        from compression import zstd
+    except ModuleNotFoundError:
+        with pytest.raises(WireError, match="gzip, deflate or none, got 'zstd'"):
+            unpacked(b"(\xb5/\xfd", "zstd", LIMIT)
+        return
+    assert unpacked(zstd.compress(b"{}" * 1_000), "zstd", LIMIT) == b"{}" * 1_000
+    with pytest.raises(WireError) as problem:
+        unpacked(zstd.compress(b" " * 64_000_000), "zstd", LIMIT)
+    assert problem.value.status == 413

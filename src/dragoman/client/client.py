@@ -19,7 +19,7 @@ from dragoman.client.capability import ModelFacts
 from dragoman.client.clocks import Clocks
 from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange, OnDeviation
-from dragoman.client.inventory import take_stock
+from dragoman.client.inventory import proof_of, take_stock
 from dragoman.client.local import LocalServers
 from dragoman.client.ordering import Facts, line_up
 from dragoman.client.passing import Original, PassingExchange
@@ -39,6 +39,7 @@ from dragoman.identifiers import new_id
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire
 from dragoman.providers.endpoint import endpoint
+from dragoman.providers import Model
 from dragoman.types import Params, Request, ToolChoice, Usage
 
 _LOG: Final = logging.getLogger("dragoman.routing")
@@ -241,6 +242,7 @@ class AsyncClient:
                 new_id=new_id,
                 price_of=self._prices.cost if keeps_reply else None,
                 on_deviation=note,
+                withdraw=self._withdraw,
                 watch=Watch(self._vault, wanted, owner),
                 said=said,
                 trace_parent=trace_parent,
@@ -252,7 +254,14 @@ class AsyncClient:
                 return usual(target, wanted, wanted)
 
             return PassingExchange(
-                target, original, new_id=new_id, usual=mended, on_deviation=note, said=said, trace_parent=trace_parent
+                target,
+                original,
+                new_id=new_id,
+                usual=mended,
+                on_deviation=note,
+                withdraw=self._withdraw,
+                said=said,
+                trace_parent=trace_parent,
             )
 
         async def prepare(target: Target) -> tuple[Exchange | PassingExchange, float]:
@@ -317,6 +326,10 @@ class AsyncClient:
         """What validation has shown of a target, while that holds."""
         return self._proofs.get(target.name, protocol=target.protocol.name, endpoint=target.provider.base_url)
 
+    def model_proof(self, model: Model) -> Proof | None:
+        """The same for a model that its server told of."""
+        return proof_of(model, self.config.catalog.provider(model.provider), self._proofs)
+
     def is_clean(self, target: Target) -> bool:
         """Whether the target's bytes may pass as they are: the configuration says so, or validation has shown it, and
         no answer has shown otherwise since."""
@@ -366,11 +379,15 @@ class AsyncClient:
             return msgspec.structs.replace(target, refuses_tools=True)
         return target
 
+    def _withdraw(self, target: str, deviation: Deviation) -> None:
+        """A target's wire broke its protocol: its bytes do not pass from now on."""
+        if is_of_the_wire(deviation.code) and target not in self._deviating:
+            self._deviating.add(target)
+            _LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)
+
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":
             self._refusing.add(target)
-        if is_of_the_wire(deviation.code):
-            self._deviating.add(target)
         provider, _, model = target.partition("/")
         self.deviations[provider, model, deviation.code] += 1
         if self._on_deviation is not None:

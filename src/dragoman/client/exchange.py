@@ -42,7 +42,8 @@ class Exchange:
 
     __slots__ = (
         "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_origin", "_price_of",
-        "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "outgoing",
+        "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "_withdraw",
+        "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -53,13 +54,15 @@ class Exchange:
         new_id: NewId,
         price_of: PriceOf | None = None,
         on_deviation: OnDeviation | None = None,
+        withdraw: OnDeviation | None = None,
         asked: Asked | None = None,
         watch: Watch | None = None,
         said: tuple[Deviation, ...] = (),
         trace_parent: str = "",
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
-        `watch` sees the answer's events and keeps its seals. `said`: what else the caller is told.
+        `withdraw`: is told of what speaks against the target's wire. `watch` sees the answer's events and keeps its
+        seals. `said`: what else the caller is told.
         `trace_parent`: the trace that the request is part of, as `traceparent` has it."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
@@ -82,6 +85,7 @@ class Exchange:
         self._new_id = new_id
         self._price_of = price_of
         self._on_deviation = on_deviation
+        self._withdraw = withdraw
         self._watch = watch
         may_truncate = target.provider.local or protocol.truncates_silently
         self._prompt_estimate = estimate_tokens(asked.request) if may_truncate else 0
@@ -149,6 +153,7 @@ class Exchange:
             new_id=self._new_id,
             price_of=self._price_of,
             on_deviation=self._on_deviation,
+            withdraw=self._withdraw,
             asked=asked,
             watch=self._watch,
             trace_parent=self._trace_parent,
@@ -175,10 +180,8 @@ class Exchange:
             events = [*events[:-1], self._masked(failure)]
         if self._watch is not None:
             self._watch.add(events)
-        if self._on_deviation is not None:
-            for event in events:
-                if type(event) is Deviation:
-                    self._on_deviation(self._target.name, event)
+        if self._on_deviation is not None or self._withdraw is not None:
+            self._tell(events)
         return events
 
     def _masked(self, failure: Failure) -> Failure:
@@ -186,6 +189,16 @@ class Exchange:
         secrets = self._target.secrets()
         code = None if failure.code is None else masked(failure.code, secrets)
         return msgspec.structs.replace(failure, message=masked(failure.message, secrets), code=code)
+
+    def _tell(self, events: list[Event]) -> None:
+        """Tell of deviations. What a connection that breaks leaves behind is not the server's way to speak."""
+        for event in events:
+            if type(event) is not Deviation:
+                continue
+            if self._on_deviation is not None:
+                self._on_deviation(self._target.name, event)
+            if self._withdraw is not None and type(events[-1]) is not Failure:
+                self._withdraw(self._target.name, event)
 
     def _with_origin(self, events: list[Event], origin: Origin) -> list[Event]:
         """The answer's beginning says who was asked, so that a later request knows whose thinking it holds."""

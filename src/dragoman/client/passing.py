@@ -122,7 +122,8 @@ class PassingExchange:
 
     __slots__ = (
         "_decoder", "_frames", "_glance", "_headers", "_held", "_make_usual", "_on_deviation", "_said", "_status",
-        "_target", "_usual", "outgoing",
+        "_target", "_usual", "_withdraw",
+        "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +134,7 @@ class PassingExchange:
         new_id: NewId,
         usual: Callable[[], Exchange],
         on_deviation: OnDeviation,
+        withdraw: OnDeviation,
         said: tuple[Deviation, ...] = (),
         trace_parent: str = "",
     ) -> None:
@@ -148,6 +150,7 @@ class PassingExchange:
         self._frames = Frames(by_lines=protocol.stream_type.endswith("ndjson"), hides_usage=asks_usage)
         self._make_usual = usual
         self._on_deviation = on_deviation
+        self._withdraw = withdraw
         self._said: list[Event] = list(said)
         self._usual: Exchange | None = None
         self._status = 200
@@ -184,9 +187,9 @@ class PassingExchange:
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """As `Exchange.head`. An error, or a body that is not what the client expects, does not pass."""
         self._status, self._headers = status, headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         expected = self._target.protocol.stream_type if self._glance.stream else "application/json"
-        if status != 200 or kind != expected or headers.get("content-encoding", "identity") != "identity":
+        is_expected = _kind(headers.get("content-type", "")) == _kind(expected)
+        if status != 200 or not is_expected or headers.get("content-encoding", "identity") != "identity":
             self._turn()
 
     def feed(self, data: bytes) -> list[Event]:
@@ -242,6 +245,8 @@ class PassingExchange:
                 if self._held is not None and is_of_the_wire(event.code):
                     return self._turn()
                 self._on_deviation(self._target.name, event)
+                if type(events[-1]) is not Failure:
+                    self._withdraw(self._target.name, event)
             elif self._held is not None and (type(event) is Failure or type(event) is ToolCallFailed):
                 return self._turn()
         if self._said:
@@ -254,6 +259,10 @@ class PassingExchange:
         usual.head(self._status, self._headers)
         held, self._held = self._held or [], None
         return usual.feed(b"".join(held)) if held else []
+
+
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def is_cut(events: Sequence[Event]) -> bool:

@@ -1,0 +1,295 @@
+"""Bytes that pass between a client and a clean target of its own protocol, and what makes them pass no more."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cases import counter
+from conversations import SHAPES, reply
+from dragoman.events import Failure, Reply, fold
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Request
+from gateway.running import Running, gateway, stream_of, whole_of, wire
+from gateway.test_matrix import QUESTION, TOOLS, ask, content, read
+from gateway.test_relay import spoken
+from grammar import check
+from scripted import END, Step, chunk, head, streamed, whole
+
+CLEAN = "\n".join(f'[models."{name}/model-1"]\nclean = true' for name in PROTOCOLS)
+#: Fields that we do not model, in the frames of each protocol.
+EXTRA = {
+    "ollama-chat": (b'"done":false', b'"done":false,"lab_note":[1, 2]'),
+    "openai-chat": (b'"delta":{', b'"lab_note": [1, 2],"delta":{'),
+    "openai-responses": (b'"sequence_number":', b'"lab_note": [1, 2],"sequence_number":'),
+    "anthropic-messages": (b'"type":"content_block_delta"', b'"lab_note": [1, 2],"type":"content_block_delta"'),
+    "gemini-generate": (b'"candidates":', b'"lab_note": [1, 2],"candidates":'),
+}
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Iterator[Running]:
+    """A gateway whose providers are declared clean. A new one each time: what is withdrawn stays withdrawn."""
+    with gateway(tmp_path, CLEAN) as found:
+        yield found
+
+
+def asked(protocol: str, *, stream: bool = True) -> tuple[str, bytes]:
+    """A request with odd spaces and a field that nobody knows."""
+    path, body = spoken(protocol, protocol, stream=stream)
+    fields = {"lab_field": {"b": 1.0, "a": None}} | json.loads(body)
+    if protocol == "openai-responses":
+        fields["store"] = False
+    return path, json.dumps(fields, indent=1).encode()
+
+
+def odd(protocol: str, data: bytes) -> bytes:
+    """A stream with fields that we do not model."""
+    changed = data.replace(*EXTRA[protocol])
+    assert changed != data
+    return changed
+
+
+def post(running: Running, path: str, body: bytes) -> tuple[int, bytes, bool]:
+    """Status, body as far as it came, and whether it ended well."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
+    try:
+        connection.request("POST", path, body, {"content-type": "application/json"})
+        response = connection.getresponse()
+        try:
+            return response.status, response.read(), True
+        except http.client.IncompleteRead as broken:
+            return response.status, broken.partial, False
+    finally:
+        connection.close()
+
+
+# ---------------------------------------------------------------- both ways untouched
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_stream_passes_byte_for_byte(clean: Running, protocol: str) -> None:
+    for shape in SHAPES:
+        data = odd(protocol, wire(protocol, reply(shape))) if shape == "text" else wire(protocol, reply(shape))
+        third = len(data) // 3
+        pieces = (data[:third], data[third : 2 * third], data[2 * third :])
+        clean.answer(streamed(*pieces, content_type=PROTOCOLS[protocol].stream_type))
+        path, body = asked(protocol)
+        assert post(clean, path, body) == (200, data, True), shape
+        [seen] = clean.provider.requests
+        sent = json.loads(body)
+        assert json.loads(seen.body)["lab_field"] == {"b": 1.0, "a": None}
+        assert b'"b": 1.0' in seen.body, "only the model's name was touched"
+        if "model" in sent:
+            assert seen.json["model"] == "model-1"
+        else:
+            assert seen.body == body
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_whole_answer_passes_byte_for_byte(clean: Running, protocol: str) -> None:
+    for shape in SHAPES:
+        steps = whole_of(protocol, reply(shape))
+        assert isinstance(steps[0], bytes)
+        data = steps[0].partition(b"\r\n\r\n")[2]
+        data = data.replace(b"{", b'{"lab_note": [1, 2],', 1)
+        clean.answer(whole(data))
+        path, body = asked(protocol, stream=False)
+        assert post(clean, path, body) == (200, data, True), shape
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_nothing_passes_where_nobody_says_that_it_is_clean(running: Running, protocol: str) -> None:
+    data = odd(protocol, wire(protocol, reply("text")))
+    running.answer(streamed(data, content_type=PROTOCOLS[protocol].stream_type))
+    path, body = asked(protocol)
+    status, answer, _ = post(running, path, body)
+    assert (status, b"lab_note" in answer) == (200, False)
+    assert content(read(protocol, answer)) == content(reply("text"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["strict = true", "options = { temperature = 0.5 }", 'tools = "prompted"', 'arguments = "whole"'],
+    ids=["strict", "options", "tools", "arguments"],
+)
+def test_nothing_passes_that_the_configuration_wants_changed(tmp_path: Path, more: str) -> None:
+    table = '[models."openai-chat/model-1"]\nclean = true\n'
+    route = '[routes.mine]\ntargets = ["openai-chat/model-1"]\n'
+    lines = table + route + more if more.startswith("arguments") else table + more + "\n" + route
+    with gateway(tmp_path, lines) as running:
+        data = odd("openai-chat", wire("openai-chat", reply("text")))
+        running.answer(streamed(data))
+        body = json.dumps({"model": "mine", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+        status, answer, _ = post(running, "/v1/chat/completions", body.encode())
+    assert (status, b"lab_note" in answer) == (200, False)
+
+
+def test_headers_that_belong_to_the_body_go_with_it(clean: Running) -> None:
+    clean.answer(stream_of("anthropic-messages", reply("text")))
+    path, body = asked("anthropic-messages")
+    clean.request("POST", path, body, {"anthropic-beta": "lab-2026", "x-other": "1"})
+    [seen] = clean.provider.requests
+    assert seen.headers["anthropic-beta"] == "lab-2026"
+    assert "x-other" not in seen.headers
+
+
+# ---------------------------------------------------------------- usage that only we asked for
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 10_000])
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["lf", "crlf"])
+def test_usage_that_the_client_did_not_ask_for_is_not_passed_on(clean: Running, size: int, end: bytes) -> None:
+    data = wire("openai-chat", reply("single")).replace(b"\n\n", end)
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    clean.answer(streamed(*pieces))
+    path, body = asked("openai-chat")
+    fields = json.loads(body)
+    fields.pop("stream_options", None)
+    status, answer, is_whole = post(clean, path, json.dumps(fields).encode())
+    [usage] = [frame for frame in data.split(end) if b'"choices":[]' in frame]
+    assert (status, is_whole) == (200, True)
+    assert answer == data.replace(usage + end, b"")
+    [seen] = clean.provider.requests
+    assert seen.json["stream_options"] == {"include_usage": True}
+
+
+# ---------------------------------------------------------------- what does not keep to its protocol
+
+
+def without_an_id(data: bytes) -> bytes:
+    """A chat stream whose call has no id."""
+    return data.replace(b'"id":"call_000000000000000000000001",', b"")
+
+
+def test_what_deviates_before_its_first_word_is_mended_and_passes_no_more(clean: Running) -> None:
+    data = without_an_id(wire("openai-chat", reply("single")))
+    path, body = asked("openai-chat")
+    clean.answer(streamed(data))
+    _, answer, _ = post(clean, path, body)
+    [call] = read("openai-chat", answer).tool_calls
+    assert call.id.startswith("call_")
+    assert b'"id":"call_' in answer
+    clean.answer(streamed(odd("openai-chat", wire("openai-chat", reply("text")))))
+    assert b"lab_note" not in post(clean, path, body)[1]
+
+
+def test_what_deviates_later_passes_to_its_end_and_then_no_more(clean: Running) -> None:
+    intact = wire("openai-chat", reply("text-call"))
+    data = without_an_id(intact)
+    assert data != intact
+    half = data.index(b"data: ", data.index(b"Let me look."))
+    path, body = asked("openai-chat")
+    clean.answer([head(), chunk(data[:half]), 0.1, chunk(data[half:]), END])
+    assert post(clean, path, body) == (200, data, True)
+    clean.answer(streamed(odd("openai-chat", wire("openai-chat", reply("text")))))
+    assert b"lab_note" not in post(clean, path, body)[1]
+
+
+def test_a_whole_answer_that_deviates_is_mended(clean: Running) -> None:
+    steps = whole_of("openai-chat", reply("single"))
+    assert isinstance(steps[0], bytes)
+    data = without_an_id(steps[0].partition(b"\r\n\r\n")[2])
+    clean.answer(whole(data))
+    path, body = asked("openai-chat", stream=False)
+    _, answer, _ = post(clean, path, body)
+    assert json.loads(answer)["choices"][0]["message"]["tool_calls"][0]["id"].startswith("call_")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_errors_reach_the_client_in_its_form(clean: Running, protocol: str, stream: bool) -> None:
+    clean.answer(whole(b'{"error":{"message":"slow down"}}', 429, "application/json", "retry-after: 7"))
+    path, body = asked(protocol, stream=stream)
+    status, headers, answer = clean.request("POST", path, body)
+    assert (status, headers["retry-after"]) == (429, "7")
+    assert PROTOCOLS[protocol].parse_error(status, answer).message == "slow down"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_answer_in_another_form_is_translated(clean: Running, protocol: str) -> None:
+    original = reply("parallel")
+    path, body = asked(protocol)
+    whole_body = whole_of(protocol, original)
+    packed = gzip.compress(wire(protocol, original))
+    kind = PROTOCOLS[protocol].stream_type
+    for steps in (whole_body, [head(200, kind, "content-encoding: gzip"), chunk(packed), END]):
+        clean.answer(steps)
+        assert content(read(protocol, post(clean, path, body)[1])) == content(original)
+
+
+def test_a_body_that_is_not_the_protocol_is_400(clean: Running) -> None:
+    status, answer, _ = post(clean, "/v1/chat/completions", b'{"model":"via-openai-chat","messages":3')
+    assert (status, "error" in json.loads(answer)) == (400, True)
+
+
+def test_the_next_target_gets_the_request_translated(tmp_path: Path) -> None:
+    route = '[routes.two]\ntargets = ["openai-chat/model-1", "anthropic-messages/model-1"]\n'
+    with gateway(tmp_path, CLEAN + "\n" + route) as running:
+        running.answer(whole(b"{}", 503), stream_of("anthropic-messages", reply("single")))
+        body = {"model": "two", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+        status, answer, _ = post(running, "/v1/chat/completions", json.dumps(body).encode())
+        assert status == 200
+        assert content(read("openai-chat", answer)) == content(reply("single"))
+        assert [seen.path for seen in running.provider.requests] == ["/v1/chat/completions", "/v1/messages"]
+
+
+# ---------------------------------------------------------------- cuts
+
+
+FRAME_END = dict.fromkeys(PROTOCOLS, b"\n\n") | {"ollama-chat": b"\n", "gemini-generate": b"\r\n\r\n"}
+
+
+@pytest.mark.parametrize("shape", ["text-call-text-call", "parallel", "long"])
+@pytest.mark.parametrize("end", ["close", "reset", END], ids=["close", "reset", "end"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_stream_that_is_cut_is_told_and_no_half_call_is_whole(
+    clean: Running, protocol: str, end: Step, shape: str
+) -> None:
+    path, body = asked(protocol)
+    data = wire(protocol, reply(shape))
+    intact = read_any(protocol, data)
+    for step in range(1, 24):
+        cut = len(data) * step // 24
+        clean.answer([head(200, PROTOCOLS[protocol].stream_type), chunk(data[:cut]), 0.004, end])
+        status, answer, _ = post(clean, path, body)
+        if read_any(protocol, data[:cut]).error is None:  # the protocol's own end was before the cut
+            break
+        told = PROTOCOLS[protocol].parse_error(status, answer) if status != 200 else read_any(protocol, answer).error
+        assert told is not None, (cut, answer)
+        found = read_any(protocol, answer).tool_calls if status == 200 else []
+        for call in found:
+            assert (call.name, call.values()) in [(one.name, one.values()) for one in intact.tool_calls], (cut, answer)
+        if status == 200:  # frames that came whole left as they were
+            assert len(os.path.commonprefix([data, answer])) >= data.rfind(FRAME_END[protocol], 0, cut)
+
+
+def read_any(protocol: str, body: bytes) -> Reply:
+    decoder = PROTOCOLS[protocol].decoder(new_id=counter())
+    return fold(check([*decoder.feed(body), *decoder.close()]))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_half_a_frame_does_not_leave(clean: Running, protocol: str) -> None:
+    data = wire(protocol, reply("text-call"))
+    end = FRAME_END[protocol]
+    cut = len(data) - len(data.rpartition(end)[0].rpartition(end)[2]) // 2 - len(end)
+    clean.answer([head(200, PROTOCOLS[protocol].stream_type), chunk(data[:cut]), "close"])
+    path, body = asked(protocol)
+    _, answer, _ = post(clean, path, body)
+    passed = data[: data.rindex(end, 0, cut) + len(end)]
+    assert answer.startswith(passed)
+    rest = read_any(protocol, answer)
+    assert isinstance(rest.error, Failure) or rest.failed_calls
+
+
+def test_a_request_that_passes_is_asked_with_its_own_model(clean: Running) -> None:
+    clean.answer(stream_of("ollama-chat", reply("text")))
+    ask(clean, "ollama-chat", Request("ollama-chat/model-1", (QUESTION,), TOOLS, stream=True))
+    assert clean.provider.requests[0].json["model"] == "model-1"

@@ -18,7 +18,7 @@ LARGER_FILES: dict[str, int] = {
     "assembly.py": 660,  # one automaton; its states share every attribute
     "events.py": 450,  # the vocabulary and its fold stand or fall together
     "framing.py": 560,  # two readers over one buffer
-    "stages/repair.py": 625,  # one automaton
+    "stages/repair.py": 640,  # one automaton
 }
 LARGER_FUNCTIONS: dict[str, int] = {}
 

@@ -376,9 +376,8 @@ class Assembly:
         call.live = call.text.live_pieces() if call.state == "announced" and not call.half else None
 
     def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
-        """Let a call's arguments grow by fragments that came together, none of them empty."""
-        joined = "".join(texts)
-        if call.live is None or whole_characters(joined) != joined or not call.text.add_open(texts, joined):
+        """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
+        if call.live is None or not call.text.add_open(texts, "".join(texts)):
             for text in texts:
                 self.add_arguments(call, text)
             return

@@ -113,7 +113,7 @@ class BodyReader:
             self._carry = b"\r" if data[-1:] == b"\r" else b""
             if self._carry:
                 data = data[:-1]
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            data = _with_line_feeds(data)
         yield from self._lines(data)
 
     def close(self) -> Iterator[Frame]:
@@ -442,6 +442,14 @@ class _EventLines:
             if data and not data.isspace():
                 yield data, name
         self._name = b""
+
+
+def _with_line_feeds(data: bytes) -> bytes:
+    """The same lines, each ended by LF. A search for one byte is much faster than one for two."""
+    pieces = data.split(b"\r")
+    if all(piece[:1] == b"\n" for piece in pieces[1:]):
+        return b"".join(pieces)
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _plain_events(data: bytes) -> tuple[bytes, bytes] | None:

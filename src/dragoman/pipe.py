@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
 
 from dragoman.contract import Decoder, Encoder, Stage
 from dragoman.events import Event, Failure
+
+#: Events of one kind in a row that are worth a way of their own.
+_LONG: Final = 8
 
 
 class Reader:
@@ -35,16 +40,29 @@ class Reader:
         return self._through(self._decoder.fail(failure))
 
     def _through(self, events: list[Event]) -> list[Event]:
+        """All stages, one after the other. Long runs of one kind go apart: most stages have nothing to do with them."""
+        if len(events) < _LONG:
+            return self._pass(events)
+        runs = [list(run) for _, run in groupby(events, type)]
+        if len(runs) == 1 or len(runs) * _LONG > len(events):
+            return self._pass(events)
+        out: list[Event] = []
+        for run in runs:
+            # with the first of a run a stage may find that it has nothing to do with the others
+            out += self._pass(run[:1])
+            if len(run) > 1:
+                out += self._pass(run[1:])
+        return out
+
+    def _pass(self, events: list[Event]) -> list[Event]:
+        kinds = set(map(type, events))
         for stage in self._stages:
-            if not events:
-                break
-            # most events are single deltas that most stages have nothing to do with
-            if (
-                type(events[0]) in stage.handles
-                if len(events) == 1
-                else not stage.handles.isdisjoint(map(type, events))
-            ):
-                events = stage.feed(events)
+            if stage.handles.isdisjoint(kinds):
+                continue
+            passed = stage.feed(events)
+            if passed is not events:
+                events = passed
+                kinds = set(map(type, events))
         return events
 
 

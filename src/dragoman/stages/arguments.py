@@ -26,7 +26,7 @@ from dragoman.events import (
     settle_reason,
 )
 from dragoman.stages.repair import Repairer
-from dragoman.stages.schema import ToolSchema
+from dragoman.stages.schema import ToolSchema, schema_of
 from dragoman.types import Tool, ToolCall
 
 _FENCE: Final = re.compile(r"\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -41,27 +41,31 @@ _CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, Tool
 class Arguments:
     """The stage for the calls of one response. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_calls", "_failed", "_live", "_mended", "_schemas", "_tools", "handles")
+    __slots__ = ("_calls", "_failed", "_live", "_mended", "_tools", "handles")
 
     def __init__(self, tools: Sequence[Tool], *, live: bool = True) -> None:
         """`live`: arguments leave while they come; else each call has one delta, when it is whole."""
         self._live = live
         self.handles = _CALLS
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools if tool.kind == "function"}
-        self._schemas: dict[str, ToolSchema] = {}
         self._calls: dict[int, _OpenCall] = {}
         self._mended = 0
         self._failed = 0
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         if not self._calls:
             for event in events:
                 if type(event) is ToolCallStart or type(event) is ToolCallFailed or type(event) is Finish:
                     break
             else:
-                return list(events)
-        out: list[Event] = []
+                return events
+        if len(events) > 1 and (joined := _joined(events)) is not None:
+            out: list[Event] = []
+            self._delta(joined, out)
+            # what left unchanged leaves as it came
+            return events if len(out) == 1 and out[0] is joined else out
+        out = []
         for event in events:
             kind = type(event)
             if kind is ToolCallDelta:
@@ -83,9 +87,7 @@ class Arguments:
         tool = self._tools.get(event.name)
         if tool is None or event.kind == "custom":
             return
-        schema = self._schemas.get(tool.name)
-        if schema is None:
-            schema = self._schemas[tool.name] = ToolSchema(tool.schema_object())
+        schema = schema_of(tool)
         self._calls[event.index] = _OpenCall(event, Repairer(schema), schema)
 
     def _delta(self, event: ToolCallDelta, out: list[Event]) -> None:
@@ -196,6 +198,16 @@ class Arguments:
             failed_calls=self._failed,
         )
         return msgspec.structs.replace(event, reason=reason)
+
+
+def _joined(events: list[Event]) -> ToolCallDelta | None:
+    """Deltas of one call as one; None when the events are anything else."""
+    first = events[0]
+    if type(first) is not ToolCallDelta:
+        return None
+    index = first.index
+    texts = [event.text for event in events if type(event) is ToolCallDelta and event.index == index]
+    return ToolCallDelta(index, "".join(texts)) if len(texts) == len(events) else None
 
 
 class _OpenCall:

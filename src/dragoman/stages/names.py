@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -55,14 +55,17 @@ class Names:
         self._names: dict[int, str] = {}  # by part index, where a name was cleaned
         self.handles = frozenset[type]({ToolCallStart, ToolCallEnd, ToolCallFailed})
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         for event in events:
             kind = type(event)
-            if kind is ToolCallStart or (self._names and kind in (ToolCallEnd, ToolCallFailed)):
+            if kind is ToolCallStart:
+                if event.name not in self._offered:  # type: ignore[union-attr]
+                    break
+            elif self._names and kind in (ToolCallEnd, ToolCallFailed):
                 break
         else:
-            return list(events)
+            return events
         out: list[Event] = []
         for event in events:
             match event:

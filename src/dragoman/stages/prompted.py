@@ -20,7 +20,7 @@ class Prompted:
     def __init__(self, tools: Sequence[Tool], *, new_id: NewId) -> None:
         self._rescue = Rescue(tools, (hermes.FAMILY,), new_id=new_id)
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         out = self._rescue.feed(events)
         return [event for event in out if type(event) is not Deviation or event.code != "rescued-call"]

@@ -38,6 +38,8 @@ _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TR
 _ESCAPABLE: Final = frozenset('"\\/bfnrtu')
 _CONTROLS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _DEEPEST: Final = 512
+_LEAP: Final = 64  # characters that are worth a look ahead
+_LEAPS: Final = 3
 
 
 class _Unreadable(Exception):
@@ -67,8 +69,8 @@ class Repairer:
     """
 
     __slots__ = (
-        "_capture", "_capture_depth", "_capture_shape", "_container", "_escape", "_gap", "_is_key", "_look", "_out",
-        "_pieces", "_quote", "_schema", "_stack", "_state", "_word", "codes", "problem", "rest",
+        "_capture", "_capture_depth", "_capture_shape", "_container", "_escape", "_gap", "_is_key", "_leaps", "_look",
+        "_out", "_pieces", "_quote", "_schema", "_stack", "_state", "_word", "codes", "problem", "rest",
     )  # fmt: skip
 
     def __init__(self, schema: ToolSchema) -> None:
@@ -90,6 +92,7 @@ class Repairer:
         self._escape = ""
         self._look = ""
         self._word = ""
+        self._leaps = 0  # over whole items, that may still be tried in this text
 
     def is_done(self) -> bool:
         """Whether the object is closed."""
@@ -104,6 +107,7 @@ class Repairer:
             found = plain.match(text)
             if found is not None and found.end() == len(text):
                 return text
+        self._leaps = _LEAPS if len(text) > _LEAP else 0
         try:
             self._read(text)
         except _Unreadable as problem:
@@ -230,6 +234,10 @@ class Repairer:
         assert container is not None
         mark = text[position]
         if mark == ",":
+            if self._leaps and container.kind == "[" and (end := self._end_of_items(text, position)) > position:
+                self._put_gap()
+                self._put(text[position:end])
+                return end
             self._gap += ","
             self._state = "key" if container.kind == "{" else "value-or-end"
         elif mark in "}]":
@@ -242,6 +250,21 @@ class Repairer:
         else:
             raise _Unreadable("expected a comma or the end of the container")
         return position + 1
+
+    def _end_of_items(self, text: str, position: int) -> int:
+        """Where the last whole item of the open list ends, if nothing from `position` (a comma) up to there is to be
+        repaired or coerced, as the JSON reader tells at once; else `position`."""
+        assert self._container is not None
+        self._leaps -= 1
+        fits = self._schema.fitting_items(self._shape_of_value(self._container))
+        end = len(text)
+        for _ in range(_LEAPS if fits is not None else 0):
+            end = text.rfind("},", position, end)
+            if end - position < _LEAP:
+                break
+            if fits is not None and fits(text[position + 1 : end + 1]):
+                return end + 1
+        return position
 
     # ------------------------------------------------------------ containers
 

@@ -6,6 +6,7 @@ sure (`"5"` where a number is wanted). Numbers are carried as their own text, so
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, final
 
@@ -13,6 +14,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Number
+from dragoman.stages.schema_reader import Fits, reader_of
+from dragoman.types import Tool
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -20,6 +23,7 @@ Schema: TypeAlias = Mapping[str, Any]
 _DECIDING: Final = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if"})
 _ANY: Final[Schema] = {}
 _DEEPEST: Final = 64
+_NO_ARGUMENTS: Final[Schema] = {"type": "object", "properties": {}}
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
 
 
@@ -37,13 +41,15 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class ToolSchema:
-    """The schema of a tool's arguments."""
+    """The schema of a tool's arguments. What was found out of it is kept, so one serves many responses."""
 
-    __slots__ = ("_root", "_shapes")
+    __slots__ = ("_reader", "_readers", "_root", "_shapes")
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._shapes: dict[int, tuple[Schema, Shape]] = {}
+        self._reader: Fits | None = None
+        self._readers: dict[int, tuple[Schema, Fits | None]] = {}
 
     def root(self) -> Shape:
         """The shape of the arguments object."""
@@ -107,8 +113,20 @@ class ToolSchema:
         """Whether a text is one whole object that fits, so that nothing in it is mended; a false no is possible."""
         if text[:1] != "{" or text[-1:] != "}":
             return False
+        if self._reader is None:
+            self._reader = reader_of(bytes(_json.raw(self._root))) or _never
+        if self._reader(text):
+            return True
         value = _json.decode(text)
         return isinstance(value, dict) and self.fits(value, self._root)
+
+    def fitting_items(self, shape: Shape) -> Fits | None:
+        """What tells whether a text is items of a list, each of this shape; None when only `fits` can tell."""
+        known = self._readers.get(id(shape.schema))
+        if known is None:
+            reader = reader_of(bytes(_json.raw(shape.schema)), listed=True)
+            known = self._readers[id(shape.schema)] = (shape.schema, reader)
+        return known[1]
 
     def fits(self, value: Any, schema: Any, depth: int = 0) -> bool:
         """Whether a value (numbers best as `Number`) is what a schema asks for; ranges and patterns are not read."""
@@ -177,6 +195,17 @@ class ToolSchema:
         return value
 
 
+def schema_of(tool: Tool) -> ToolSchema:
+    """The schema of a tool; the same one for the same text, since clients offer their tools with every request."""
+    return _read_schema(bytes(tool.schema) if tool.schema is not None else b"")
+
+
+@functools.lru_cache(maxsize=512)
+def _read_schema(text: bytes) -> ToolSchema:
+    value = _json.decode(text)
+    return ToolSchema(value if isinstance(value, dict) else _NO_ARGUMENTS)
+
+
 def _readings(value: Any, schema: Schema) -> list[Any]:
     """What else a value may mean, the surest first."""
     if isinstance(value, str) and not isinstance(value, Number):
@@ -214,6 +243,10 @@ def _readings_of_text(text: str, schema: Schema) -> list[Any]:
         if not isinstance(inner, Malformed):
             found.append(inner)
     return found
+
+
+def _never(text: str) -> bool:
+    return False
 
 
 def _types(schema: Schema) -> frozenset[str] | None:

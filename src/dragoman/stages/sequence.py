@@ -5,7 +5,6 @@ The part that opened first is live; parts that open beside it wait, in the order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from dragoman.events import (
@@ -47,7 +46,7 @@ class Sequencer:
         self._limit = limit
         self._failed = False
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         out: list[Event] = []
         for event in events:

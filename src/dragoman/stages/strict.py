@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dragoman.events import EVERY_KIND, Deviation, Event, Failure
 
 
@@ -16,7 +14,7 @@ class Strict:
         self._failed = False
         self.handles = frozenset[type]({Deviation})
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events; nothing leaves after the failure."""
         if self._failed:
             return []
@@ -27,4 +25,4 @@ class Strict:
                 where = f" at {event.where}" if event.where else ""
                 seen = f": {event.seen}" if event.seen else ""
                 return [*events[: position + 1], Failure("wire", f"deviation {event.code}{where}{seen} (strict)")]
-        return list(events)
+        return events

@@ -5,7 +5,7 @@ Arguments and words stream as they come. Text of another form passes as text; a 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Final
 
 import msgspec
@@ -84,7 +84,7 @@ class Structured:
         self._found = False  # an answer of the form has come: what follows is text
         self._other = False  # text of another form has come
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         for event in events:
             self._take(event)

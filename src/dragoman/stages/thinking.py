@@ -54,7 +54,7 @@ class ThinkingTags:
         self._indices = Indices()
         self.handles: frozenset[type] = _HANDLED
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         passed = 0
         if not self._indices.are_changed:
@@ -63,7 +63,7 @@ class ThinkingTags:
             if said is not None and text is not None:
                 is_read = events[0].index == text.start.index  # type: ignore[union-attr]
                 if is_read and text.reader.passes(said):
-                    return list(events)
+                    return events
             for event in events:
                 kind = type(event)
                 if kind is TextDelta:
@@ -74,7 +74,7 @@ class ThinkingTags:
                     break
                 passed += 1
             else:
-                return list(events)
+                return events
         self._out += events[:passed]
         for event in events[passed:]:
             self._take(event)

@@ -35,6 +35,9 @@ class _Uses(msgspec.Struct):
 _decode_uses = _json.typed_decoder(_Uses)
 
 
+_OF_CALLS: Final = (ToolCallDelta, ToolCallEnd, ToolCallFailed)
+
+
 class ParallelWrapper:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
@@ -47,24 +50,24 @@ class ParallelWrapper:
         self._out: list[Event] = []
         self.handles: frozenset[type] = OPENING
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         if not self._held and not self._indices.are_changed:
             for event in events:
                 if type(event) in OPENING:
                     break
             else:
-                return list(events)
+                return events
         for event in events:
             self._take(event)
         out, self._out = self._out, []
         return out
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, ToolCallStart) and self._is_wrapper(event.name):
+        if type(event) is ToolCallStart and event.name not in self._offered and self._is_wrapper(event.name):
             self._held[event.index] = [event]
             self.handles = EVERY_KIND
-        elif isinstance(event, ToolCallDelta | ToolCallEnd | ToolCallFailed) and event.index in self._held:
+        elif self._held and isinstance(event, _OF_CALLS) and event.index in self._held:
             self._held[event.index].append(event)
             if isinstance(event, ToolCallDelta):
                 return

@@ -15,7 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman.stages.names import clean_name
 from dragoman.stages.repair import Repairer
-from dragoman.stages.schema import Shape, ToolSchema
+from dragoman.stages.schema import Shape, schema_of
 from dragoman.types import Tool
 
 
@@ -70,28 +70,28 @@ _SPACE_LIMIT: Final = 1000
 class Tools:
     """What was offered, as parsers need it."""
 
-    __slots__ = ("_schemas",)
+    __slots__ = ("_tools",)
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._schemas = {tool.name: ToolSchema(tool.schema_object()) for tool in tools if tool.kind == "function"}
+        self._tools = {tool.name: tool for tool in tools if tool.kind == "function"}
 
     def offered(self, name: str) -> str | None:
         """The offered tool that a name means after cleaning, else None."""
-        return clean_name(name, self._schemas)
+        return clean_name(name, self._tools)
 
     def shape(self, name: str, key: str) -> Shape:
         """What the schema says of one argument of an offered tool."""
-        schema = self._schemas[name]
+        schema = schema_of(self._tools[name])
         return schema.member(schema.root(), key)
 
     def has_required(self, name: str, keys: Collection[str]) -> bool:
         """Whether an offered tool's call with these arguments lacks none that its schema requires."""
-        required = self._schemas[name].root().schema.get("required")
+        required = schema_of(self._tools[name]).root().schema.get("required")
         return not isinstance(required, list) or all(key in keys for key in required)
 
     def fits(self, name: str, arguments: str) -> bool:
         """Whether argument text, repaired and coerced, is what the tool's schema asks for, and no schema itself."""
-        schema = self._schemas[name]
+        schema = schema_of(self._tools[name])
         repairer = Repairer(schema)
         text = repairer.feed(arguments.strip())
         value = _json.decode_exact(text) if repairer.close() and not repairer.rest.strip() else None
@@ -327,7 +327,7 @@ def _first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
 
 
 @final
-class Family(msgspec.Struct, frozen=True):
+class Family(msgspec.Struct, frozen=True, eq=False):
     """A format in which models write tool calls as text.
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as

@@ -18,6 +18,7 @@ from dragoman.events import (
     Failure,
     Finish,
     PartEvent,
+    Start,
     TextDelta,
     TextEnd,
     TextStart,
@@ -68,6 +69,7 @@ class _Call:
         self.waits = waits  # it may say again what a structured call said
 
 
+_PASSING: Final[frozenset[type]] = frozenset({Start, UsageUpdate, Deviation})
 #: What must be seen while every part keeps its index and no call is held.
 _UNTOUCHED: Final = EVERY_KIND - {ToolCallDelta, UsageUpdate, Deviation}
 
@@ -83,9 +85,7 @@ class Rescue:
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
         self._tools = Tools(tools)
-        self._families = [family for family in families if family.where != "message"]
-        self._markers = _markers(tuple(self._families))
-        self._whole = [family for family in families if family.where == "message"]
+        self._families, self._whole, self._markers = _sorted(tuple(families))
         self._new_id = new_id
         self._out: list[Event] = []
         self._parts: dict[int, _Part] = {}  # those that are open, and thinking that holds a call
@@ -103,20 +103,22 @@ class Rescue:
         self._held_events: list[_PartEvent] = []
         self._failed = 0
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         text = text_of(events)
         if text is not None:
             index = events[0].index  # type: ignore[union-attr]
             part = self._parts[index]
             if part.index == index and not part.space and part.scanner.passes(text):
-                return list(events)
+                return events
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ThinkingDelta:
                 self._delta(event)  # type: ignore[arg-type]
-            elif kind is ToolCallDelta:
+            elif kind is ToolCallDelta or kind is ToolCallEnd:
                 self._structured_event(event)  # type: ignore[arg-type]
+            elif kind in _PASSING:
+                self._out.append(event)
             else:
                 self._take(event)
         out, self._out = self._out, []
@@ -135,7 +137,7 @@ class Rescue:
             case ToolCallStart() | PartEvent():
                 self._answer_begins()
                 self._structured_event(event)
-            case ToolCallEnd() | ToolCallFailed():
+            case ToolCallFailed():
                 self._structured_event(event)
             case Finish():
                 self._finish(event)
@@ -392,5 +394,7 @@ class Rescue:
 
 
 @functools.lru_cache(maxsize=4)
-def _markers(families: tuple[Family, ...]) -> Markers:
-    return Markers(families)
+def _sorted(families: tuple[Family, ...]) -> tuple[list[Family], list[Family], Markers]:
+    """Families that are found in the text, those that are the whole message, and the markers of the former."""
+    found = [family for family in families if family.where != "message"]
+    return found, [family for family in families if family.where == "message"], Markers(found)

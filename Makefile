@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test bench bench-peers soak clients clients-lock reliability security lock docs clean
+.PHONY: help install demo demo-validate live test bench bench-peers soak clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -29,6 +29,12 @@ $(STAMP): requirements/dev.txt pyproject.toml
 
 demo: $(STAMP)  ## a real small model streams a real tool call; then three famous broken streams, mended
 	.venv/bin/dragoman demo
+
+demo-validate: $(STAMP)  ## validate that model, write validation.html, and fall over to it from a broken provider
+	.venv/bin/python scripts/demo_validate.py
+
+live: $(STAMP)  ## the full suite and a tool loop against your own server: make live TARGET=ollama/granite3.2
+	.venv/bin/python scripts/live.py $(if $(TARGET),'$(TARGET)') $(OPTIONS)
 
 test: $(STAMP)  ## lint, types, import contracts, tests, the corpus beside the checkout
 	.venv/bin/ruff check

@@ -69,6 +69,10 @@ def after_results(results: list[ToolResult]) -> list[Part]:
     found = re.fullmatch(r'\{"id": "(\w+)"\}', told)
     if found:
         return [call("count_orders", customer_id=found[1])]
+    if found := re.match(r'\{"id":"(part-\d)"', told):
+        return [call("count_stock", part_id=found[1])]
+    if found := re.match(r'\{"pieces":(\d+)\}', told):
+        return [call("double", number=int(found[1]))]
     values = re.findall(r"[\w-]+", told)
     return [Text("It says: " + ", ".join(values) + ".")]
 
@@ -100,6 +104,8 @@ def calls_for(request: Request, words: str, raw: str) -> Iterator[Part]:
         yield call("find_customer", name=found[1])
     elif found := re.match(r"What does a hotel room in (\w+) cost", words):
         yield call("find_hotel", city=found[1])
+    elif found := re.search(r"the part called (\w+) are", words):
+        yield call("find_part", name=found[1])
     elif request.tool_choice == "any":
         yield call(sorted(names)[0], city="Paris", unit="celsius")
 

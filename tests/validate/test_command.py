@@ -1,5 +1,6 @@
 """`dragoman validate` and what it keeps, with exit statuses; money, what is due, what is left."""
 
+import importlib.util
 import json
 import time
 import xml.etree.ElementTree as ElementTree
@@ -16,6 +17,7 @@ from dragoman.proofs import ProofStore, is_proven, parse_export, render_export
 
 TARGET = f"lab/{MODEL}"
 DAY = 86_400
+PROJECT = Path(__file__).resolve().parents[2]
 #: (address of the server, more of the configuration) → the store in it
 Configure = Callable[..., ProofStore]
 
@@ -182,6 +184,25 @@ def test_an_interrupted_run_goes_on(model: Scripted, configure: Configure) -> No
     assert len(model.requests) == 4
     assert validate(TARGET, "--resume", "--full-suite") == 0
     assert len(model.requests) > 30
+
+
+# ---------------------------------------------------------------- make live
+
+
+def test_the_tool_loop_of_make_live_wants_the_right_number(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = importlib.util.spec_from_file_location("live", PROJECT / "scripts" / "live.py")
+    assert spec is not None and spec.loader is not None
+    live = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(live)
+    with scripted_model() as model:
+        configure(model.url)
+        assert live.run_loop(TARGET, None)
+    assert "tool loop: 4 steps, tools find_part, count_stock, double: right" in capsys.readouterr().out
+    with scripted_model(lie=lies.writes_text()) as model:
+        configure(model.url)
+        assert not live.run_loop(TARGET, None)
 
 
 # ---------------------------------------------------------------- export and import

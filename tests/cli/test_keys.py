@@ -1,0 +1,58 @@
+"""Client keys: as long as they must be, known by their digest alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.keys import new_key
+from dragoman.cli.main import main
+from dragoman.config import load_config
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.http import Head
+from dragoman.secret import Secret
+
+
+def test_a_key_has_256_bits_and_its_digest_lets_it_in(tmp_path: Path) -> None:
+    key, digest = new_key()
+    assert len(base64.urlsafe_b64decode(key.partition("-")[2] + "=")) == 32
+    assert digest == f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[server]\naddress = "0.0.0.0:4141"\nkeys = ["{digest}"]\n', encoding="utf-8")
+    server = load_config(file, environ={}, home=tmp_path).server
+    guard = Guard(allowed_hosts=(), keys=server.keys)
+    for headers in ({"authorization": f"Bearer {key}"}, {"x-api-key": key}, {"x-goog-api-key": key}):
+        head = Head("GET", "/", {"host": "localhost", **headers})
+        assert guard.judge(head) is None
+        assert guard.owner(head) == digest.removeprefix("sha256:")
+    for wrong in (key[:-1], key + "a", digest, digest.removeprefix("sha256:"), "", key.upper()):
+        head = Head("GET", "/", {"host": "localhost", "x-api-key": wrong})
+        failure = guard.judge(head)
+        assert failure is not None and failure.status == 401
+        assert guard.owner(head) == ""
+
+
+def test_keys_differ_and_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len({new_key()[0] for _ in range(1_000)}) == 1_000
+    assert main(["keys", "new"]) == 0
+    shown = capsys.readouterr()
+    key, digest = shown.out.splitlines()
+    assert key not in shown.err and digest in shown.err
+    assert main(["keys", "new", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"key", "digest"} and found["key"] != key
+
+
+def test_a_guard_takes_new_keys() -> None:
+    guard = Guard(allowed_hosts=("box.lan",), keys=())
+    head = Head("GET", "/", {"host": "box.lan"})
+    assert guard.judge(head) is None
+    guard.take(allowed_hosts=(), keys=(Secret("one"), Secret("two")))
+    assert guard.judge(head) is not None
+    keyed = Head("GET", "/", {"host": "localhost", "authorization": "Bearer two"})
+    assert guard.judge(keyed) is None
+    assert guard.judge(Head("GET", "/livez", {"host": "localhost"}), needs_key=False) is None

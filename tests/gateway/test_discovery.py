@@ -8,16 +8,13 @@ from datetime import datetime
 from typing import Any
 
 import anthropic
-import msgspec
 import ollama
 import openai
 import pytest
 from google import genai
 from google.genai import types
 
-from conversations import reply
-from dragoman.types import ToolCall
-from gateway.running import Running, gateway, stream_of
+from gateway.running import Running, gateway
 
 MODELS = """
 [routes.coder]
@@ -49,106 +46,6 @@ def show(running: Running, name: str, key: str = "model") -> Any:
     status, _, body = running.request("POST", "/api/show", json.dumps({key: name}).encode())
     assert status == 200, body
     return json.loads(body)
-
-
-# ---------------------------------------------------------------- strict stand-ins (emulated: facts, not the programs)
-
-
-class ZedDetails(msgspec.Struct):
-    format: str
-    family: str
-    families: list[str] | None
-    parameter_size: str
-    quantization_level: str
-
-
-class ZedModel(msgspec.Struct):
-    name: str
-    modified_at: str
-    size: int
-    digest: str
-    details: ZedDetails
-
-
-class ZedModels(msgspec.Struct):
-    models: list[ZedModel]
-
-
-class ZedShow(msgspec.Struct):
-    capabilities: list[str]
-    model_info: dict[str, Any]
-
-
-class ZedFunction(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    arguments: dict[str, Any]
-    index: int | None = None
-
-
-class ZedCall(msgspec.Struct, forbid_unknown_fields=True):
-    function: ZedFunction
-    id: str | None = None
-
-
-class ZedMessage(msgspec.Struct):
-    role: str
-    content: str
-    thinking: str | None = None
-    tool_calls: list[ZedCall] | None = None
-
-
-class ZedLine(msgspec.Struct):
-    model: str
-    created_at: str
-    message: ZedMessage
-    done: bool
-    done_reason: str | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
-
-
-def test_zed_lists_shows_and_chats_with_tools(running: Running) -> None:
-    listed = msgspec.json.decode(running.request("GET", "/api/tags")[2], type=ZedModels).models
-    names = [model.name for model in listed]
-    assert "via-openai-chat" in names
-    for name in names:
-        status, _, body = running.request("POST", "/api/show", json.dumps({"model": name}).encode())
-        assert status == 200
-        shown = msgspec.json.decode(body, type=ZedShow)
-        assert "tools" in shown.capabilities
-        assert shown.model_info[f"{shown.model_info['general.architecture']}.context_length"] > 0
-    running.answer(stream_of("openai-chat", reply("parallel")))
-    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
-    body = {
-        "model": "via-openai-chat", "stream": True, "keep_alive": -1, "tools": [tool],
-        "messages": [{"role": "user", "content": "Weather?"}], "options": {"num_ctx": 16384, "temperature": 1.0},
-    }  # fmt: skip
-    _, headers, answer = running.request(
-        "POST", "/api/chat", json.dumps(body).encode(), {"user-agent": "Zed/0.230.1 (linux; x86_64)"}
-    )
-    assert headers["content-type"] == "application/x-ndjson"
-    assert answer.endswith(b"\n") and b"\n\n" not in answer
-    lines = [msgspec.json.decode(line, type=ZedLine) for line in answer.splitlines()]
-    assert all(line.message.role == "assistant" for line in lines)
-    # Zed reads the first call of a line only.
-    first = [line.message.tool_calls[0] for line in lines if line.message.tool_calls]
-    expected = [part for part in reply("parallel").parts if isinstance(part, ToolCall)]
-    assert [(call.id, call.function.name, call.function.arguments) for call in first] == [
-        (call.id, call.name, call.values()) for call in expected
-    ]
-    assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
-    assert lines[-1].done_reason == "stop"
-
-
-def test_vs_code_finds_version_tags_and_capabilities(open_door: Running) -> None:
-    version = get(open_door, "/api/version")["version"]
-    assert tuple(map(int, version.split("."))) >= (0, 13, 4)
-    for tag in get(open_door, "/api/tags")["models"]:
-        shown = show(open_door, tag["model"])
-        assert {"completion", "tools"} <= set(shown["capabilities"])
-        info = shown["model_info"]
-        assert isinstance(info[f"{info['general.architecture']}.context_length"], int)
-        assert info["general.basename"]
 
 
 # ---------------------------------------------------------------- Ollama

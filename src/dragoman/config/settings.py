@@ -29,7 +29,9 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `log`: where requests get a line each: "stderr", "off", or the path of a file.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
-    memory. `store_responses` False: nothing is kept of responses, whatever a client asks for.
+    memory. `store_responses` False: nothing is kept of responses, whatever a client asks for. `ollama_calls`: how calls
+    are written for Ollama clients: "auto" goes by the client's name, "bare" has the `function` key alone (Zed before
+    November 2025), "batched" puts all of an answer into one line.
     """
 
     address: str = "127.0.0.1:4141"
@@ -39,6 +41,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log: str = "stderr"
     state: Path | None = None
     store_responses: bool = True
+    ollama_calls: Literal["auto", "bare", "batched"] = "auto"
 
 
 @final

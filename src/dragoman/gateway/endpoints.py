@@ -18,6 +18,6 @@ def make_endpoints(client: AsyncClient, names: Names, relay: Relay, stores: Stor
     forwarder = Forwarder(client, names)
     return (
         *ResponsePages(relay, stores.responses).endpoints(),
-        *LegacyPages(relay, names, forwarder).endpoints(),
+        *LegacyPages(client, relay, names, forwarder).endpoints(),
         *EmbeddingPages(forwarder).endpoints(),
     )

@@ -6,9 +6,12 @@ import re
 import time
 from typing import Final
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.contract import HttpRequest, Legacy
+from dragoman.client import AsyncClient
+from dragoman.contract import HttpRequest, Legacy, Parsed, Protocol, no_glance
 from dragoman.errors import WireError
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.gateway.endpoint import Call, Endpoint
@@ -31,9 +34,10 @@ _NO_MESSAGES: Final = re.compile(rb'"messages"\s*:\s*(?:\[\s*\]|null)')
 class LegacyPages:
     """The endpoints of one gateway."""
 
-    __slots__ = ("_forwarder", "_names", "_relay")
+    __slots__ = ("_client", "_forwarder", "_names", "_relay")
 
-    def __init__(self, relay: Relay, names: Names, forwarder: Forwarder) -> None:
+    def __init__(self, client: AsyncClient, relay: Relay, names: Names, forwarder: Forwarder) -> None:
+        self._client = client
         self._relay = relay
         self._names = names
         self._forwarder = forwarder
@@ -56,7 +60,20 @@ class LegacyPages:
             if not read(fields.get("messages")):
                 await self._load(call, fields, "/api/chat", {"message": {"role": "assistant", "content": ""}})
                 return
-        await self._relay.respond(PROTOCOLS[_OLLAMA], call.head, call.body, call.outlet, call.record)
+        await self._relay.respond(self._chatting(), call.head, call.body, call.outlet, call.record)
+
+    def _chatting(self) -> Protocol:
+        """Ollama's protocol, with calls written as the configuration says."""
+        form = self._client.config.server.ollama_calls
+        if form == "auto":
+            return PROTOCOLS[_OLLAMA]
+
+        def parse_request(body: bytes, *, path: str = "") -> Parsed:
+            parsed = PROTOCOLS[_OLLAMA].parse_request(body, path=path)
+            style = msgspec.structs.replace(parsed.style, bare_calls=form == "bare", batch_calls=form == "batched")
+            return msgspec.structs.replace(parsed, style=style)
+
+        return msgspec.structs.replace(PROTOCOLS[_OLLAMA], parse_request=parse_request, glance=no_glance)
 
     async def _generate(self, call: Call) -> None:
         """A text that goes on from a prompt; without a prompt, the model is to be loaded."""

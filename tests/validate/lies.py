@@ -8,9 +8,9 @@ from itertools import count
 from typing import Any
 
 import msgspec
-from scripted_model import Lie, with_text
 
 from dragoman.types import Part, Request, Text, ToolCall
+from validate.scripted_model import Lie, with_text
 
 
 def writes_text() -> Lie:

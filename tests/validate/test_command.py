@@ -7,13 +7,13 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import lies
 import msgspec
 import pytest
-from scripted_model import BASE, KEY, MODEL, Scripted, scripted_model
 
 from dragoman.cli.main import main
 from dragoman.proofs import ProofStore, is_proven, parse_export, render_export
+from validate import lies
+from validate.scripted_model import BASE, KEY, MODEL, Scripted, scripted_model
 
 TARGET = f"lab/{MODEL}"
 DAY = 86_400

@@ -5,9 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import lies
 import pytest
-from scripted_model import KEY, MODEL, Lie, Scripted, scripted_model
 
 from dragoman.config import Config, load_config
 from dragoman.proofs import Verdict, is_clean, is_proven
@@ -17,6 +15,8 @@ from dragoman.validate.examination import Settings, TargetRun
 from dragoman.validate.limits import Budget, Pace
 from dragoman.validate.probe import load_probes
 from dragoman.validate.runner import Runner
+from validate import lies
+from validate.scripted_model import KEY, MODEL, Lie, Scripted, scripted_model
 
 #: Every run of the tests may ask other questions: DRAGOMAN_SEED names them.
 SEEDS = ["1", os.environ.get("DRAGOMAN_SEED", "2")]

@@ -46,22 +46,25 @@ def play(driver: Driver, provider: str, keep: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="clients-") as temporary:
         folder = Path(temporary)
         with playing(protocol, driver.plan, is_textual=driver.is_textual) as played:
-            with serving(folder, played, clean=provider != protocol) as (url, log):
+            log = folder / "gateway.log"
+            with serving(folder, played, log, clean=provider != protocol) as url:
                 place = Place(url, INSTALLED / driver.lock, folder / "home", folder / "work")
                 place.home.mkdir()
                 place.work.mkdir()
                 outcome = _run(driver, place)
                 faults = _faults(driver, place, played, outcome)
+            said = log.read_text(encoding="utf-8")
+            faults += _faults_of_gateway(said, passed=provider != protocol)
             if keep is not None:
-                _keep(keep / f"{driver.name}.{provider}", played, outcome, log.read_text(encoding="utf-8"), faults)
+                _keep(keep / f"{driver.name}.{provider}", played, outcome, said, faults)
     return {
         "driver": driver.name, "provider": provider, "seconds": round(time.monotonic() - began, 1), "faults": faults,
     }  # fmt: skip
 
 
 @contextmanager
-def serving(folder: Path, played: Played, *, clean: bool = False) -> Iterator[tuple[str, Path]]:
-    """`dragoman serve` in front of the scripted provider; gives its URL and the file of its log."""
+def serving(folder: Path, played: Played, log: Path, *, clean: bool) -> Iterator[str]:
+    """`dragoman serve` in front of the scripted provider; gives its URL and writes its log."""
     config = folder / "dragoman.toml"
     text = CONFIG.format(
         protocol=played.protocol,
@@ -72,7 +75,6 @@ def serving(folder: Path, played: Played, *, clean: bool = False) -> Iterator[tu
         theirs=PROVIDERS_MODEL,
     )
     config.write_text(text, encoding="utf-8")
-    log = folder / "gateway.log"
     source = os.environ.get("PYTHONPATH", str(ROOT / "src"))
     with log.open("wb") as errors:
         gateway = subprocess.Popen(
@@ -85,10 +87,14 @@ def serving(folder: Path, played: Played, *, clean: bool = False) -> Iterator[tu
             line = gateway.stdout.readline()
             if not line.startswith("listening on "):
                 raise RuntimeError(f"the gateway did not start: {log.read_text(encoding='utf-8')[-500:]}")
-            yield line.removeprefix("listening on ").strip(), log
+            yield line.removeprefix("listening on ").strip()
         finally:
-            gateway.kill()
-            gateway.communicate()
+            gateway.terminate()
+            try:
+                gateway.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                gateway.kill()
+                gateway.communicate()
 
 
 def _run(driver: Driver, place: Place) -> isolated.Outcome:
@@ -117,6 +123,19 @@ def _faults(driver: Driver, place: Place, played: Played, outcome: isolated.Outc
         faults.append(f"the last text is not in the output: …{outcome.output.strip()[-200:]!r}")
     problem = driver.check(place)
     return faults + ([problem] if problem else [])
+
+
+def _faults_of_gateway(log: str, *, passed: bool) -> list[str]:
+    """What the gateway's own record of the requests says against it."""
+    lines = (line for line in log.splitlines() if line.startswith("{"))
+    records = [record for record in map(json.loads, lines) if record["kind"] == "request" and record.get("route")]
+    faults = [f"the gateway's log: {line[:200]}" for line in log.splitlines() if "Traceback" in line]
+    faults += [f"a request ended as {one['outcome']!r}" for one in records if one["outcome"] != "done"]
+    if not all(one["stream"] for one in records):
+        faults.append("an answer was asked for as a whole")
+    if passed and not all(one.get("passed") for one in records):
+        faults.append("bytes were not passed through")
+    return faults
 
 
 def _keep(folder: Path, played: Played, outcome: isolated.Outcome, log: str, faults: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import platform
 from pathlib import Path
 from typing import Any
@@ -41,30 +40,38 @@ from what those programs send and accept, not the programs themselves.
 """
 
 
-def write_page(file: Path, drivers: list[Driver], rows: list[dict[str, Any]], versions: dict[str, str]) -> None:
-    """Write the matrix; `rows` as `play.py` prints them."""
+def write_page(file: Path, drivers: list[Driver], rows: list[dict[str, Any]]) -> int:
+    """Write the matrix; `rows` as `run.py` remembers them. Gives how many are missing: then nothing is written."""
+    found = {(row["driver"], row["provider"]): row for row in rows}
+    wanted = [(driver.name, name) for driver in drivers for name in _columns(driver)]
+    missing = sum(key not in found for key in wanted)
+    if missing:
+        return missing
+    rows = [found[key] for key in wanted]
+    days = sorted({row["day"] for row in rows if "day" in row})
     text = _HEAD.format(
-        date=datetime.date.today().isoformat(),
+        date=" to ".join(dict.fromkeys([days[0], days[-1]])) if days else "no day",
         python=platform.python_version(),
         system=platform.system(),
         passed=sum(not row["faults"] for row in rows),
-        total=len(drivers) * (len(WIRES) + 1),
+        total=len(rows),
         kilobytes=LONG // 1000,
         columns=" | ".join(_TITLES[name] for name in WIRES),
         dashes="---|" * len(WIRES),
     )
-    faults: list[str] = []
     for driver in drivers:
-        found = {row["provider"]: row["faults"] for row in rows if row["driver"] == driver.name}
-        cells = [_cell(found.get(name)) for name in (*WIRES, driver.speaks + PASSED)]
+        line = [found[driver.name, name] for name in _columns(driver)]
+        cells = " | ".join("**no**" if row["faults"] else "yes" for row in line)
         speaks = _TITLES[driver.speaks] + (f" ({driver.note})" if driver.note else "")
-        version = versions.get(driver.name, "not installed")
-        text += f"| {driver.name} | {driver.package} {version} | {speaks} | {' | '.join(cells)} |\n"
-        faults += [f"- {driver.name}, {name}: {seen[0][:200]}" for name, seen in found.items() if seen]
+        version = line[0].get("version", "not installed")
+        text += f"| {driver.name} | {driver.package} {version} | {speaks} | {cells} |\n"
+    faults = [f"- {row['driver']}, {row['provider']}: {row['faults'][0][:200]}" for row in rows if row["faults"]]
     if faults:
         text += "\n## What failed\n\n" + "\n".join(faults) + "\n"
     file.write_text(text + _TAIL, encoding="utf-8")
+    return 0
 
 
-def _cell(faults: list[str] | None) -> str:
-    return "not run" if faults is None else "no" if faults else "yes"
+def _columns(driver: Driver) -> tuple[str, ...]:
+    """The providers that a driver is run against."""
+    return (*WIRES, driver.speaks + PASSED)

@@ -1,8 +1,10 @@
 """`make clients`: real client programs, unmodified, through `dragoman serve` to a scripted provider of each protocol.
 
-    make clients                                       all of them, and docs/reference/clients.md written from the run
-    make clients ONLY=codex,litellm PROVIDERS=gemini   some of them; the page is left alone
+    make clients                                       all of them
+    make clients ONLY=codex,litellm PROVIDERS=gemini   some of them
     .venv/bin/python clients/run.py --keep FOLDER      with all that was said kept in FOLDER
+
+docs/reference/clients.md is written from the latest run of each.
 
 Each client is offered tools, gets one call, runs it, sends the result, gets two calls at once (one with 20 kB of
 arguments), runs them, sends the results and gets a text. The provider checks that calls and results come back exactly.
@@ -11,6 +13,7 @@ arguments), runs them, sends the results and gets a text. The provider checks th
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import subprocess
 import sys
@@ -18,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from driver import ROOT, Driver
+from driver import INSTALLED, ROOT, Driver
 from install import NotInstalled, install, version
 from play import PASSED
 from report import write_page
@@ -30,6 +33,8 @@ SHORT_NAMES = {
     "anthropic": "anthropic-messages", "gemini": "gemini-generate",
 }  # fmt: skip
 _START_SECONDS = 60
+#: The latest row of each client and provider.
+ROWS = INSTALLED / "rows.json"
 
 
 def chosen(only: str) -> list[Driver]:
@@ -65,38 +70,47 @@ def play(driver: Driver, providers: list[str], keep: str) -> list[dict[str, Any]
     ]
 
 
+def run(driver: Driver, names: list[str], keep: str) -> list[dict[str, Any]]:
+    """Install and play a driver, print what came of it; the rows, each with the client's version and the day."""
+    try:
+        shown = version(install(driver.lock), driver.package)
+    except NotInstalled as problem:
+        print(f"{driver.name:28} NOT INSTALLED: {problem}", flush=True)
+        fault = f"not installed: {problem}"
+        return [{"driver": driver.name, "provider": name, "seconds": 0.0, "faults": [fault]} for name in names]
+    began = time.monotonic()
+    rows = play(driver, names, keep)
+    good = sum(not row["faults"] for row in rows)
+    print(f"{driver.name:28} {good}/{len(rows)}  {time.monotonic() - began:5.1f} s", flush=True)
+    for row in rows:
+        for fault in row["faults"]:
+            print(f"    {row['provider']}: {fault[:600]}", flush=True)
+    today = datetime.date.today().isoformat()
+    return [row | {"version": shown, "day": today} for row in rows]
+
+
 def main() -> int:
-    """Install, run, print, write the page."""
+    """Run, remember the rows, write the page when every client has all of its own."""
     parser = argparse.ArgumentParser(description="Real clients through the gateway.")
     parser.add_argument("--only", default="", help="names of clients, by commas")
     parser.add_argument("--providers", default="", help="protocols of the provider, by commas")
     parser.add_argument("--keep", default="", help="a folder for what was said in each run")
     options = parser.parse_args()
-    names = [SHORT_NAMES.get(name, name) for name in options.providers.split(",") if name] or list(WIRES)
-    drivers = chosen(options.only)
-    rows: list[dict[str, Any]] = []
-    versions: dict[str, str] = {}
-    failed = 0
-    for driver in drivers:
-        try:
-            versions[driver.name] = version(install(driver.lock), driver.package)
-        except NotInstalled as problem:
-            failed += 1
-            print(f"{driver.name:28} NOT INSTALLED: {problem}")
-            continue
-        began = time.monotonic()
-        passed = [driver.speaks + PASSED] if driver.speaks in names else []
-        found = play(driver, names + passed, options.keep)
-        rows += found
-        good = sum(not row["faults"] for row in found)
-        failed += len(found) - good
-        print(f"{driver.name:28} {good}/{len(found)}  {time.monotonic() - began:5.1f} s", flush=True)
-        for row in found:
-            for fault in row["faults"]:
-                print(f"    {row['provider']}: {fault[:600]}")
-    print(f"{len(rows) - sum(bool(row['faults']) for row in rows)} passed, {failed} failed")
-    if not options.only and not options.providers:
-        write_page(ROOT / "docs/reference/clients.md", drivers, rows, versions)
+    wanted = [SHORT_NAMES.get(name, name) for name in options.providers.split(",") if name] or list(WIRES)
+    known = {(row["driver"], row["provider"]): row for row in json.loads(ROWS.read_text())} if ROWS.exists() else {}
+    passed = failed = 0
+    for driver in chosen(options.only):
+        names = wanted + ([driver.speaks + PASSED] if driver.speaks in wanted else [])
+        for row in run(driver, names, options.keep):
+            known[row["driver"], row["provider"]] = row
+            passed += not row["faults"]
+            failed += bool(row["faults"])
+        ROWS.parent.mkdir(exist_ok=True)
+        ROWS.write_text(json.dumps(list(known.values())), encoding="utf-8")
+    print(f"{passed} passed, {failed} failed")
+    missing = write_page(ROOT / "docs/reference/clients.md", DRIVERS, list(known.values()))
+    if missing:
+        print(f"docs/reference/clients.md is left as it is: {missing} runs were never made")
     return 1 if failed else 0
 
 

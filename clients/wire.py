@@ -113,7 +113,11 @@ def write_ollama(calls: tuple[Call, ...], text: str, turn: int, stream: bool) ->
 
 
 def _line(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
+    """As Go writes JSON, and so Ollama."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode() + b"\n"
 
 
 # ---------------------------------------------------------------- OpenAI Chat

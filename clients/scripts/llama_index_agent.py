@@ -4,6 +4,7 @@ import asyncio
 import os
 
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.tools import FunctionTool
 from recording import QUESTION, finish, record
 
 base, name = os.environ["BASE_URL"], os.environ["MODEL"]
@@ -28,8 +29,14 @@ match os.environ["PROVIDER"]:
         )  # fmt: skip
 
 
+async def record_in_order(text: str, tags: list[str], count: int) -> str:
+    """Record a text; without a thread, since Ollama's results come back without ids, in the order in which they end."""
+    return record(text, tags, count)
+
+
 async def main() -> str:
-    agent = FunctionAgent(tools=[record], llm=model, system_prompt="Be exact.", streaming=True)
+    tool = FunctionTool.from_defaults(record_in_order, name="record")
+    agent = FunctionAgent(tools=[tool], llm=model, system_prompt="Be exact.", streaming=True)
     return str(await agent.run(QUESTION))
 
 

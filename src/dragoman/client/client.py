@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import random
-import time
 from collections import Counter
-from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -16,36 +13,29 @@ from typing import Final
 import msgspec
 
 from dragoman.client.capability import ModelFacts
-from dragoman.client.clocks import Clocks
+from dragoman.client.clocks import read_clocks
 from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange, OnDeviation
-from dragoman.client.inventory import proof_of, take_stock
+from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
-from dragoman.client.ordering import Facts, line_up
-from dragoman.client.passing import Original, PassingExchange
-from dragoman.client.prices import Prices
+from dragoman.client.passing import Addresses, Original, PassingExchange
 from dragoman.client.resolver import resolve_chain, with_defaults
 from dragoman.client.run import Answer, Steps
-from dragoman.client.standings import Standings
+from dragoman.client.steering import LOG, Steering
 from dragoman.client.stream import AsyncStream
 from dragoman.client.target import Chain, Target
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.contract import HttpRequest
-from dragoman.errors import CallFailed, ConfigError
+from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault, Watch
 from dragoman.identifiers import new_id
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
-from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire
 from dragoman.providers.endpoint import endpoint
-from dragoman.providers import Model
-from dragoman.types import Params, Request, ToolChoice, Usage
+from dragoman.types import Params, Request, ToolChoice
 
-_LOG: Final = logging.getLogger("dragoman.routing")
 _NO_PARAMS: Final = Params()
-#: A usual request, to compare prices by.
-_USUAL: Final = Usage(input=3_000, output=500)
 
 
 class AsyncClient:
@@ -61,6 +51,7 @@ class AsyncClient:
 
     Attributes:
         deviations: how often each deviation came, by (provider, model, code).
+        steering: what is known of the targets.
     """
 
     def __init__(
@@ -78,13 +69,12 @@ class AsyncClient:
         self._strict = strict
         self._tools = tools
         self._retries = retries
-        self._refusing: set[str] = set()  # targets that have refused tools
-        self._deviating: set[str] = set()  # targets whose wire has broken its protocol
-        self._standings = Standings()
+        self.steering = Steering(self.config)
+        self._addresses = Addresses()
         self._on_deviation = on_deviation
         self._earlier: list[Transport] = []  # of configurations that were in force before
         self._transport = _transport(self.config.http)
-        self.take(self.config)
+        self._clocks = read_clocks(self.config.http)
         self._servers = LocalServers()
         self._vault: Vault = vault or SignatureVault()
 
@@ -94,11 +84,8 @@ class AsyncClient:
             self._earlier.append(self._transport)
             self._transport = _transport(config.http)
         self.config = config
-        self._clocks = _clocks(config.http)
-        self._prices = Prices(config)
-        self._proofs = ProofStore(
-            config.validate.store, clock=time.time, expires_days=config.validate.expires_days, say=_LOG.info
-        )
+        self._clocks = read_clocks(config.http)
+        self.steering.take(config)
 
     async def __aenter__(self) -> AsyncClient:
         """The client itself."""
@@ -228,7 +215,7 @@ class AsyncClient:
             ConfigError: no target of the chain may be asked.
         """
         chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
-        chain, said = self._line_up(chain)
+        chain, said = self.steering.line_up(chain)
 
         def note(name: str, deviation: Deviation) -> None:
             self._note_deviation(name, deviation)
@@ -240,9 +227,9 @@ class AsyncClient:
                 target,
                 restored,
                 new_id=new_id,
-                price_of=self._prices.cost if keeps_reply else None,
+                price_of=self.steering.prices.cost if keeps_reply else None,
                 on_deviation=note,
-                withdraw=self._withdraw,
+                withdraw=self.steering.withdraw,
                 watch=Watch(self._vault, wanted, owner),
                 said=said,
                 trace_parent=trace_parent,
@@ -256,22 +243,25 @@ class AsyncClient:
             return PassingExchange(
                 target,
                 original,
+                self._addresses,
                 new_id=new_id,
                 usual=mended,
                 on_deviation=note,
-                withdraw=self._withdraw,
+                withdraw=self.steering.withdraw,
                 said=said,
                 trace_parent=trace_parent,
             )
 
         async def prepare(target: Target) -> tuple[Exchange | PassingExchange, float]:
-            ready = await self._servers.ready(self._in_proven_way(target))
+            ready = await self._servers.ready(self.steering.in_proven_way(target))
             if original is not None and self.passes(ready, original):
                 limit = self._clocks.first_event_of(
                     local=target.provider.local, reasoning=True, whole=not original.glance.stream
                 )
                 return passing(ready, original), limit
             read = original.parsed().request if original is not None else request
+            if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
+                read = await self._images.filled(read)
             wanted = with_defaults(read, ready)
             limit = self._clocks.first_event_of(
                 local=target.provider.local, reasoning=read.params.reasoning is not None, whole=not read.stream
@@ -280,7 +270,7 @@ class AsyncClient:
 
         return AsyncStream(
             prepare,
-            Course(chain, self._standings, log=_LOG.info),
+            Course(chain, self.steering.standings, log=LOG.info),
             transport=self._transport,
             clocks=self._clocks,
             random=random.random,
@@ -297,7 +287,7 @@ class AsyncClient:
         Raises:
             UsageError: no such provider.
         """
-        return await take_stock(self._transport, self.config, self._proofs, provider=provider)
+        return await take_stock(self._transport, self.config, self.steering.proofs, provider=provider)
 
     async def send(self, target: Target, http: HttpRequest) -> Response:
         """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.
@@ -320,74 +310,13 @@ class AsyncClient:
 
     def passes(self, target: Target, original: Original) -> bool:
         """Whether a request's bytes may go to this target as they are, and its answer's back."""
-        return original.suits(target) and self.is_clean(target)
-
-    def proof(self, target: Target) -> Proof | None:
-        """What validation has shown of a target, while that holds."""
-        return self._proofs.get(target.name, protocol=target.protocol.name, endpoint=target.provider.base_url)
-
-    def model_proof(self, model: Model) -> Proof | None:
-        """The same for a model that its server told of."""
-        return proof_of(model, self.config.catalog.provider(model.provider), self._proofs)
-
-    def is_clean(self, target: Target) -> bool:
-        """Whether the target's bytes may pass as they are: the configuration says so, or validation has shown it, and
-        no answer has shown otherwise since."""
-        if target.name in self._deviating:
-            return False
-        model, provider = self.config.models.get(target.name), self.config.providers.get(target.provider.name)
-        if model is not None and model.clean is not None:
-            return model.clean
-        if provider is not None and provider.clean is not None:
-            return provider.clean
-        return is_clean(self.proof(target))
+        return original.suits(target) and self.steering.is_clean(target)
 
     # ------------------------------------------------------------ inside
 
-    def _line_up(self, chain: Chain) -> tuple[Chain, tuple[Deviation, ...]]:
-        """The chain as it is asked now, and what its caller is told of that."""
-        if not chain.only_validated and (chain.order == "declared" or len(chain.targets) == 1):
-            return chain, ()
-        facts = {target.name: self._facts(target) for target in chain.targets}
-        lineup = line_up(chain, facts)
-        if not lineup.chain.targets:
-            names = " ".join(name for name, _ in lineup.passed_over)
-            raise ConfigError(f"route {chain.name}: none of its targets is validated; say: dragoman validate {names}")
-        ready = msgspec.structs.replace(lineup.chain, unusable=(*lineup.chain.unusable, *lineup.passed_over))
-        for name, reason in lineup.passed_over:
-            _LOG.info("%s: %s: passed over: %s", chain.name, name, reason)
-        if not lineup.is_unproven:
-            return ready, ()
-        _LOG.info("%s: no target is validated: asked all the same", chain.name)
-        return ready, (Deviation("unvalidated", f"routes.{chain.name}", "no target of it is validated"),)
-
-    def _facts(self, target: Target) -> Facts:
-        cost = self._prices.cost(target.name, _USUAL)
-        price = cost.usd if cost is not None else Decimal(0) if target.provider.local else None
-        return Facts(self.proof(target), price)
-
-    def _in_proven_way(self, target: Target) -> Target:
-        """The target, asked for tools in the way that is known to work where any may be taken."""
-        if target.tools == "auto":
-            proof = self.proof(target)
-            if proof is not None and proof.ways:
-                way = proof.ways[0]
-                # "auto" begins with the native way, and still finds another should that be refused one day.
-                mode: ToolsMode = "auto" if way == "native" else way
-                return msgspec.structs.replace(target, tools=mode, refuses_tools=False)
-        if target.name in self._refusing:
-            return msgspec.structs.replace(target, refuses_tools=True)
-        return target
-
-    def _withdraw(self, target: str, deviation: Deviation) -> None:
-        """A target's wire broke its protocol: its bytes do not pass from now on."""
-        if is_of_the_wire(deviation.code) and target not in self._deviating:
-            self._deviating.add(target)
-            _LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)
-
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":
-            self._refusing.add(target)
+            self.steering.refused_tools(target)
         provider, _, model = target.partition("/")
         self.deviations[provider, model, deviation.code] += 1
         if self._on_deviation is not None:
@@ -420,21 +349,9 @@ def load(path: Path | str | None) -> Config:
 
 def _transport(http: HttpConfig) -> Transport:
     return Transport(
-        clocks=_clocks(http),
+        clocks=read_clocks(http),
         proxy=http.proxy.reveal() if http.proxy is not None else None,
         ca_file=str(http.ca_file) if http.ca_file is not None else None,
-    )
-
-
-def _clocks(http: HttpConfig) -> Clocks:
-    return Clocks(
-        connect=http.connect_seconds,
-        first_event=http.first_event_seconds,
-        first_event_reasoning=http.reasoning_first_event_seconds,
-        first_event_local=http.local_first_event_seconds,
-        silence=http.silence_seconds,
-        progress=http.no_progress_seconds,
-        total=http.total_seconds,
     )
 
 

@@ -9,6 +9,7 @@ from typing import final
 
 import msgspec
 
+from dragoman.config import HttpConfig
 from dragoman.events import Failure
 
 
@@ -35,6 +36,19 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True):
         if local or whole:
             return self.first_event_local
         return self.first_event_reasoning if reasoning else self.first_event
+
+
+def read_clocks(http: HttpConfig) -> Clocks:
+    """The limits that the configuration sets."""
+    return Clocks(
+        connect=http.connect_seconds,
+        first_event=http.first_event_seconds,
+        first_event_reasoning=http.reasoning_first_event_seconds,
+        first_event_local=http.local_first_event_seconds,
+        silence=http.silence_seconds,
+        progress=http.no_progress_seconds,
+        total=http.total_seconds,
+    )
 
 
 class Watch:

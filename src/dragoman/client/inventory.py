@@ -66,7 +66,7 @@ def _told(found: Iterable[Found], config: Config, proofs: ProofStore) -> list[Mo
             model.target,
             told=model,
             listed=config.catalog.model(model.target),
-            proof=_proof(model, one.provider, proofs),
+            proof=proof_of(model, one.provider, proofs),
             is_local=one.provider.local,
         )
         for one in found
@@ -80,14 +80,14 @@ def _listed(
     """The catalogue's models of providers that were not asked, or gave no list."""
     told = {one.provider.name for one in found if one.models}
     return [
-        gather(model.target, told=None, listed=model, proof=_proof(model, provider, proofs), is_local=provider.local)
+        gather(model.target, told=None, listed=model, proof=proof_of(model, provider, proofs), is_local=provider.local)
         for provider in wanted
         if provider.name not in told and (is_named or provider.name in config.keys)
         for model in config.catalog.models(provider.name)
     ]
 
 
-def _proof(model: Model, provider: Provider, proofs: ProofStore) -> Proof | None:
+def proof_of(model: Model, provider: Provider, proofs: ProofStore) -> Proof | None:
     """The proof of a model; Ollama's may have been validated under its name without `:latest`."""
     for target in dict.fromkeys((model.target, model.target.removesuffix(":latest"))):
         found = proofs.get(target, model.digest, protocol=provider.protocol, endpoint=provider.base_url)

@@ -25,6 +25,7 @@ from dragoman.types import Message, Params, Request, Text
 _FORWARDED: Final = ("anthropic-beta", "openai-beta")
 #: More of a frame than this is not waited for.
 _MOST_HELD: Final = 256 * 1024
+_MOST_FORMS: Final = 1_024
 _NO_OPTIONS: Final = Params()
 _BARE_USAGE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
@@ -130,6 +131,7 @@ class PassingExchange:
         self,
         target: Target,
         original: Original,
+        addresses: Addresses,
         *,
         new_id: NewId,
         usual: Callable[[], Exchange],
@@ -142,7 +144,7 @@ class PassingExchange:
         protocol = target.protocol
         self._glance = glance = original.glance
         asks_usage = bool(glance.usage) and target.dialect.usage_in_stream
-        self.outgoing = _outgoing(target, original, glance.usage if asks_usage else {})
+        self.outgoing = addresses.outgoing(target, original, asks_usage=asks_usage)
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
@@ -270,18 +272,39 @@ def is_cut(events: Sequence[Event]) -> bool:
     return any(type(event) is ToolCallFailed for event in events)
 
 
-def _outgoing(target: Target, original: Original, changes: Mapping[str, object]) -> Outgoing:
+class Addresses:
+    """Where requests that pass go, by target and by whether they stream. Kept, for working it out takes a while."""
+
+    __slots__ = ("_forms",)
+
+    def __init__(self) -> None:
+        self._forms: dict[tuple[str, bool], tuple[Target, HttpRequest]] = {}
+
+    def outgoing(self, target: Target, original: Original, *, asks_usage: bool) -> Outgoing:
+        """The request for a target."""
+        form = self._form(target, is_stream=original.glance.stream)
+        http = HttpRequest(form.path, _spliced(target, original, asks_usage), {**form.headers, **original.headers})
+        key = target.key.reveal() if target.key is not None else None
+        return endpoint(target.provider, http, model=target.model, key=key)
+
+    def _form(self, target: Target, *, is_stream: bool) -> HttpRequest:
+        """The request's path and headers: only the model and whether it streams decide them."""
+        kept = self._forms.get((target.name, is_stream))
+        if kept is not None and kept[0] is target:
+            return kept[1]
+        question = Request(target.model, (Message("user", (Text("?"),)),), stream=is_stream)
+        form = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        self._forms[target.name, is_stream] = (target, form)
+        return form
+
+
+def _spliced(target: Target, original: Original, asks_usage: bool) -> bytes:
+    """The client's body with the target's name of the model."""
     glance = original.glance
-    body = original.body
-    changed = dict(changes)
+    changes = dict(glance.usage) if asks_usage else {}
     if glance.names_model and glance.model != target.model:
-        changed["model"] = target.model
-    if changed:
-        spliced = _json.splice(body, changed)
-        body = body if isinstance(spliced, _json.Malformed) else spliced
-    # Only the model and whether it streams decide where a request goes.
-    question = Request(target.model, (Message("user", (Text("?"),)),), stream=glance.stream)
-    form = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
-    http = HttpRequest(form.path, body, {**form.headers, **original.headers}, form.method)
-    key = target.key.reveal() if target.key is not None else None
-    return endpoint(target.provider, http, model=target.model, key=key)
+        changes["model"] = target.model
+    spliced = _json.splice(original.body, changes) if changes else original.body
+    return original.body if isinstance(spliced, _json.Malformed) else spliced

@@ -11,15 +11,17 @@ from dragoman.providers import split_target
 from dragoman.types import Cost, Usage
 
 _MILLION: Final = Decimal(1_000_000)
+_MOST_UNPRICED: Final = 1_024
 
 
 class Prices:
     """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it only the user's prices hold."""
 
-    __slots__ = ("_calculate", "_config")
+    __slots__ = ("_calculate", "_config", "_unpriced")
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._unpriced: set[str] = set()  # targets that the catalogue does not know
         self._calculate: Callable[..., Any] | bool | None = False  # False: not looked for yet
 
     def cost(self, target: str, usage: Usage) -> Cost | None:
@@ -32,6 +34,8 @@ class Prices:
         return self._from_catalogue(target, usage)
 
     def _from_catalogue(self, target: str, usage: Usage) -> Cost | None:
+        if target in self._unpriced:
+            return None
         name, model = split_target(target)
         provider = self._config.catalog.providers.get(name)
         if provider is None or provider.local:
@@ -51,6 +55,8 @@ class Prices:
         try:
             found = self._calculate(tokens, model_ref=model, provider_api_url=provider.base_url)
         except (LookupError, ValueError):
+            if len(self._unpriced) < _MOST_UNPRICED:
+                self._unpriced.add(target)
             return None
         return Cost(found.total_price, "catalogue")
 

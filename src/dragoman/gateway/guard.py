@@ -81,7 +81,7 @@ def host_name(host: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether the name can mean this machine only. `0.0.0.0` and "" do not."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if host in ("127.0.0.1", "localhost") or host.endswith(".localhost"):
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -12,7 +12,7 @@ from dragoman.estimate import estimate_tokens
 from dragoman.proofs import ProbeResult
 from dragoman.types import Message, Request, Text
 from dragoman.validate.ladder import probes_of, reason_to_skip
-from dragoman.validate.limits import Budget, Pace
+from dragoman.validate.limits import Budget, CapReached, Pace
 from dragoman.validate.probe import Probe, load_probes, plan_probe
 from dragoman.validate.vary import vary
 
@@ -111,14 +111,18 @@ def test_what_is_left_out(
 # ---------------------------------------------------------------- limits
 
 
-def test_a_budget_refuses_what_would_pass_it() -> None:
+def test_a_budget_holds_back_what_may_be_spent() -> None:
     budget = Budget(Decimal("0.10"))
-    assert budget.refusal(Decimal("0.10")) == ""
-    budget.spend(Decimal("0.06"))
-    assert budget.refusal(Decimal("0.04")) == ""
-    assert "spend cap of $0.10 is reached: $0.0600 spent" in budget.refusal(Decimal("0.05"))
-    assert budget.refusal(None) == ""
-    assert Budget(None).refusal(Decimal(1000)) == ""
+    with budget.hold(Decimal("0.06")):
+        budget.spend(Decimal("0.02"))
+        with pytest.raises(CapReached, match=r"the spend cap of \$0\.10 is reached: \$0\.0200 spent, up to \$0\.03"):
+            budget.hold(Decimal("0.03")).__enter__()
+        with budget.hold(Decimal("0.02")), budget.hold(None):
+            pass
+    with budget.hold(Decimal("0.08")):  # what was held is free again
+        pass
+    with Budget(None).hold(Decimal(1000)):
+        pass
 
 
 def test_a_provider_is_asked_one_thing_at_a_time_and_not_too_often() -> None:

@@ -17,7 +17,6 @@ from dragoman.client.response import Response, TransportFailed
 from dragoman.client.target import Target
 from dragoman.client.transport import Transport
 from dragoman.config import Config
-from dragoman.errors import DragomanError
 from dragoman.estimate import estimate_tokens
 from dragoman.events import SEMANTIC, Event, Failure, Reply, TextDelta, fold
 from dragoman.identifiers import new_id
@@ -104,12 +103,15 @@ class Asker:
         return self._prices.cost(target, usage)
 
     async def ask(self, target: Target, request: Request, *, abort_after: int | None = None) -> Asked:
-        """Ask once. Whatever goes wrong is a `Failure` among the events.
+        """Ask once. Whatever goes wrong on the way is a `Failure` among the events.
 
         Args:
             target: with an address.
             request: its model is the target's.
             abort_after: leave after so many pieces of text.
+
+        Raises:
+            DragomanError: it cannot be sent at all.
         """
         exchange = Exchange(target, with_defaults(request, target), new_id=new_id, price_of=self._prices.cost)
         recording = _Recording()
@@ -124,8 +126,6 @@ class Asker:
             recording.add(exchange.fail(Failure("timeout", f"no whole answer in {self._timeout:g} s")))
         except TransportFailed as problem:
             recording.add(exchange.fail(problem.failure))
-        except DragomanError as problem:
-            recording.add(exchange.fail(Failure("bad_request", str(problem))))
         outgoing = exchange.outgoing
         return Asked(
             method=outgoing.method,

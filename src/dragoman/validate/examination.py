@@ -24,13 +24,15 @@ from dragoman.types import Cost, Message, Request, Text, ToolResult, Usage
 from dragoman.validate.asking import Asked, Asker
 from dragoman.validate.grade import Grade, grade, one_line, sum_up
 from dragoman.validate.ladder import probes_of, reason_to_skip
-from dragoman.validate.limits import Budget, Pace
+from dragoman.validate.limits import Budget, CapReached, Pace
 from dragoman.validate.probe import SUITE_VERSION, Plan, Probe, Turn, load_probes, plan_probe
 
 _WAYS: Final[tuple[Way, ...]] = ("native", "schema", "prompted")
 _MORE_ROOM: Final = 8  # times as many tokens for a model that was cut while it was thinking
 _MOST_WAITING: Final = 3  # times that a busy provider is waited for
 _LONGEST_WAIT: Final = 90.0  # seconds
+_MOST_ERRORS: Final = 3  # in a row, after which there is no sense in going on
+_MOST_WINDOWS: Final = 4  # a prompt is as long as so many windows at most
 _FATAL: Final = frozenset({"auth", "permission", "quota", "connection", "not_found"})
 
 
@@ -96,7 +98,10 @@ class Examination:
         self._results: dict[str, ProbeResult] = {}
         self._skipped: dict[str, str] = {}
         self._trials: list[Trial] = []
-        self._cost: Decimal | None = Decimal(0)
+        self._costs: list[Cost] = []
+        self._is_cost_known = True
+        self._requests = 0
+        self._errors = 0  # in a row
         self._problem = ""
 
     async def whole(self, target: Target, *, version: str, on_progress: OnProgress) -> TargetRun:
@@ -125,14 +130,14 @@ class Examination:
     def _misfit(self, probe: Probe) -> str:
         """Why a probe does not fit the model's window; "" when it does."""
         context = self._claims.context
-        if probe.needs_context:
-            return "" if context else "the context window is not known"
-        plan = self._plan(probe, 0)
         if context is None:
-            return ""
+            return "the context window is not known" if probe.needs_context else ""
+        plan = self._plan(probe, 0)
         answer = plan.params.max_tokens or 0
         needed = sum(estimate_tokens(self._request(plan, (_opening(turn),), 0)) for turn in plan.turns)
-        if needed + (answer if answer > 1000 else 0) > context:
+        if needed > _MOST_WINDOWS * self._settings.max_context:
+            return f"would send about {needed:,} tokens; --context bounds long prompts"
+        if not probe.needs_context and needed + (answer if answer > 1000 else 0) > context:
             return f"needs about {needed + answer:,} tokens of context, and there are {context:,}"
         return ""
 
@@ -160,12 +165,11 @@ class Examination:
         for turn in plan.turns:
             messages = (*messages, *_opening_after(turn, asked))
             request = self._request(plan, messages, 0.0 if at_zero else None)
-            refusal = self._budget.refusal(self._price(request))
-            if refusal:
-                self._problem = refusal
-                self._skipped[probe.name] = refusal
+            try:
+                answer = await self._ask(target, request, turn)
+            except CapReached as reached:
+                self._problem = self._skipped[probe.name] = str(reached)
                 return None
-            answer = await self._ask(target, request, turn)
             asked.append(answer)
             verdict = grade(probe, turn, answer.seen)
             self._note(verdict, answer)
@@ -197,19 +201,28 @@ class Examination:
         return answer
 
     async def _paced(self, target: Target, request: Request, turn: Turn) -> Asked:
-        async with self._pace.turn(target.provider.name, local=target.provider.local):
-            answer = await self._asker.ask(target, request, abort_after=turn.abort_after)
-        cost = answer.reply.cost
-        if cost is not None:
-            self._budget.spend(cost.usd)
-        if self._cost is not None and not isinstance(answer.reply.error, Failure):
-            self._cost = self._cost + cost.usd if cost is not None else None
+        price = self._price(request)
+        with self._budget.hold(price):
+            async with self._pace.turn(target.provider.name, local=target.provider.local):
+                answer = await self._asker.ask(target, request, abort_after=turn.abort_after)
+            self._requests += 1
+            cost = answer.reply.cost
+            if cost is None and price is not None and not isinstance(answer.reply.error, Failure):
+                cost = Cost(price, "catalogue")  # it told no tokens: the most that it can have cost
+            if cost is not None:
+                self._budget.spend(cost.usd)
+                self._costs.append(cost)
+            elif not isinstance(answer.reply.error, Failure):
+                self._is_cost_known = False
         return answer
 
     def _note(self, verdict: Grade, answer: Asked) -> None:
         """Whether there is no sense in going on."""
         failure = answer.reply.error
-        if verdict.verdict == "error" and isinstance(failure, Failure) and failure.kind in _FATAL and not self._results:
+        self._errors = self._errors + 1 if verdict.verdict == "error" else 0
+        if verdict.verdict != "error" or not isinstance(failure, Failure):
+            return
+        if self._errors >= _MOST_ERRORS or (failure.kind in _FATAL and not self._results):
             self._problem = one_line(f"{failure.kind}: {failure.message}", limit=200)
 
     async def _ways(self) -> tuple[Way, ...]:
@@ -254,17 +267,10 @@ class Examination:
     # ------------------------------------------------------------ what comes of it
 
     def _proof(self, target: Target, ways: tuple[Way, ...], version: str) -> Proof:
-        answers = [turn for trial in self._trials for turn in trial.turns]
-        names = {turn.reply.model for turn in answers if turn.reply.model and not turn.reply.error}
-        deviations = Counter(
-            event.code
-            for trial in self._trials
-            if trial.way == "native"
-            for turn in trial.turns
-            for event in turn.events
-            if isinstance(event, Deviation)
-        )
         native = [turn for trial in self._trials if trial.way == "native" for turn in trial.turns]
+        called = [turn for trial in self._trials if trial.probe == "toolCall" for turn in trial.turns]
+        names = {turn.reply.model for turn in called if turn.reply.model and not turn.reply.error}
+        deviations = Counter(event.code for turn in native for event in turn.events if isinstance(event, Deviation))
         first = [turn.first_event for turn in native if turn.first_event is not None]
         speeds = [speed for turn in native if (speed := turn.tokens_per_second) is not None]
         renamed = sorted(name for name in names if name != target.model)
@@ -284,9 +290,15 @@ class Examination:
             ways=ways,
             first_event=round(median(first), 3) if first else None,
             tokens_per_second=round(median(speeds), 1) if speeds else None,
-            cost=Cost(self._cost, "user") if self._cost else None,
-            requests=len(answers),
+            cost=self._sum(),
+            requests=self._requests,
         )
+
+    def _sum(self) -> Cost | None:
+        """What all of it cost; None when that is not known."""
+        if not self._costs or not self._is_cost_known:
+            return None
+        return Cost(sum((cost.usd for cost in self._costs), Decimal(0)), self._costs[-1].source)
 
 
 def _refuses_temperature(error: object) -> bool:

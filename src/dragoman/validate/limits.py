@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from decimal import Decimal
 from time import monotonic
+
+
+class CapReached(Exception):
+    """A request was not sent, because it might have cost more than is left; the message says so in one line."""
 
 
 class Budget:
     """US dollars that a run may spend. `limit` None: no limit."""
 
-    __slots__ = ("_limit", "spent")
+    __slots__ = ("_held", "_limit", "spent")
 
     def __init__(self, limit: Decimal | None) -> None:
         self._limit = limit
+        self._held = Decimal(0)  # what requests under way may cost
         self.spent = Decimal(0)
+
+    @contextmanager
+    def hold(self, price: Decimal | None) -> Iterator[None]:
+        """Hold back what a request may cost at most, while it is under way; None: not known.
+
+        Raises:
+            CapReached: there is not as much left.
+        """
+        most = price or Decimal(0)
+        if self._limit is not None and self.spent + self._held + most > self._limit:
+            raise CapReached(
+                f"the spend cap of ${self._limit:f} is reached: ${self.spent:.4f} spent, up to ${most:.4f} to come"
+            )
+        self._held += most
+        try:
+            yield
+        finally:
+            self._held -= most
 
     def spend(self, dollars: Decimal) -> None:
         """That much was spent."""
         self.spent += dollars
-
-    def refusal(self, price: Decimal | None) -> str:
-        """Why a request that may cost so much is not sent; "" when it may be."""
-        if self._limit is None or price is None or self.spent + price <= self._limit:
-            return ""
-        return f"the spend cap of ${self._limit:f} is reached: ${self.spent:.4f} spent, up to ${price:.4f} to come"
 
 
 class Pace:

@@ -42,11 +42,10 @@ class Runner:
             target = resolve(name, self._asker.config, tools="native")
             claims = await identify(self._asker, target)
             ready = await self._asker.ready(target)
+            examination = Examination(self._asker, self._settings, self._budget, self._pace, ready, claims)
+            return await examination.whole(target, version=self._version, on_progress=self._on_progress)
         except DragomanError as problem:
             return TargetRun(name, None, problem=str(problem))
-        return await Examination(self._asker, self._settings, self._budget, self._pace, ready, claims).whole(
-            target, version=self._version, on_progress=self._on_progress
-        )
 
 
 async def run_all(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from answering import answering
 from dragoman.cli.drawing import Drawing, render_summary
 from dragoman.cli.main import main
 from dragoman.cli.terminal import Paint
@@ -164,3 +165,48 @@ def test_the_summary_names_what_was_odd_once() -> None:
     odd = [Deviation("missing-id"), Deviation("missing-id"), Deviation("stop-reason")]
     reply = fold([*odd, Start(), Finish("stop", None, Usage(1200, None))])
     assert render_summary(reply) == "stop · 1,200 in, ? out · odd: missing-id, stop-reason"
+
+
+# ---------------------------------------------------------------- which model
+
+SHOWN: dict[str, Any] = {
+    "/api/tags": {"models": [{"name": "tiny:1b"}, {"name": "granite4:latest"}]},
+    "/api/show": lambda body: {
+        "capabilities": ["completion", "tools"] if "granite" in body["model"] else ["completion"]
+    },
+    "/api/chat": lambda body: (
+        {
+            "model": body["model"],
+            "message": {"role": "assistant", "content": "Yes."},
+            "done": True,
+            "done_reason": "stop",
+        }
+        if body["model"] == "granite4:latest"
+        else (404, {"error": f"model '{body['model']}' not found"})
+    ),
+}
+
+
+def test_without_a_target_a_model_is_asked_that_takes_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(SHOWN) as url, answering({}) as unused:
+        others = "".join(f'[providers.{name}]\nbase_url = "{unused}/v1"\n' for name in ("lmstudio", "llamacpp", "vllm"))
+        (tmp_path / "dragoman.toml").write_text(
+            f'{others}[providers.sglang]\nbase_url = "{unused}/v1"\n[providers.ollama]\nbase_url = "{url}"\n'
+        )
+        monkeypatch.setenv("DRAGOMAN_CONFIG", str(tmp_path / "dragoman.toml"))
+        assert main(["call", "Really?"]) == 0
+    out = capsys.readouterr()
+    assert out.out == "Yes.\n"
+    assert out.err.startswith("ollama/granite4:latest (takes tools, says the server)\n")
+
+
+def test_a_model_that_is_missing_is_told_with_those_that_take_tools(
+    configure: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(SHOWN) as url:
+        configure(url)
+        assert main(["call", "ollama/granite5", "Really?"]) == 1
+    err = capsys.readouterr().err
+    assert err.endswith("ollama has no model 'granite5'; with tools there is: ollama/granite4:latest\n")

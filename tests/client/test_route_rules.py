@@ -217,9 +217,9 @@ def test_a_target_is_clean_while_nothing_speaks_against_it(route: Callable[[str]
     async def run() -> list[bool]:
         async with dragoman.AsyncClient(config) as client:
             targets = resolve_chain("r", config).targets
-            found = [client.is_clean(target) for target in targets]
+            found = [client.steering.is_clean(target) for target in targets]
             await client.reply("r", "Hi")
-            return [*found, client.is_clean(targets[0])]
+            return [*found, client.steering.is_clean(targets[0])]
 
     assert asyncio.run(run()) == [True, False, False]
 

@@ -169,7 +169,7 @@ def reset(running: Running) -> None:
     """Forget what came before of all targets."""
     from dragoman.client.standings import Standings
 
-    running.gateway._client._standings = Standings()
+    running.gateway._client.steering.standings = Standings()
 
 
 def wait_for(condition: Any) -> None:

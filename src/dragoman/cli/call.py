@@ -12,14 +12,20 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
+import msgspec
+
 from dragoman.cli.bodies import add_tools, error_object, load_tools, render_events, write
 from dragoman.cli.drawing import Drawing, render_summary
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.client import AsyncClient
+from dragoman.client.capability import check_model, pick_default
 from dragoman.client.resolver import resolve
-from dragoman.events import Reply
+from dragoman.errors import UsageError
+from dragoman.events import Failure, Reply
+from dragoman.problems import refuses_tools
+from dragoman.providers import split_target
 from dragoman.stages import Sequencer
 from dragoman.types import Named, Params, ToolChoice
 
@@ -31,7 +37,9 @@ _CHOICES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "any":
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("target", metavar="TARGET", help="provider/model, or the name of a route")
+    parser.add_argument(
+        "target", nargs="?", metavar="TARGET", help="provider/model, or a route; none: a model here that takes tools"
+    )
     parser.add_argument("prompt", metavar="PROMPT", help="what to ask; - reads standard input")
     add_tools(parser)
     parser.add_argument(
@@ -55,11 +63,12 @@ def run(options: argparse.Namespace) -> int:
 async def _call(options: argparse.Namespace) -> Reply:
     config = load_settings(options)
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
-    local = resolve(options.target, config).provider.local
     drawing, sequencer = Drawing(paint_for(sys.stdout), unfold=options.thinking), Sequencer()
     async with AsyncClient(config) as client:
+        target = options.target or await _pick_target(client)
+        local = resolve(target, config).provider.local
         stream = client.stream(
-            options.target,
+            target,
             prompt,
             tools=load_tools(options.tools),
             tool_choice=_CHOICES.get(options.tool_choice) or Named(options.tool_choice),
@@ -72,7 +81,34 @@ async def _call(options: argparse.Namespace) -> Reply:
                     write(render_events(events))
                 else:
                     say(drawing.draw(sequencer.feed(events)))
-        return stream.reply
+        return await _advised(stream.reply, client, target)
+
+
+async def _pick_target(client: AsyncClient) -> str:
+    """The model to ask when nobody named one.
+
+    Raises:
+        UsageError: none that takes tools is known.
+    """
+    picked = pick_default(await client.models())
+    if picked is None:
+        raise UsageError("expected a target: no model that takes tools was found; dragoman models lists what there is")
+    why = "validated" if picked.proven else f"takes tools, says the {picked.tools_source}"
+    hint(f"{picked.target} ({why})\n")
+    return picked.target
+
+
+async def _advised(reply: Reply, client: AsyncClient, target: str) -> Reply:
+    """The reply; when its model is missing or takes no tools, the failure names some that do."""
+    failure = reply.error
+    if not isinstance(failure, Failure) or "/" not in target:
+        return reply
+    if failure.kind != "not_found" and not refuses_tools(failure):
+        return reply
+    problem = check_model(await client.models(split_target(target)[0]), target)
+    if not problem:
+        return reply
+    return msgspec.structs.replace(reply, error=msgspec.structs.replace(failure, message=problem))
 
 
 @contextlib.asynccontextmanager

@@ -16,6 +16,7 @@ from dragoman.client.capability import ModelFacts
 from dragoman.client.clocks import read_clocks
 from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange, OnDeviation
+from dragoman.client.images import Images
 from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
 from dragoman.client.passing import Addresses, Original, PassingExchange
@@ -85,6 +86,7 @@ class AsyncClient:
             self._transport = _transport(config.http)
         self.config = config
         self._clocks = read_clocks(config.http)
+        self._images = Images(config.http.image_hosts)
         self.steering.take(config)
 
     async def __aenter__(self) -> AsyncClient:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.client.capability import gather, pick_default
 from dragoman.client.resolver import EVERY_OTHER, resolve_chain
 from dragoman.client.target import Chain, Target
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.events import Failure
 from dragoman.gateway.guard import is_loopback
+from dragoman.problems import refuses_tools
+from dragoman.proofs import Proof
 from dragoman.providers import Model, Provider, nearest, split_target
 
 _LATEST: Final = ":latest"
 _KEPT: Final = 256
+#: Names that are shown in place of one that cannot be used.
+_SHOWN: Final = 5
 
 
 class UnknownModel(Exception):
     """No target answers to the name; `failure` says so to the client."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        self.failure = Failure("not_found", f"model {name[:120]!r} not found{nearest(name, known)}", 404)
+        others = nearest(name, known) or (f"; there are: {', '.join(known[:_SHOWN])}" if known else "")
+        self.failure = Failure("not_found", f"model {name[:120]!r} not found{others}", 404)
         super().__init__(self.failure.message)
 
 
@@ -39,12 +45,15 @@ class Listed(msgspec.Struct, frozen=True):
 class Names:
     """Looks names up in the configuration that is in force."""
 
-    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_own_port", "_told")
+    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_own_port", "_proof", "_told")
 
-    def __init__(self, config: Config, *, only_routes: bool = False) -> None:
-        """`only_routes`: no `provider/model` can be asked for beside the routes."""
+    def __init__(
+        self, config: Config, *, only_routes: bool = False, proof: Callable[[Model], Proof | None] = lambda model: None
+    ) -> None:
+        """`only_routes`: no `provider/model` can be asked for beside the routes. `proof`: what validation has shown."""
         self._config = config
         self._only_routes = only_routes
+        self._proof = proof
         self._chains: dict[str, Chain] = {}
         self._told: dict[str, Model] = {}
         self._listed: tuple[Listed, ...] | None = None
@@ -168,7 +177,31 @@ class Names:
                 return candidate
         if EVERY_OTHER in self._config.routes:
             return EVERY_OTHER
+        default = self._default()
+        if default is not None:
+            return default
         raise UnknownModel(name, tuple(listed.name for listed in self.listed()))
+
+    def _default(self) -> str | None:
+        """What answers to every other name where no route is configured: of the models on this machine the one that is
+        proven, or claimed, to take tools. It costs nothing, so nobody need have named it."""
+        if self._config.routes or self._only_routes:
+            return None
+        told = [model for model in self._told.values() if self._config.catalog.provider(model.provider).local]
+        picked = pick_default(
+            gather(model.target, told=model, listed=None, proof=self._proof(model), is_local=True) for model in told
+        )
+        return None if picked is None else picked.target
+
+    def advised(self, failure: Failure) -> Failure:
+        """A failure for a model that is missing or takes no tools, with the names of some that do."""
+        if failure.kind != "not_found" and not refuses_tools(failure):
+            return failure
+        able = [listed.name for listed in self.listed() if listed.model.tools][:_SHOWN]
+        if not able:
+            return failure
+        words = f"{failure.message}; with tools there {'is' if len(able) == 1 else 'are'}: {', '.join(able)}"
+        return msgspec.structs.replace(failure, message=words)
 
     def _is_open(self, target: str) -> bool:
         """Whether clients may name this `provider/model`: its provider is configured, has a key, or is local."""

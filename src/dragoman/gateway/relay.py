@@ -87,7 +87,7 @@ class Relay:
                     if parsed.request.stream:
                         await self._stream(protocol, asked, stream, outlet, record)
                     else:
-                        await _whole(protocol, asked, stream, outlet, record)
+                        await _whole(protocol, asked, stream, outlet, record, advised=self._names.advised)
             finally:
                 self._streams.discard(stream)
                 _note_attempts(stream, record)
@@ -131,7 +131,7 @@ class Relay:
         )
         await flow.run()
         if flow.refused is not None:
-            _fail(protocol, flow.refused, stream, outlet, record)
+            _fail(protocol, self._names.advised(flow.refused), stream, outlet, record)
 
 
 def _asked(parsed: Parsed) -> Parsed:
@@ -139,9 +139,16 @@ def _asked(parsed: Parsed) -> Parsed:
 
 
 async def _whole(
-    protocol: Protocol, asked: Callable[[], Parsed], stream: AsyncStream, outlet: Outlet, record: Record
+    protocol: Protocol,
+    asked: Callable[[], Parsed],
+    stream: AsyncStream,
+    outlet: Outlet,
+    record: Record,
+    *,
+    advised: Callable[[Failure], Failure],
 ) -> None:
-    """An answer in one piece: the sum of its events. A client that waits for one gets no keep-alive."""
+    """An answer in one piece: the sum of its events. A client that waits for one gets no keep-alive. `advised` gives a
+    failure with what may help."""
     fold = Fold()
     batch: list[Event] = []
     while came := await stream.next_batch():
@@ -152,7 +159,7 @@ async def _whole(
     pass_on(stream, outlet, record)
     reply = fold.reply()
     if isinstance(reply.error, Failure):
-        _fail(protocol, reply.error, stream, outlet, record)
+        _fail(protocol, advised(reply.error), stream, outlet, record)
         return
     record.passed = stream.passes
     if record.passed:

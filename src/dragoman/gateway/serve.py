@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, get_args
 
 from dragoman.client import AsyncClient
 from dragoman.client.prices import Prices
-from dragoman.config import Config, read_secret
+from dragoman.config import Config, ServerConfig, read_secret
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.app import App
@@ -33,7 +33,7 @@ from dragoman.types import ProtocolName
 
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
-DRAIN_SECONDS: Final = 120.0
+DRAIN_SECONDS: Final = ServerConfig().drain_seconds
 #: Connections that may wait to be accepted.
 BACKLOG: Final = 1024
 #: Seconds for telling clients that their time is over.
@@ -70,7 +70,7 @@ class Gateway:
         self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
         self._stores = Stores(config)
         self._client = AsyncClient(config, vault=self._stores.seals)
-        self._names = Names(config, only_routes=only_routes)
+        self._names = Names(config, only_routes=only_routes, proof=self._client.steering.model_proof)
         self._guard = Guard(allowed_hosts=self._hosts(config), keys=_client_keys(config))
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()

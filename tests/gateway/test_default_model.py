@@ -1,0 +1,87 @@
+"""Which model answers where nobody named one that there is, and what a client is told of one that it cannot use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answering import answering
+from dragoman.config import Config, load_config
+from dragoman.gateway.names import Names, UnknownModel
+from dragoman.proofs import ProbeResult, Proof
+from dragoman.providers import Model
+from gateway.running import gateway
+
+TOLD = (
+    Model("ollama", "tiny:1b", tools=False),
+    Model("ollama", "granite4:latest", tools=True),
+    Model("ollama", "qwen3:8b", tools=True),
+)
+PASSED = {name: ProbeResult("passed", "") for name in ("toolCall", "result-round-trip")}
+
+
+def config(folder: Path, text: str = "") -> Config:
+    file = folder / "dragoman.toml"
+    file.write_text(text)
+    return load_config(file, environ={}, home=folder)
+
+
+def names(folder: Path, text: str = "", **options: Any) -> Names:
+    found = Names(config(folder, text), **options)
+    found.tell("ollama", TOLD)
+    return found
+
+
+def prove(model: Model) -> Proof | None:
+    if model.id != "qwen3:8b":
+        return None
+    return Proof(target=model.target, protocol="ollama-chat", endpoint="", suite="quick", suite_version=1, dragoman="0",
+                 at=0, probes=PASSED)  # fmt: skip
+
+
+def test_a_name_that_nobody_knows_gets_a_model_of_this_machine_that_takes_tools(tmp_path: Path) -> None:
+    assert names(tmp_path).chain("claude-sonnet-4-5").targets[0].name == "ollama/granite4:latest"
+
+
+def test_a_proven_one_comes_first(tmp_path: Path) -> None:
+    assert names(tmp_path, proof=prove).chain("gpt-5").targets[0].name == "ollama/qwen3:8b"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [('[routes.coder]\ntargets = ["ollama/qwen3:8b"]', {}), ("", {"only_routes": True})],
+    ids=["routes", "only-routes"],
+)
+def test_where_names_are_configured_others_are_unknown(text: str, options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UnknownModel):
+        names(tmp_path, text, **options).chain("gpt-5")
+
+
+def test_a_server_without_tools_leaves_the_name_unknown(tmp_path: Path) -> None:
+    found = Names(config(tmp_path))
+    found.tell("ollama", TOLD[:1])
+    with pytest.raises(UnknownModel) as problem:
+        found.chain("gpt-5")
+    assert problem.value.failure.message == "model 'gpt-5' not found; there are: ollama/tiny:1b"
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, "model 'qwen3' not found"), (400, "registry.ollama.ai/library/qwen3 does not support tools")],
+)
+def test_a_model_that_cannot_be_used_is_told_with_those_that_can(
+    status: int, words: str, stream: bool, tmp_path: Path
+) -> None:
+    with answering({"/api/chat": (status, {"error": words})}) as url:
+        text = f'[providers.ollama]\nbase_url = "{url}"\n[models."ollama/granite4"]\n[models."ollama/qwen3"]\n'
+        with gateway(tmp_path, config=config(tmp_path, text)) as running:
+            running.gateway._names.tell("ollama", TOLD)
+            body = json.dumps(
+                {"model": "ollama/qwen3", "messages": [{"role": "user", "content": "Hi"}], "stream": stream}
+            ).encode()
+            seen, _, answer = running.request("POST", "/api/chat", body)
+    assert (seen, json.loads(answer)["error"]) == (status, f"{words}; with tools there is: ollama/granite4")

@@ -13,6 +13,8 @@ _BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
 #: A quotation mark that opens, right before what comes next.
 _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])[\"'“‘«„‹]$|[「『《]$")
 _MOST_WAITING: Final = 256
+#: Characters of a text that is read at once: so many long ones would keep the whole answer in memory.
+_LONG: Final = 128
 #: Characters of a line that are kept: what follows tells nothing of a fence.
 _KEPT: Final = 1024
 
@@ -34,7 +36,7 @@ class Code:
     def feed(self, text: str) -> None:
         """Text that passes."""
         self._waiting.append(text)
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MOST_WAITING or len(text) > _LONG:
             self._read()
 
     def _read(self) -> None:

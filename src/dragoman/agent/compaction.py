@@ -74,7 +74,7 @@ def next_fold(messages: Sequence[Message], foldings: Sequence[Folded], *, window
         if messages[place].role != "tool":
             kept = place
     kept = _before_results(messages, kept)
-    return Fold(1, kept) if kept > already and kept > 1 else None
+    return Fold(1, kept) if already < kept < len(messages) else None
 
 
 def _before_results(messages: Sequence[Message], kept: int) -> int:

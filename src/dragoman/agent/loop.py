@@ -205,7 +205,7 @@ class Agent:
             self._keep_words(reply)
             return reply
         if reply.usage.input is not None and estimate:
-            self._ratio = min(max(reply.usage.input / estimate, 0.5), 3.0)
+            self._ratio = min(max(reply.usage.input / estimate, 1.0), 3.0)
         self.session.answer(reply, self.calls.admitted(reply))
         self._face.tell(StepEnded(reply, self.prompt_tokens(), self.window))
         return reply

@@ -105,7 +105,8 @@ def start(
     arguments = [f"--model={path}", f"--alias={name}", f"--context={context}"]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dragoman.embedded.child", *arguments],
+            # -P: what lies in the current folder is not imported, whoever put it there.
+            [sys.executable, "-P", "-m", "dragoman.embedded.child", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -34,6 +34,7 @@ _BYTES: Final = 1024 * 1024
 _CHARACTERS: Final = 30_000
 _URL_LIMIT: Final = 2_000
 _PORTS: Final = {"http": 80, "https": 443}
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 _TRANSLATED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 _HIDDEN: Final = re.compile(r"<(script|style|noscript|template|svg)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
 _BLOCK: Final = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|pre|section|article|table|ul|ol)\b[^>]*>", re.IGNORECASE)
@@ -107,7 +108,7 @@ def is_public(address: str) -> bool:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return is_public(str(found.ipv4_mapped))
-        if any(found in network for network in _TRANSLATED):
+        if found not in _UNICAST or any(found in network for network in _TRANSLATED):
             return False
     return found.is_global and not found.is_multicast and not found.is_reserved
 

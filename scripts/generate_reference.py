@@ -12,6 +12,7 @@ from typing import Literal, get_args, get_origin
 
 import msgspec
 from write_provider_page import page as provider_page
+from write_validation_pages import probes_page, tested_page
 
 from dragoman import deviations, events, types
 from dragoman.cli.main import COMMANDS
@@ -179,6 +180,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "providers.md": render_providers,
     "losses.md": render_losses,
     "rescue.md": render_rescue,
+    "probes.md": lambda: probes_page(NOTE),
+    "tested-models.md": lambda: tested_page(NOTE),
 }
 
 

@@ -218,7 +218,8 @@ def test_all_trials_must_pass_and_the_rate_is_told() -> None:
     assert sum_up([good, broken], at_zero=[True, False]).verdict == "error"
     assert sum_up([broken, bad], at_zero=[True, False]).verdict == "failed"
     unused = Grade("not-used", "did not")
-    assert sum_up([unused, unused], at_zero=[True, False]).verdict == "not-used"
+    both = sum_up([unused, unused], at_zero=[True, False])
+    assert (both.verdict, both.reason) == ("not-used", "each time: did not")
 
 
 @pytest.mark.parametrize(

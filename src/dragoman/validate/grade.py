@@ -270,10 +270,12 @@ def sum_up(grades: Sequence[Grade], *, at_zero: Iterable[bool]) -> ProbeResult:
     worst = next((one for one in grades if one.verdict != "passed"), grades[0])
     if len(grades) == 1 or all(passed):
         return ProbeResult(worst.verdict, worst.reason, *counts)
+    is_alike = not any(passed) and len({one.verdict for one in grades}) == 1
+    if is_alike and worst.verdict != "failed":
+        return ProbeResult(worst.verdict, f"each time: {worst.reason}", *counts)
     low, high = wilson(sum(passed), len(passed))
-    verdict = worst.verdict if not any(passed) and len({one.verdict for one in grades}) == 1 else _mixed(grades)
     rate = f"passed {sum(passed)} of {len(passed)} ({low:.0%} to {high:.0%}): {worst.reason}"
-    return ProbeResult(verdict, rate, *counts)
+    return ProbeResult(worst.verdict if is_alike else _mixed(grades), rate, *counts)
 
 
 def _mixed(grades: Sequence[Grade]) -> Verdict:

@@ -251,7 +251,8 @@ class Protocol(msgspec.Struct, frozen=True):
     """One wire language, both directions.
 
     `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
-    its streams; `truncates_silently`: its servers cut a prompt that is too long without a word.
+    its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
+    they fetch an image that is named by its address.
     """
 
     name: ProtocolName
@@ -266,6 +267,7 @@ class Protocol(msgspec.Struct, frozen=True):
     render_error: RenderError
     glance: LookAtRequest
     truncates_silently: bool = False
+    takes_image_urls: bool = True
 
 
 def no_glance(body: bytes, *, path: str = "") -> Glance | None:

@@ -75,7 +75,7 @@ class AsyncClient:
         self._on_deviation = on_deviation
         self._earlier: list[Transport] = []  # of configurations that were in force before
         self._transport = _transport(self.config.http)
-        self._clocks = read_clocks(self.config.http)
+        self.take(self.config)
         self._servers = LocalServers()
         self._vault: Vault = vault or SignatureVault()
 

@@ -28,6 +28,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
 
     `log`: where requests get a line each: "stderr", "off", or the path of a file.
+    `drain_seconds`: what answers under way are given when the gateway is told to end.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
     memory. `store_responses` False: nothing is kept of responses, whatever a client asks for. `ollama_calls`: how calls
     are written for Ollama clients: "auto" goes by the client's name, "bare" has the `function` key alone (Zed before
@@ -39,6 +40,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     log: str = "stderr"
+    drain_seconds: float = 120.0
     state: Path | None = None
     store_responses: bool = True
     ollama_calls: Literal["auto", "bare", "batched"] = "auto"
@@ -118,10 +120,13 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `first_event_seconds` holds for answers without reasoning from other machines. `silence_seconds` is the time
     without any bytes, `no_progress_seconds` that without anything of the answer (pings do not count).
     `retries`: how often a request is sent again that failed before its answer began, where that may help.
+    `image_hosts`: from which hosts images are fetched that a prompt names by their address, for servers that take them
+    as data only: `name`, `*.name`, or `*` for every public host; none: they are refused there.
     """
 
     proxy: Secret | None = None
     ca_file: Path | None = None
+    image_hosts: tuple[str, ...] = ()
     connect_seconds: float = 10.0
     first_event_seconds: float = 120.0
     reasoning_first_event_seconds: float = 300.0

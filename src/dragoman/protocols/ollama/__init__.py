@@ -15,6 +15,7 @@ PROTOCOL = Protocol(
     routes=(("POST", "/api/chat"),),
     stream_type="application/x-ndjson",
     truncates_silently=True,
+    takes_image_urls=False,
     parse_request=parse_request,
     render_request=render_request,
     decoder=Decoder,

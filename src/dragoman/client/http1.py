@@ -143,7 +143,7 @@ class HttpConnection(asyncio.Protocol):
     """One connection to a provider. `free` is told when it may take another request, `gone` when it is closed."""
 
     __slots__ = (
-        "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused", "_keeps",
+        "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused", "_keeps",
         "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since", "is_answered", "on_body", "place",
     )  # fmt: skip
 
@@ -161,6 +161,7 @@ class HttpConnection(asyncio.Protocol):
         self.is_answered = False  # a byte of the answer to the last request came
         self._pieces: list[bytes] = []  # of the body, in the bytes that are just being parsed
         self.on_body = self._pieces.append  # the parser's callback
+        self._count = 0  # pieces of the body's end
         self._begin()
         self._parser = httptools.HttpResponseParser(self)
         # What servers are known to send and no reader can take for anything else.
@@ -270,6 +271,8 @@ class HttpConnection(asyncio.Protocol):
             if not self._is_complete:
                 failure = broken_body() if self._has_head else no_http(self.place, str(problem))
         pieces = self._pieces
+        if self._is_complete:
+            del pieces[self._count :]  # of a response that nobody asked for
         if pieces:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
@@ -332,4 +335,5 @@ class HttpConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._has_head and not self._is_complete:
             self._is_complete = True
+            self._count = len(self._pieces)
             self._keeps = self._parser.should_keep_alive()

@@ -27,6 +27,9 @@ PriceOf: TypeAlias = Callable[[str, Usage], Cost | None]
 #: Is told (target's name, deviation) for each one.
 OnDeviation: TypeAlias = Callable[[str, Deviation], None]
 
+#: Is told (request, status, bytes of the body, the events that came of them): for looking at the wire.
+OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
+
 #: Bytes of an error's body that are read.
 _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
@@ -41,7 +44,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_origin", "_price_of",
+        "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_on_wire", "_origin",
+        "_price_of",
         "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "_withdraw",
         "outgoing",
     )  # fmt: skip
@@ -59,11 +63,12 @@ class Exchange:
         watch: Watch | None = None,
         said: tuple[Deviation, ...] = (),
         trace_parent: str = "",
+        on_wire: OnWire | None = None,
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
         `withdraw`: is told of what speaks against the target's wire. `watch` sees the answer's events and keeps its
         seals. `said`: what else the caller is told.
-        `trace_parent`: the trace that the request is part of, as `traceparent` has it."""
+        `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
@@ -85,6 +90,7 @@ class Exchange:
         self._new_id = new_id
         self._price_of = price_of
         self._on_deviation = on_deviation
+        self._on_wire = on_wire
         self._withdraw = withdraw
         self._watch = watch
         may_truncate = target.provider.local or protocol.truncates_silently
@@ -125,19 +131,28 @@ class Exchange:
             if sum(map(len, self._error_body)) < _ERROR_LIMIT:
                 self._error_body.append(data)
             return []
-        return self._finished(self._reader.feed(data))
+        events = self._finished(self._reader.feed(data))
+        if self._on_wire is not None:
+            self._on_wire(self.outgoing, self._status, data, events)
+        return events
 
     def close(self) -> list[Event]:
         """The body ended."""
         if self._error_body is not None:
-            return self._finished([self._error(b"".join(self._error_body))])
-        return self._finished(self._reader.close())
+            body = b"".join(self._error_body)
+            return self._last(body, self._finished([self._error(body)]))
+        return self._last(b"", self._finished(self._reader.close()))
 
     def fail(self, failure: Failure) -> list[Event]:
         """The connection broke, or a clock ran out. A response whose own end was seen is whole all the same."""
         if self._error_body:
             return self.close()
-        return self._finished(self._reader.fail(failure))
+        return self._last(b"", self._finished(self._reader.fail(failure)))
+
+    def _last(self, data: bytes, events: list[Event]) -> list[Event]:
+        if self._on_wire is not None:
+            self._on_wire(self.outgoing, self._status, data, events)
+        return events
 
     def again(self, events: Sequence[Event]) -> Exchange | None:
         """The exchange to try in place of this one, when its first events say that the server refuses tools."""
@@ -157,6 +172,7 @@ class Exchange:
             asked=asked,
             watch=self._watch,
             trace_parent=self._trace_parent,
+            on_wire=self._on_wire,
         )
 
     def _error(self, body: bytes) -> Failure:

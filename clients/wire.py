@@ -112,12 +112,16 @@ def write_ollama(calls: tuple[Call, ...], text: str, turn: int, stream: bool) ->
     yield _line({**head, "message": message, **tail})
 
 
-def _line(value: Any) -> bytes:
-    """As Go writes JSON, and so Ollama."""
+def _careful(value: Any) -> str:
+    """JSON as Go writes it, and so Ollama; Gemini escapes the same characters."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode() + b"\n"
+    return text
+
+
+def _line(value: Any) -> bytes:
+    return _careful(value).encode() + b"\n"
 
 
 # ---------------------------------------------------------------- OpenAI Chat
@@ -391,8 +395,8 @@ def write_gemini(calls: tuple[Call, ...], text: str, turn: int, stream: bool) ->
         yield json.dumps(response(parts, finishReason="STOP")).encode()
         return
     for part in parts[:-1]:
-        yield _sse(response([part]))
-    yield _sse(response(parts[-1:], finishReason="STOP"))
+        yield f"data: {_careful(response([part]))}\r\n\r\n".encode()
+    yield f"data: {_careful(response(parts[-1:], finishReason='STOP'))}\r\n\r\n".encode()
 
 
 Read = Callable[[str, dict[str, Any]], Asked]

@@ -191,6 +191,8 @@ class _Reading:
             raise ConfigError(f"server.address: expected HOST:PORT, got {server.address[:80]!r}")
         if not server.keys and not _is_loopback(host):
             raise ConfigError(f"server.address: {host[:80]} can be reached from other machines; set server.keys first")
+        if not 0 <= server.drain_seconds < float("inf"):
+            raise ConfigError(f"server.drain_seconds: expected seconds, 0 or more, got {server.drain_seconds:g}")
         if server.log not in ("stderr", "off"):
             log = _expand(server.log, home=self._home, folder=self._folder)
             server = msgspec.structs.replace(server, log=str(log))

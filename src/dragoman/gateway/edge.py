@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, cast
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.http import Answer, Application, Head, Limits
+from dragoman.gateway.log import place_of
 from dragoman.gateway.outlet import Gate, HttpOutlet
 
 try:
@@ -276,12 +277,8 @@ class Connection(asyncio.Protocol):
         except (asyncio.CancelledError, ConnectionAbortedError):
             outlet.cut()  # the client went, or the server stops; nobody awaits this task
         except Exception as problem:
-            trace = problem.__traceback__
-            while trace is not None and trace.tb_next is not None:
-                trace = trace.tb_next
-            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else "?"
             # Never the message: it may quote a prompt.
-            _LOG.error("answering %s failed: %s at %s", head.method, type(problem).__name__, place)
+            _LOG.error("answering %s failed: %s", head.method, place_of(problem))
             if outlet.is_begun:
                 outlet.cut()
             else:

@@ -7,6 +7,7 @@ Failures of one kind get ten lines a second; what is over that is counted, and t
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import sys
@@ -140,6 +141,29 @@ class Log:
         self.settle()
         if self._sink is not None:
             self._sink.close()
+
+
+class Warnings(logging.Handler):
+    """What modules say through `logging`, as lines of ours. Of an exception only its kind and place: its message may
+    quote a prompt."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line, unless there are too many of the kind."""
+        if self._log.is_read and self._log.allows(f"{record.name} {record.msg}"):
+            self._log.write({"time": now(), "kind": record.levelname.lower(), "text": record.getMessage()})
+
+
+def place_of(problem: BaseException) -> str:
+    """The kind of an exception and where it was raised, without its message."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    return f"{type(problem).__name__}{place}"
 
 
 def now() -> str:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import msgspec
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.gateway.log import Log, Render, Sink, render_json
+from dragoman.gateway.log import Log, Render, Sink, Warnings, place_of, render_json
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.observe import Observer
 from dragoman.gateway.reload import Reload
-from dragoman.gateway.serve import DRAIN_SECONDS, Gateway, Look, new_event_loop
+from dragoman.gateway.serve import Gateway, Look, new_event_loop
 from dragoman.gateway.siblings import Siblings
 from dragoman.gateway.telemetry import load_telemetry
 from dragoman.gateway.workers import Supervisor, Worker, bind
@@ -36,7 +37,6 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
         render: a request's line in another form than JSON.
         ready: is told the address.
         workers: processes that share the port.
-        drain_seconds: what responses under way are given after the signal to end.
     """
 
     config: Config
@@ -50,7 +50,6 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     ready: Callable[[str], None]
     render: Render = render_json
     workers: int = 1
-    drain_seconds: float = DRAIN_SECONDS
 
 
 def run(serving: Serving) -> None:
@@ -94,6 +93,7 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         siblings=siblings,
         listener=worker.listener if worker is not None else None,
     )
+    _hear(log)
     reload = Reload(serving.file, load=serving.load, take=gateway.take, observer=observer)
     stop, hurry = asyncio.Event(), asyncio.Event()
 
@@ -113,9 +113,23 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         worker.begin(told)
     await stop.wait()
     watching.cancel()
-    await _first_of(gateway.drain(serving.drain_seconds), hurry.wait())
+    await _first_of(gateway.drain(config.server.drain_seconds), hurry.wait())
     await gateway.close()
     log.close()
+
+
+def _hear(log: Log) -> None:
+    """What goes wrong where no request is told of it gets a line too, and never a traceback with values in it."""
+
+    def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        problem = context.get("exception")
+        place = place_of(problem) if isinstance(problem, BaseException) else ""
+        logging.getLogger("dragoman.gateway").error("%s: %s", context.get("message", "in the event loop"), place)
+
+    logger = logging.getLogger("dragoman")
+    logger.addHandler(Warnings(log))
+    logger.propagate = False
+    asyncio.get_running_loop().set_exception_handler(on_exception)
 
 
 async def _first_of(*coroutines: Coroutine[object, object, object]) -> None:

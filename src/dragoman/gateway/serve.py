@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Set
@@ -45,6 +46,11 @@ _LOOK_SECONDS: Final = 60.0
 _FIRST_LOOK_SECONDS: Final = 1.0
 
 
+#: A name for two addresses: which of them a client takes is its own affair, so both are served.
+_BOTH: Final = "localhost"
+_LOOPBACKS: Final = ("127.0.0.1", "::1")
+_NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
 #: Asks a server with this key for its models; none when it does not answer.
 Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]]
 
@@ -53,7 +59,7 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_client", "_connections", "_guard", "_is_closed", "_listener", "_names", "_relay", "_state", "_stores",
+        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_relay", "_state", "_stores",
         "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
     )  # fmt: skip
 
@@ -76,7 +82,7 @@ class Gateway:
         self._state = State()
         self._is_closed = False
         self._connections: set[Connection] = set()
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.observer = observer or Observer()
         self.observer.price_of = Prices(config).cost
@@ -142,11 +148,24 @@ class Gateway:
         def connection() -> Connection:
             return Connection(app, limits, self._connections)
 
+        host, beside = _LOOPBACKS if self.host == _BOTH else (self.host, "")
         if listener is None:
-            self._listener = await loop.create_server(connection, self.host, port, backlog=BACKLOG)
+            first = await loop.create_server(connection, host, port, backlog=BACKLOG)
         else:
-            self._listener = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
-        self.port = self._listener.sockets[0].getsockname()[1]
+            first = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
+        self._listeners.append(first)
+        self.port = first.sockets[0].getsockname()[1]
+        if beside and socket.has_ipv6:
+            shares = listener is not None and hasattr(socket, "SO_REUSEPORT")
+            try:
+                second = await loop.create_server(
+                    connection, beside, self.port, backlog=BACKLOG, reuse_port=shares or None
+                )
+                self._listeners.append(second)
+            except OSError as problem:
+                if problem.errno not in _NO_IPV6:
+                    first.close()
+                    raise
         self._names.listens_at(self.port)
 
     async def _begin_looking(self, look: Look) -> None:
@@ -191,8 +210,8 @@ class Gateway:
         until = loop.time() + seconds
         before = frozenset(self._connections)
         await self._end_of(before, until)
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         await self._end_of(self._connections, until)
         if self._connections:
             self._relay.interrupt(Failure("overloaded", "the gateway is being shut down", 503, retry_after=1.0))
@@ -216,8 +235,8 @@ class Gateway:
             return
         self._is_closed = True
         self._state.draining.set()
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for connection in tuple(self._connections):
             connection.abort()
         for task in self._tasks:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,13 @@ from scripted import Scripted, chunk, head, serving, whole
 @contextmanager
 def serve(folder: Path, *words: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The running program and its port."""
-    environ = {**os.environ, "XDG_CONFIG_HOME": str(folder), "NO_COLOR": "1", **variables}
+    environ = {
+        **os.environ,
+        "XDG_CONFIG_HOME": str(folder),
+        "XDG_STATE_HOME": str(folder),
+        "NO_COLOR": "1",
+        **variables,
+    }
     program = subprocess.Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
@@ -183,3 +191,22 @@ def test_what_goes_on_too_long_is_told_so_when_the_gateway_ends(tmp_path: Path) 
         data = response.read()
         connection.close()
         assert b'"error"' in data and b"shut down" in data and b"[DONE]" not in data
+
+
+def loopbacks() -> list[str]:
+    """The addresses that this machine has for itself."""
+    found = ["127.0.0.1"]
+    with contextlib.suppress(OSError), closing(socket.socket(socket.AF_INET6)) as one:
+        one.bind(("::1", 0))
+        found.append("::1")
+    return found
+
+
+def test_localhost_is_both_loopback_addresses(tmp_path: Path) -> None:
+    with gateway(tmp_path, host="localhost") as running:
+        assert running.url == f"http://localhost:{running.gateway.port}"
+        for address in loopbacks():
+            connection = http.client.HTTPConnection(address, running.gateway.port, timeout=10)
+            with closing(connection):
+                connection.request("GET", "/", headers={"host": f"localhost:{running.gateway.port}"})
+                assert connection.getresponse().read() == b"Ollama is running"

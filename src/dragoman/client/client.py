@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -15,10 +16,11 @@ import msgspec
 from dragoman.client.capability import ModelFacts
 from dragoman.client.clocks import read_clocks
 from dragoman.client.course import Course
-from dragoman.client.exchange import Exchange, OnDeviation
+from dragoman.client.exchange import Exchange, OnDeviation, OnWire
 from dragoman.client.images import Images
 from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
+from dragoman.client.offloading import run_sized
 from dragoman.client.passing import Addresses, Original, PassingExchange
 from dragoman.client.resolver import resolve_chain, with_defaults
 from dragoman.client.run import Answer, Steps
@@ -48,6 +50,7 @@ class AsyncClient:
         tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
         retries: how often a target is asked again (0 to 2); None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
+        on_wire: is told of every request, and of the bytes of its answer with the events that came of them.
         vault: remembers the seals of answers; None takes one in memory.
 
     Attributes:
@@ -64,6 +67,7 @@ class AsyncClient:
         retries: int | None = None,
         on_deviation: OnDeviation | None = None,
         vault: Vault | None = None,
+        on_wire: OnWire | None = None,
     ) -> None:
         self.config = config if isinstance(config, Config) else load(config)
         self.deviations: Counter[tuple[str, str, str]] = Counter()
@@ -73,6 +77,7 @@ class AsyncClient:
         self.steering = Steering(self.config)
         self._addresses = Addresses()
         self._on_deviation = on_deviation
+        self._on_wire = on_wire
         self._earlier: list[Transport] = []  # of configurations that were in force before
         self._transport = _transport(self.config.http)
         self.take(self.config)
@@ -201,6 +206,7 @@ class AsyncClient:
         owner: str = "",
         trace_parent: str = "",
         original: Original | None = None,
+        size: int = 0,
     ) -> AsyncStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
@@ -212,6 +218,7 @@ class AsyncClient:
             owner: whose conversation it is; nobody gets the seals of another's.
             trace_parent: the trace that it is part of, for the provider.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
+            size: of the request in bytes; a large one is worked on in a thread.
 
         Raises:
             ConfigError: no target of the chain may be asked.
@@ -235,6 +242,7 @@ class AsyncClient:
                 watch=Watch(self._vault, wanted, owner),
                 said=said,
                 trace_parent=trace_parent,
+                on_wire=self._on_wire,
             )
 
         def passing(target: Target, original: Original) -> PassingExchange:
@@ -260,15 +268,18 @@ class AsyncClient:
                 limit = self._clocks.first_event_of(
                     local=target.provider.local, reasoning=True, whole=not original.glance.stream
                 )
-                return passing(ready, original), limit
-            read = original.parsed().request if original is not None else request
+                return await run_sized(size, partial(passing, ready, original)), limit
+            read = request
+            if original is not None:
+                read = (await run_sized(size, original.parsed)).request
             if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
                 read = await self._images.filled(read)
             wanted = with_defaults(read, ready)
             limit = self._clocks.first_event_of(
                 local=target.provider.local, reasoning=read.params.reasoning is not None, whole=not read.stream
             )
-            return usual(ready, wanted, await self._vault.restored(wanted, owner)), limit
+            restored = await self._vault.restored(wanted, owner)
+            return await run_sized(size, partial(usual, ready, wanted, restored)), limit
 
         return AsyncStream(
             prepare,

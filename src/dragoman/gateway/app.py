@@ -6,9 +6,11 @@ import asyncio
 import re
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
+from dragoman.client.offloading import LARGE, run_sized
 from dragoman.contract import Protocol
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
@@ -142,8 +144,10 @@ class App:
         protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
         try:
-            body = unpacked(body, head.headers.get("content-encoding", ""), self._limits.body)
-            check_shape(body)
+            encoding = head.headers.get("content-encoding", "")
+            if encoding:
+                body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
+            await run_sized(len(body), partial(check_shape, body))
             if isinstance(handler, Endpoint):
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, outlet, record))
                 return

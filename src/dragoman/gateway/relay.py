@@ -16,9 +16,10 @@ import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
 from dragoman.client.fallback import Outcome
+from dragoman.client.offloading import run_sized
 from dragoman.client.passing import Original
 from dragoman.client.target import Chain
-from dragoman.contract import Encoder, Parsed, Protocol, ReplyStyle
+from dragoman.contract import Encoder, Glance, Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Event, Failure, Fold
 from dragoman.gateway.flow import Flow, pass_on
@@ -62,8 +63,13 @@ class Relay:
     async def respond(self, protocol: Protocol, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
-            original = self._passable(protocol, head, body)
-            parsed = original.skimmed() if original is not None else protocol.parse_request(body, path=head.target)
+            size = len(body)
+            glance = await run_sized(size, partial(protocol.glance, body, path=head.target))
+            original = self._passable(protocol, head, body, glance)
+            if original is not None:
+                parsed = original.skimmed()
+            else:
+                parsed = await run_sized(size, partial(protocol.parse_request, body, path=head.target))
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream, record.max_tokens = parsed.request.stream, parsed.request.params.max_tokens
@@ -76,6 +82,7 @@ class Relay:
                 owner=record.owner,
                 trace_parent=record.trace_parent,
                 original=original,
+                size=size,
             )
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
             parsed = msgspec.structs.replace(parsed, style=style)
@@ -99,13 +106,12 @@ class Relay:
             # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
             _refuse(protocol, Failure("bad_request", str(problem), 400), outlet, record)
 
-    def _passable(self, protocol: Protocol, head: Head, body: bytes) -> Original | None:
+    def _passable(self, protocol: Protocol, head: Head, body: bytes, glance: Glance | None) -> Original | None:
         """The request, if its bytes may pass to the first target of its route; else it must be read.
 
         Raises:
             UnknownModel: nobody answers to its model's name.
         """
-        glance = protocol.glance(body, path=head.target)
         if glance is None or style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None
         original = Original(protocol, body, glance, path=head.target, headers=head.headers)

@@ -69,7 +69,8 @@ class Driver:
 
     `lock`: the name under locks/; `package`: whose version is shown; `speaks`: the protocol; `note`: what is special,
     for the page. `is_textual`: it sends results as text of the user, and calls nowhere. `repeats`: requests that it
-    may make beyond one a turn. `check`: looks at the folder afterwards and gives what is missing, for clients that are
+    may make beyond one a turn. `passes`: false where the gateway must write answers anew even for a clean provider.
+    `check`: looks at the folder afterwards and gives what is missing, for clients that are
     not judged by what they print.
     """
 
@@ -83,6 +84,7 @@ class Driver:
     is_textual: bool = False
     repeats: int = 0
     note: str = ""
+    passes: bool = True
     prints_text: bool = True
     check: Callable[[Place], str] = lambda place: ""
 

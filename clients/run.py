@@ -100,7 +100,7 @@ def main() -> int:
     known = {(row["driver"], row["provider"]): row for row in json.loads(ROWS.read_text())} if ROWS.exists() else {}
     passed = failed = 0
     for driver in chosen(options.only):
-        names = wanted + ([driver.speaks + PASSED] if driver.speaks in wanted else [])
+        names = wanted + ([driver.speaks + PASSED] if driver.passes and driver.speaks in wanted else [])
         for row in run(driver, names, options.keep):
             known[row["driver"], row["provider"]] = row
             passed += not row["faults"]

@@ -70,8 +70,7 @@ class Driver:
     `lock`: the name under locks/; `package`: whose version is shown; `speaks`: the protocol; `note`: what is special,
     for the page. `is_textual`: it sends results as text of the user, and calls nowhere. `repeats`: requests that it
     may make beyond one a turn. `passes`: false where the gateway must write answers anew even for a clean provider.
-    `check`: looks at the folder afterwards and gives what is missing, for clients that are
-    not judged by what they print.
+    `check`: looks at the folder afterwards and gives what is missing, for clients not judged by what they print.
     """
 
     name: str

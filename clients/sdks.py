@@ -43,7 +43,7 @@ DRIVERS = [
         script("litellm_loop.py", PREFIX="ollama_chat"),
         note="calls in one chunk",
         passes=False,
-    ),  # fmt: skip
+    ),
     Driver("litellm-chat", "litellm", "litellm", CHAT, script("litellm_loop.py", PREFIX="openai", BASE_PATH="/v1")),
     Driver("litellm-anthropic", "litellm", "litellm", MESSAGES, script("litellm_loop.py", PREFIX="anthropic")),
     Driver(

@@ -17,7 +17,7 @@ from dragoman.events import fold, unfold
 from dragoman.proofs import ProbeResult, Proof
 from dragoman.types import Cost, Text, Usage
 from dragoman.validate.asking import Asked
-from dragoman.validate.examination import Settings, TargetRun, Trial
+from dragoman.validate.findings import Settings, TargetRun, Trial
 from dragoman.validate.grade import Grade
 from dragoman.validate.report import Report, render_document, render_junit, render_page, render_target, renderer_for
 
@@ -158,8 +158,10 @@ def test_the_table_has_a_bar_for_each_probe() -> None:
     assert render_target(gone, paint=lambda colour, text: text).startswith("lab/gone  not validated: connection")
 
 
-def test_a_reports_form_follows_its_ending() -> None:
-    assert renderer_for(Path("a/b.HTML")) is render_page
+def test_a_reports_form_follows_its_ending(tmp_path: Path) -> None:
+    assert renderer_for(tmp_path / "b.HTML") is render_page
     assert renderer_for(Path("b.xml")) is render_junit
+    with pytest.raises(UsageError, match="there is no folder"):
+        renderer_for(tmp_path / "nowhere" / "b.xml")
     with pytest.raises(UsageError, match=r"expected a file that ends in \.json, \.xml, \.html"):
         renderer_for(Path("b.txt"))

@@ -11,7 +11,7 @@ from dragoman.config import Config, load_config
 from dragoman.proofs import Verdict, is_clean, is_proven
 from dragoman.protocols import PROTOCOLS
 from dragoman.validate.asking import Asker
-from dragoman.validate.examination import Settings, TargetRun
+from dragoman.validate.findings import Settings, TargetRun
 from dragoman.validate.limits import Budget, Pace
 from dragoman.validate.probe import load_probes
 from dragoman.validate.runner import Runner

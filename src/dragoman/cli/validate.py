@@ -22,7 +22,7 @@ from dragoman.config import Config
 from dragoman.errors import UsageError
 from dragoman.proofs import ProbeResult, Proof, ProofStore, is_proven, parse_export, render_export
 from dragoman.validate.asking import Asker
-from dragoman.validate.examination import Settings, TargetRun
+from dragoman.validate.findings import Settings, TargetRun
 from dragoman.validate.limits import Budget, Pace
 from dragoman.validate.report import Report, render_document, render_target, renderer_for
 from dragoman.validate.runner import Runner, run_all

@@ -24,6 +24,7 @@ from dragoman.types import Cost, Request, Usage
 from dragoman.validate.grade import Seen
 
 _WIRE_LIMIT: Final = 256 * 1024  # bytes of a request or response that are kept for the report
+_BODY_LIMIT: Final = 16 * 1024 * 1024  # bytes of a response; no right answer is as long
 _TRAILING_SECONDS: Final = 1.0  # after the protocol's own end
 _FEWEST_FOR_SPEED: Final = 8  # tokens; fewer say nothing of a model's speed
 
@@ -145,12 +146,13 @@ class Asker:
 class _Recording:
     """What comes, with its times."""
 
-    __slots__ = ("body", "events", "first_event", "is_left", "start", "status")
+    __slots__ = ("body", "events", "first_event", "is_left", "size", "start", "status")
 
     def __init__(self) -> None:
         self.start = monotonic()
         self.status: int | None = None
         self.body = bytearray()
+        self.size = 0  # bytes that came
         self.events: list[Event] = []
         self.first_event: float | None = None
         self.is_left = False
@@ -165,6 +167,10 @@ async def _read(response: Response, exchange: Exchange, recording: _Recording, a
     recording.status = response.status
     exchange.head(response.status, response.headers)
     while data := await _next(response, exchange):
+        recording.size += len(data)
+        if recording.size > _BODY_LIMIT:
+            recording.add(exchange.fail(Failure("too_large", f"the answer is longer than {_BODY_LIMIT:,} bytes")))
+            return
         if len(recording.body) < _WIRE_LIMIT:
             recording.body += data
         recording.add(exchange.feed(data))

@@ -1,80 +1,35 @@
-"""One target's examination: its probes one after the other, each in its trials, and the proof that comes of them."""
+"""One target's examination: its probes one after the other, each in its trials."""
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import Decimal
-from statistics import median
 from time import time
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from dragoman.client.target import Target
 from dragoman.contract import Way
 from dragoman.estimate import estimate_tokens
-from dragoman.events import Deviation, Failure
-from dragoman.proofs import ProbeResult, Proof, Suite
+from dragoman.events import Failure
+from dragoman.proofs import ProbeResult
 from dragoman.providers import Model
 from dragoman.secret import Secret
-from dragoman.types import Cost, Message, Request, Text, ToolResult, Usage
-from dragoman.validate.asking import Asked, Asker
-from dragoman.validate.grade import Grade, grade, one_line, sum_up
+from dragoman.types import Message, Request, Text, ToolResult
+from dragoman.validate.asking import Asked
+from dragoman.validate.comparing import one_line
+from dragoman.validate.findings import Settings, TargetRun, Trial, prove
+from dragoman.validate.grade import Grade, grade
 from dragoman.validate.ladder import probes_of, reason_to_skip
-from dragoman.validate.limits import Budget, CapReached, Pace
-from dragoman.validate.probe import SUITE_VERSION, Plan, Probe, Turn, load_probes, plan_probe
+from dragoman.validate.limits import CapReached
+from dragoman.validate.probe import Plan, Probe, Turn, load_probes, plan_probe
+from dragoman.validate.sending import Sender
+from dragoman.validate.trials import sum_up
 
 _WAYS: Final[tuple[Way, ...]] = ("native", "schema", "prompted")
-_MORE_ROOM: Final = 8  # times as many tokens for a model that was cut while it was thinking
-_MOST_WAITING: Final = 3  # times that a busy provider is waited for
-_LONGEST_WAIT: Final = 90.0  # seconds
 _MOST_ERRORS: Final = 3  # in a row, after which there is no sense in going on
 _MOST_WINDOWS: Final = 4  # a prompt is as long as so many windows at most
 _FATAL: Final = frozenset({"auth", "permission", "quota", "connection", "not_found"})
-
-
-@final
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to validate.
-
-    Attributes:
-        trials: of each probe; with more than one, every second is asked at the model's own temperature.
-        seed: settles what varies.
-        max_context: longest window that long prompts fill, in tokens.
-        timeout: seconds for one answer.
-    """
-
-    suite: Suite = "quick"
-    trials: int = 1
-    seed: str = "0"
-    max_context: int = 32_768
-    timeout: float = 300.0
-
-
-@final
-class Trial(msgspec.Struct, frozen=True):
-    """One run of one probe: each turn, and what it was worth. `way`: how the tools were asked for."""
-
-    probe: str
-    number: int
-    at_zero: bool
-    way: Way
-    grade: Grade
-    turns: tuple[Asked, ...]
-
-
-@final
-class TargetRun(msgspec.Struct, frozen=True):
-    """What came of one target. `problem`: why there is no proof, or why it is not whole."""
-
-    target: str
-    proof: Proof | None
-    trials: tuple[Trial, ...] = ()
-    claims: Model | None = None
-    problem: str = ""
 
 
 #: Is told of each probe when it is done: (target, probe, result, done, of how many).
@@ -84,23 +39,21 @@ OnProgress: TypeAlias = Callable[[str, str, ProbeResult, int, int], None]
 class Examination:
     """One target's probes, one after the other."""
 
-    def __init__(
-        self, asker: Asker, settings: Settings, budget: Budget, pace: Pace, target: Target, claims: Model
-    ) -> None:
-        self._asker = asker
+    __slots__ = (
+        "_claims", "_context", "_errors", "_problem", "_results",
+        "_sender", "_settings", "_skipped", "_target", "_trials",
+    )  # fmt: skip
+
+    def __init__(self, sender: Sender, settings: Settings, target: Target, claims: Model) -> None:
+        """`target` has an address; `claims` is what is known of its model."""
+        self._sender = sender
         self._settings = settings
-        self._budget = budget
-        self._pace = pace
         self._target = target
         self._claims = claims
         self._context = min(claims.context or 0, settings.max_context)
-        self._takes_temperature = True
         self._results: dict[str, ProbeResult] = {}
         self._skipped: dict[str, str] = {}
         self._trials: list[Trial] = []
-        self._costs: list[Cost] = []
-        self._is_cost_known = True
-        self._requests = 0
         self._errors = 0  # in a row
         self._problem = ""
 
@@ -124,7 +77,19 @@ class Examination:
         ways = await self._ways() if not self._problem else ()
         if not self._results:
             return TargetRun(target.name, None, tuple(self._trials), self._claims, self._problem or "nothing was asked")
-        proof = self._proof(target, ways, version)
+        proof = prove(
+            target,
+            self._trials,
+            results=self._results,
+            skipped=self._skipped,
+            ways=ways,
+            digest=self._claims.digest,
+            suite=suite,
+            cost=self._sender.cost,
+            requests=self._sender.requests,
+            dragoman=version,
+            now=int(time()),
+        )
         return TargetRun(target.name, proof, tuple(self._trials), self._claims, self._problem)
 
     def _misfit(self, probe: Probe) -> str:
@@ -157,7 +122,7 @@ class Examination:
 
     async def _trial(self, probe: Probe, number: int, *, way: Way) -> Trial | None:
         plan = self._plan(probe, number)
-        at_zero = probe.at_zero and number % 2 == 0 and self._takes_temperature
+        at_zero = probe.at_zero and number % 2 == 0 and self._sender.takes_temperature
         target = self._changed(plan, way)
         asked: list[Asked] = []
         verdict = Grade("error", "nothing was asked")
@@ -166,7 +131,7 @@ class Examination:
             messages = (*messages, *_opening_after(turn, asked))
             request = self._request(plan, messages, 0.0 if at_zero else None)
             try:
-                answer = await self._ask(target, request, turn)
+                answer = await self._sender.ask(target, request, turn)
             except CapReached as reached:
                 self._problem = self._skipped[probe.name] = str(reached)
                 return None
@@ -179,42 +144,6 @@ class Examination:
         trial = Trial(probe.name, number, at_zero, way, verdict, tuple(asked))
         self._trials.append(trial)
         return trial
-
-    async def _ask(self, target: Target, request: Request, turn: Turn) -> Asked:
-        """One answer: a busy provider is waited for, a refused temperature left out, a cut thought given more room."""
-        answer = await self._paced(target, request, turn)
-        for _ in range(_MOST_WAITING):
-            failure = answer.reply.error
-            if not isinstance(failure, Failure) or failure.kind not in ("rate", "overloaded"):
-                break
-            await asyncio.sleep(min(failure.retry_after or 5.0, _LONGEST_WAIT))
-            answer = await self._paced(target, request, turn)
-        params = request.params
-        if params.temperature is not None and _refuses_temperature(answer.reply.error):
-            self._takes_temperature = False
-            params = msgspec.structs.replace(params, temperature=None)
-            answer = await self._paced(target, msgspec.structs.replace(request, params=params), turn)
-        thought = answer.reply.thinking or answer.reply.usage.reasoning
-        if answer.reply.stop_reason == "length" and turn.expect.stop != "length" and thought and params.max_tokens:
-            params = msgspec.structs.replace(params, max_tokens=params.max_tokens * _MORE_ROOM)
-            answer = await self._paced(target, msgspec.structs.replace(request, params=params), turn)
-        return answer
-
-    async def _paced(self, target: Target, request: Request, turn: Turn) -> Asked:
-        price = self._price(request)
-        with self._budget.hold(price):
-            async with self._pace.turn(target.provider.name, local=target.provider.local):
-                answer = await self._asker.ask(target, request, abort_after=turn.abort_after)
-            self._requests += 1
-            cost = answer.reply.cost
-            if cost is None and price is not None and not isinstance(answer.reply.error, Failure):
-                cost = Cost(price, "catalogue")  # it told no tokens: the most that it can have cost
-            if cost is not None:
-                self._budget.spend(cost.usd)
-                self._costs.append(cost)
-            elif not isinstance(answer.reply.error, Failure):
-                self._is_cost_known = False
-        return answer
 
     def _note(self, verdict: Grade, answer: Asked) -> None:
         """Whether there is no sense in going on."""
@@ -256,54 +185,7 @@ class Examination:
 
     def _request(self, plan: Plan, messages: Sequence[Message], temperature: float | None) -> Request:
         params = msgspec.structs.replace(plan.params, temperature=temperature)
-        return Request(self._target.model, tuple(messages), plan.tools, plan.choice, params)
-
-    def _price(self, request: Request) -> Decimal | None:
-        """What a request may cost at most, as far as that is known."""
-        usage = Usage(input=estimate_tokens(request), output=request.params.max_tokens)
-        cost = self._asker.price(self._target.name, usage)
-        return cost.usd if cost is not None else None
-
-    # ------------------------------------------------------------ what comes of it
-
-    def _proof(self, target: Target, ways: tuple[Way, ...], version: str) -> Proof:
-        native = [turn for trial in self._trials if trial.way == "native" for turn in trial.turns]
-        called = [turn for trial in self._trials if trial.probe == "toolCall" for turn in trial.turns]
-        names = {turn.reply.model for turn in called if turn.reply.model and not turn.reply.error}
-        deviations = Counter(event.code for turn in native for event in turn.events if isinstance(event, Deviation))
-        first = [turn.first_event for turn in native if turn.first_event is not None]
-        speeds = [speed for turn in native if (speed := turn.tokens_per_second) is not None]
-        renamed = sorted(name for name in names if name != target.model)
-        return Proof(
-            target=target.name,
-            protocol=target.protocol.name,
-            endpoint=target.provider.base_url,
-            digest=self._claims.digest,
-            version=renamed[0] if len(names) == 1 and renamed else None,
-            suite=self._settings.suite,
-            suite_version=SUITE_VERSION,
-            dragoman=version,
-            at=math.floor(time()),
-            probes=self._results,
-            skipped=self._skipped,
-            deviations=dict(sorted(deviations.items())),
-            ways=ways,
-            first_event=round(median(first), 3) if first else None,
-            tokens_per_second=round(median(speeds), 1) if speeds else None,
-            cost=self._sum(),
-            requests=self._requests,
-        )
-
-    def _sum(self) -> Cost | None:
-        """What all of it cost; None when that is not known."""
-        if not self._costs or not self._is_cost_known:
-            return None
-        return Cost(sum((cost.usd for cost in self._costs), Decimal(0)), self._costs[-1].source)
-
-
-def _refuses_temperature(error: object) -> bool:
-    """Some thinking models take none but their own."""
-    return isinstance(error, Failure) and error.kind == "bad_request" and "temperature" in error.message.lower()
+        return Request(self._target.model, tuple(messages), plan.tools, plan.choice, params, plan.probe.params.stream)
 
 
 def _opening(turn: Turn) -> Message:

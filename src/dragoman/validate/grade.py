@@ -6,10 +6,9 @@ an `error` says nothing of the model (no connection, no key, no time).
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
 import msgspec
@@ -17,8 +16,9 @@ import msgspec
 from dragoman import _json
 from dragoman.events import Deviation, Event, Failure, FailureKind, Reply, TextDelta
 from dragoman.problems import refuses_tools
-from dragoman.proofs import ProbeResult, Verdict
+from dragoman.proofs import Verdict
 from dragoman.types import ToolCall
+from dragoman.validate.comparing import difference, is_equal, one_line
 from dragoman.validate.probe import Expect, ExpectedCall, Probe, Turn
 
 #: Failures that say nothing of what the model can do.
@@ -31,7 +31,6 @@ _ANNOUNCED: Final = re.compile(
 )
 #: Reported prompt tokens may differ from our estimate by this factor, in either direction.
 _PLAUSIBLE: Final = 4.0
-_SEEN_LIMIT: Final = 90  # characters of an answer in a reason
 
 
 @final
@@ -123,7 +122,7 @@ def _call_faults(probe: Probe, expect: Expect, reply: Reply) -> Iterator[Grade]:
 def _misfits(probe: Probe, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> Iterator[Grade]:
     missing, surplus = list(expected), []
     for call in calls:
-        right = next((one for one in missing if one.name == call.name and _equal(call.values(), one.arguments)), None)
+        right = next((one for one in missing if one.name == call.name and is_equal(call.values(), one.arguments)), None)
         if right is None:
             surplus.append(call)
         else:
@@ -132,7 +131,7 @@ def _misfits(probe: Probe, expected: Sequence[ExpectedCall], calls: Sequence[Too
         call = surplus[0]
         wanted = next((one for one in missing if one.name == call.name), None)
         if wanted is not None:
-            yield Grade("failed", f"{call.name}: {_difference(call.values(), wanted.arguments)}")
+            yield Grade("failed", f"{call.name}: {difference(call.values(), wanted.arguments)}")
         elif any(one.name == call.name for one in expected):
             yield Grade("failed", f"one call of {call.name} too many")
         else:
@@ -140,33 +139,6 @@ def _misfits(probe: Probe, expected: Sequence[ExpectedCall], calls: Sequence[Too
             yield Grade("failed", f"expected a call of {names}, got {one_line(call.name)}")
     if missing:
         yield _allowed(probe, "fewer_calls", "too few calls", f"{len(calls)} of {len(expected)}")
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; 5 and 5.0 are, 1 and true are not."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
-
-
-def _difference(got: Any, wanted: Any, where: str = "") -> str:
-    """Where two values first differ, in words."""
-    if isinstance(got, dict) and isinstance(wanted, dict):
-        for key, value in wanted.items():
-            if key not in got:
-                return f"{where}{key} is missing"
-            if not _equal(got[key], value):
-                return _difference(got[key], value, f"{where}{key}.")
-        surplus = next(key for key in got if key not in wanted)
-        return f"{where}{one_line(surplus)} was not asked for"
-    if isinstance(got, list) and isinstance(wanted, list):
-        if len(got) != len(wanted):
-            return f"{where.rstrip('.')}: expected {len(wanted)} items, got {len(got)}"
-        place = next(place for place, value in enumerate(wanted) if not _equal(got[place], value))
-        return _difference(got[place], wanted[place], f"{where}{place}.")
-    return f"{where.rstrip('.')}: expected {one_line(_json.to_text(wanted))}, got {one_line(_json.to_text(got))}"
 
 
 # ---------------------------------------------------------------- text
@@ -228,8 +200,8 @@ def _json_faults(wanted: dict[str, Any], reply: Reply) -> Iterator[Grade]:
     value = _json.decode(reply.text)
     if isinstance(value, _json.Malformed) or not isinstance(value, dict):
         yield Grade("failed", f"expected a JSON object, got {_said(reply)}")
-    elif not _equal(value, wanted):
-        yield Grade("failed", _difference(value, wanted))
+    elif not is_equal(value, wanted):
+        yield Grade("failed", difference(value, wanted))
 
 
 # ---------------------------------------------------------------- counts
@@ -254,46 +226,6 @@ def _count_faults(probe: Probe, expect: Expect, seen: Seen) -> Iterator[Grade]:
         yield _allowed(probe, "no_cache", "no cached tokens reported")
 
 
-# ---------------------------------------------------------------- trials
-
-
-def sum_up(grades: Sequence[Grade], *, at_zero: Iterable[bool]) -> ProbeResult:
-    """The result of all trials of a probe: passed only when every one passed.
-
-    Args:
-        grades: one for each trial.
-        at_zero: whether it was asked at temperature 0.
-    """
-    passed = [one.verdict == "passed" for one in grades]
-    zero = [hit for hit, is_zero in zip(passed, at_zero, strict=True) if is_zero]
-    counts = (sum(passed), len(passed), sum(zero), len(zero))
-    worst = next((one for one in grades if one.verdict != "passed"), grades[0])
-    if len(grades) == 1 or all(passed):
-        return ProbeResult(worst.verdict, worst.reason, *counts)
-    is_alike = not any(passed) and len({one.verdict for one in grades}) == 1
-    if is_alike and worst.verdict != "failed":
-        return ProbeResult(worst.verdict, f"each time: {worst.reason}", *counts)
-    low, high = wilson(sum(passed), len(passed))
-    rate = f"passed {sum(passed)} of {len(passed)} ({low:.0%} to {high:.0%}): {worst.reason}"
-    return ProbeResult(worst.verdict if is_alike else _mixed(grades), rate, *counts)
-
-
-def _mixed(grades: Sequence[Grade]) -> Verdict:
-    found = {one.verdict for one in grades}
-    return "error" if "error" in found and "failed" not in found else "failed"
-
-
-def wilson(passes: int, trials: int) -> tuple[float, float]:
-    """The interval in which the true pass rate lies with 95 % confidence (Wilson's score interval)."""
-    if not trials:
-        return 0.0, 1.0
-    z, rate = 1.959964, passes / trials
-    centre = rate + z * z / (2 * trials)
-    spread = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
-
-
 # ---------------------------------------------------------------- words
 
 
@@ -314,9 +246,3 @@ def _said(reply: Reply) -> str:
     if text:
         return f"“{one_line(text)}”"
     return "thinking only" if reply.thinking else "nothing"
-
-
-def one_line(text: str, *, limit: int = _SEEN_LIMIT) -> str:
-    """A server's words as one line of at most `limit` characters that cannot steer a terminal."""
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"

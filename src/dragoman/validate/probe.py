@@ -26,12 +26,8 @@ _FOLDER: Final = Path(__file__).with_name("probes")
 T = TypeVar("T")
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a probe's file."""
-
-
 @final
-class ExpectedCall(_Table, frozen=True):
+class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call that must be made, its arguments exactly these."""
 
     name: str
@@ -39,7 +35,7 @@ class ExpectedCall(_Table, frozen=True):
 
 
 @final
-class Expect(_Table, frozen=True):
+class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a right answer is; everything that is named must hold.
 
     Attributes:
@@ -79,7 +75,7 @@ class Expect(_Table, frozen=True):
 
 
 @final
-class Turn(_Table, frozen=True):
+class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the user says next, or what the tools that were called give, and what must follow.
 
     `abort_after`: the answer is left after so many pieces of text.
@@ -94,7 +90,7 @@ class Turn(_Table, frozen=True):
 
 
 @final
-class ProbeTool(_Table, frozen=True):
+class ProbeTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool that is offered."""
 
     name: str
@@ -103,7 +99,7 @@ class ProbeTool(_Table, frozen=True):
 
 
 @final
-class Choice(_Table, frozen=True):
+class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tool choice that is asked for."""
 
     mode: Literal["auto", "none", "required", "named"] = "auto"
@@ -111,9 +107,10 @@ class Choice(_Table, frozen=True):
 
 
 @final
-class ProbeParams(_Table, frozen=True):
-    """How to answer. `max_tokens` is small, so that a model that rambles does not cost much."""
+class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to answer. `max_tokens` is small, so that a model that rambles does not cost much. `stream` False: whole."""
 
+    stream: bool = True
     max_tokens: int = 300
     parallel_tools: bool | None = None
     reasoning: Effort | None = None
@@ -123,7 +120,7 @@ class ProbeParams(_Table, frozen=True):
 
 
 @final
-class TargetChange(_Table, frozen=True):
+class TargetChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked in place of the target's own model or key."""
 
     model: str | None = None
@@ -131,7 +128,7 @@ class TargetChange(_Table, frozen=True):
 
 
 @final
-class Case(_Table, frozen=True):
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One of several questions; `{question}` stands for it in the turns."""
 
     vary: dict[str, Any]
@@ -139,7 +136,7 @@ class Case(_Table, frozen=True):
 
 
 @final
-class Probe(_Table, frozen=True, kw_only=True):
+class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing to find out.
 
     Attributes:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dragoman.client.resolver import resolve
 from dragoman.errors import DragomanError
 from dragoman.validate.asking import Asker
-from dragoman.validate.examination import Examination, OnProgress, Settings, TargetRun
+from dragoman.validate.examination import Examination, OnProgress
+from dragoman.validate.findings import Settings, TargetRun
 from dragoman.validate.identity import identify
 from dragoman.validate.limits import Budget, Pace
+from dragoman.validate.sending import Sender
 
 
 class Runner:
@@ -42,7 +44,8 @@ class Runner:
             target = resolve(name, self._asker.config, tools="native")
             claims = await identify(self._asker, target)
             ready = await self._asker.ready(target)
-            examination = Examination(self._asker, self._settings, self._budget, self._pace, ready, claims)
+            sender = Sender(self._asker, self._budget, self._pace)
+            examination = Examination(sender, self._settings, ready, claims)
             return await examination.whole(target, version=self._version, on_progress=self._on_progress)
         except DragomanError as problem:
             return TargetRun(name, None, problem=str(problem))

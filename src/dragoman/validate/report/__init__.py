@@ -24,11 +24,13 @@ def renderer_for(file: Path) -> Callable[[Report], bytes]:
     """What writes a report of this kind.
 
     Raises:
-        UsageError: the file's ending is not one of ours.
+        UsageError: the file's ending is not one of ours, or its folder is not there.
     """
     found = RENDERERS.get(file.suffix.lower())
     if found is None:
         raise UsageError(f"--report {file}: expected a file that ends in {', '.join(RENDERERS)}")
+    if not file.absolute().parent.is_dir():
+        raise UsageError(f"--report {file}: there is no folder {file.parent}")
     return found
 
 

@@ -9,7 +9,7 @@ import msgspec
 from dragoman import _json
 from dragoman.events import event_object
 from dragoman.validate.asking import Asked
-from dragoman.validate.examination import Settings, TargetRun, Trial
+from dragoman.validate.findings import Settings, TargetRun, Trial
 from dragoman.validate.probe import SUITE_VERSION
 
 FORMAT: Final = "dragoman-validation"

@@ -7,7 +7,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from dragoman.proofs import ProbeResult, Proof, Verdict
-from dragoman.validate.examination import TargetRun
+from dragoman.validate.findings import TargetRun
 from dragoman.validate.report.document import Report
 
 #: How a verdict is said there. What a server need not do is no failure.

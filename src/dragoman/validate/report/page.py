@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman.events import event_object
 from dragoman.proofs import ProbeResult, Verdict
 from dragoman.validate.asking import Asked
-from dragoman.validate.examination import TargetRun, Trial
+from dragoman.validate.findings import TargetRun, Trial
 from dragoman.validate.probe import load_probes
 from dragoman.validate.report.document import Report
 from dragoman.validate.report.table import MARK, summary

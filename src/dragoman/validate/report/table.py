@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from dragoman.proofs import ProbeResult, Proof, Verdict, is_clean, is_proven, wire_deviations
-from dragoman.validate.examination import TargetRun
-from dragoman.validate.grade import wilson
+from dragoman.validate.findings import TargetRun
+from dragoman.validate.trials import wilson
 
 _BAR: Final = 10  # characters
 MARK: Final[dict[Verdict, str]] = {"passed": "✓", "failed": "✗", "unsupported": "–", "not-used": "○", "error": "!"}

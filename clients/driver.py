@@ -88,11 +88,14 @@ class Driver:
     check: Callable[[Place], str] = lambda place: ""
 
 
-def script(name: str, **environ: str) -> Callable[[Place], Start]:
-    """A start of one of the scripts, by the Python or Node it is written for."""
+def script(name: str, *, app: str = "", **environ: str) -> Callable[[Place], Start]:
+    """A start of one of the scripts, by the Python or Node it is written for.
+
+    `app`: what `dragoman env` calls the client, when the variables that it prints are all that the script goes by.
+    """
 
     def start(place: Place) -> Start:
-        variables = {"BASE_URL": place.url, "MODEL": MODEL, **environ}
+        variables = {"MODEL": MODEL, **environ, **(preset(place, app) if app else {"BASE_URL": place.url})}
         if name.endswith(".py"):
             return Start([place.program("python"), str(SCRIPTS / name)], variables)
         # Node looks for packages beside the script: it is put beside them.

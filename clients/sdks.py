@@ -14,11 +14,11 @@ def framework(name: str, package: str, file: str, *modes: str) -> list[Driver]:
 
 
 DRIVERS = [
-    Driver("ollama-python", "sdks", "ollama", OLLAMA, script("ollama_python.py")),
-    Driver("openai-python-chat", "sdks", "openai", CHAT, script("openai_chat_python.py")),
-    Driver("openai-python-responses", "sdks", "openai", RESPONSES, script("openai_responses_python.py")),
-    Driver("anthropic-python", "sdks", "anthropic", MESSAGES, script("anthropic_python.py")),
-    Driver("google-genai-python", "sdks", "google-genai", GEMINI, script("google_python.py")),
+    Driver("ollama-python", "sdks", "ollama", OLLAMA, script("ollama_python.py", app="ollama")),
+    Driver("openai-python-chat", "sdks", "openai", CHAT, script("openai_chat_python.py", app="openai")),
+    Driver("openai-python-responses", "sdks", "openai", RESPONSES, script("openai_responses_python.py", app="openai")),
+    Driver("anthropic-python", "sdks", "anthropic", MESSAGES, script("anthropic_python.py", app="anthropic")),
+    Driver("google-genai-python", "sdks", "google-genai", GEMINI, script("google_python.py", app="google-genai")),
     Driver("ollama-js", "js-sdks", "ollama", OLLAMA, script("ollama_js.mjs")),
     Driver("openai-js-chat", "js-sdks", "openai", CHAT, script("openai_chat_js.mjs")),
     Driver("openai-js-responses", "js-sdks", "openai", RESPONSES, script("openai_responses_js.mjs")),

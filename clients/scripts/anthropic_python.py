@@ -5,7 +5,7 @@ import os
 import anthropic
 from recording import QUESTION, SCHEMA, finish, record
 
-client = anthropic.Anthropic(base_url=os.environ["BASE_URL"], api_key="any", max_retries=0)
+client = anthropic.Anthropic(max_retries=0)
 tool = {"name": "record", "description": "Record.", "input_schema": SCHEMA}
 messages = [{"role": "user", "content": QUESTION}]
 while True:

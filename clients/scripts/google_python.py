@@ -6,7 +6,7 @@ from google import genai
 from google.genai import types
 from recording import QUESTION, SCHEMA, finish, record
 
-client = genai.Client(api_key="any", http_options=types.HttpOptions(base_url=os.environ["BASE_URL"]))
+client = genai.Client()
 tool = types.FunctionDeclaration(name="record", description="Record.", parameters_json_schema=SCHEMA)
 config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[tool])], system_instruction="Be exact.")
 contents = [types.Content(role="user", parts=[types.Part(text=QUESTION)])]

@@ -5,7 +5,7 @@ import os
 import ollama
 from recording import QUESTION, SCHEMA, finish, record
 
-client = ollama.Client(host=os.environ["BASE_URL"])
+client = ollama.Client()
 tool = {"type": "function", "function": {"name": "record", "description": "Record.", "parameters": SCHEMA}}
 messages = [{"role": "user", "content": QUESTION}]
 while True:

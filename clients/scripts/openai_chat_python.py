@@ -6,7 +6,7 @@ import os
 import openai
 from recording import QUESTION, SCHEMA, finish, record
 
-client = openai.OpenAI(base_url=os.environ["BASE_URL"] + "/v1", api_key="any", max_retries=0)
+client = openai.OpenAI(max_retries=0)
 tool = {"type": "function", "function": {"name": "record", "description": "Record.", "parameters": SCHEMA}}
 messages = [{"role": "system", "content": "Be exact."}, {"role": "user", "content": QUESTION}]
 while True:

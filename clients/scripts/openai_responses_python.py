@@ -6,7 +6,7 @@ import os
 import openai
 from recording import QUESTION, SCHEMA, finish, record
 
-client = openai.OpenAI(base_url=os.environ["BASE_URL"] + "/v1", api_key="any", max_retries=0)
+client = openai.OpenAI(max_retries=0)
 tool = {"type": "function", "name": "record", "description": "Record.", "parameters": SCHEMA, "strict": False}
 items = [{"role": "user", "content": QUESTION}]
 while True:

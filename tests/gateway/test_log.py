@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from dragoman.events import Deviation, Failure, Finish
 from dragoman.gateway.http import Head
 from dragoman.gateway.log import LINES_A_SECOND, Log, Sink
-from dragoman.gateway.metrics import Metrics
+from dragoman.gateway.metrics import FAMILIES, Metrics
 from dragoman.gateway.observe import Observer, Record, entry_of
 from dragoman.types import Usage
 from gateway.test_metrics import samples
@@ -121,3 +123,15 @@ def _until(holds: Any) -> None:
     while not holds():
         assert monotonic() < until
         sleep(0.005)
+
+
+def test_the_reference_names_every_field_and_every_metric() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "observability.md").read_text(encoding="utf-8")
+    source = inspect.getsource(entry_of)
+    fields = set(re.findall(r'^        "(\w+)":', source, re.MULTILINE)) - {"kind"}
+    assert len(fields) > 20
+    assert [field for field in sorted(fields) if f"`{field}`" not in page] == []
+    rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `dragoman_")}
+    assert set(rows) == {family.name for family in FAMILIES}
+    for family in FAMILIES:
+        assert rows[family.name].split("|")[2].strip() == ", ".join(family.labels)

@@ -104,7 +104,7 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
     with contextlib.suppress(NotImplementedError):  # Windows
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told)
-        loop.add_signal_handler(signal.SIGHUP, reload.read)
+        loop.add_signal_handler(signal.SIGHUP, reload.again)
     watching = asyncio.create_task(reload.watch())
     gc.freeze()  # what was loaded stays; collections need not look at it
     if worker is None:

@@ -50,6 +50,11 @@ class Reload:
                 self.read()
             self._seen = sight
 
+    def again(self) -> None:
+        """Read the file now, for what it refers to may be another."""
+        self._read = b""
+        self.read()
+
     def read(self) -> None:
         """Read the file now, if its bytes are not those that were read last."""
         digest = _digest(self._file)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from driver import CHAT, GEMINI, MESSAGES, MODEL, OLLAMA, RESPONSES, Driver, Place, Start, preset
+from driver import CHAT, GEMINI, MESSAGES, MODEL, OLLAMA, RESPONSES, Driver, Place, Start, preset, shell_lines
 from plan import Call, Plan, plan_of_commands
 from programs import PROMPT
 
@@ -159,11 +160,9 @@ def _opencode_drivers() -> list[Driver]:
 
 
 def _cline(place: Place) -> Start:
-    url, key = place.url + "/v1", "any"
-    program = place.program("cline")
-    sign_in = [program, "auth", "--provider", "openai", "--baseurl", url, "--apikey", key, "--modelid", MODEL]
-    words = " ".join(f"'{word}'" for word in sign_in)
-    return Start(["sh", "-c", f"{words} >/dev/null && exec '{program}' -y '{PROMPT}'"])
+    sign_in, *_ = shell_lines(place, "cline")
+    folder = Path(place.program("cline")).parent
+    return Start(["sh", "-c", f"PATH='{folder}':$PATH; {sign_in} >/dev/null && exec cline -y '{PROMPT}'"])
 
 
 _EDIT = """hello.py

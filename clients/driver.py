@@ -53,13 +53,18 @@ class Start:
     words: str = ""
 
 
-def preset(place: Place, client: str, *, model: str = MODEL) -> dict[str, str]:
-    """Do what `dragoman env CLIENT` says: gives the variables, and writes the client's file if it has one."""
-    words = [sys.executable, "-m", "dragoman", "env", client, "--url", place.url, "--model", model, "--json"]
+def shell_lines(place: Place, client: str) -> list[str]:
+    """Do what `dragoman env CLIENT` says: gives the lines for a shell, and writes the client's file if it has one."""
+    words = [sys.executable, "-m", "dragoman", "env", client, "--url", place.url, "--model", MODEL, "--json"]
     said = json.loads(subprocess.run(words, capture_output=True, check=True, timeout=60).stdout)
     if said["file"]:
         place.write(said["file"].removeprefix("~/"), said["text"])
-    exports = [line.removeprefix("export ") for line in said["shell"] if line.startswith("export ")]
+    return [str(line) for line in said["shell"]]
+
+
+def preset(place: Place, client: str) -> dict[str, str]:
+    """The variables that `dragoman env CLIENT` says; its file is written too."""
+    exports = [line.removeprefix("export ") for line in shell_lines(place, client) if line.startswith("export ")]
     return {name: value.strip('"') for name, _, value in (line.partition("=") for line in exports)}
 
 

@@ -45,9 +45,16 @@ DRIVERS = [
         passes=False,
     ),
     Driver("litellm-chat", "litellm", "litellm", CHAT, script("litellm_loop.py", PREFIX="openai", BASE_PATH="/v1")),
-    Driver("litellm-anthropic", "litellm", "litellm", MESSAGES, script("litellm_loop.py", PREFIX="anthropic")),
     Driver(
-        "litellm-google", "litellm", "litellm", GEMINI, script("litellm_loop.py", PREFIX="gemini", BASE_PATH="/v1beta")
+        "litellm-anthropic", "litellm", "litellm", MESSAGES, script("litellm_loop.py", PREFIX="anthropic"), passes=False
+    ),
+    Driver(
+        "litellm-google",
+        "litellm",
+        "litellm",
+        GEMINI,
+        script("litellm_loop.py", PREFIX="gemini", BASE_PATH="/v1beta"),
+        passes=False,
     ),
     Driver(
         "smolagents",

@@ -8,7 +8,7 @@ import dragoman
 from cases import counter
 from chains import Bench, ask, stream_of
 from conversations import reply
-from dragoman.client import client as client_module
+from dragoman.client import preparation
 from dragoman.events import Failure, Finish, Start, TextDelta, unfold
 from dragoman.protocols import PROTOCOLS
 from failing import BROKEN, PLACES, Broken, steps
@@ -23,11 +23,11 @@ def test_a_failure_before_the_first_word_is_invisible(
     first, second = f"{broken.server}-{broken.protocol}/m", f"good-{broken.protocol}/model-1"
     config = bench.config(f'[routes.r]\ntargets = ["{first}", "{second}"]')
     bench.answer("good", stream_of(broken.protocol))
-    monkeypatch.setattr(client_module, "new_id", counter())
+    monkeypatch.setattr(preparation, "new_id", counter())
     direct, _ = ask(config, second)
     if broken.server in ("plain", "tls"):
         bench.answer(broken.server, steps(broken))
-    monkeypatch.setattr(client_module, "new_id", counter())
+    monkeypatch.setattr(preparation, "new_id", counter())
     events, attempts = ask(config, "r")
     assert check(events) == direct
     assert [type(event) for event in events].count(Start) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from cases import counter
 from chains import Bench, busy, running_bench, stream_of
-from dragoman.client import client as client_module
+from dragoman.client import preparation
 from dragoman.config import load_config
 from dragoman.events import Start
 from dragoman.gateway import relay
@@ -63,7 +63,7 @@ def request(running: Running, client: str, model: str, *, stream: bool = True) -
 def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids are counted from one and the time stands still, so that answers can be compared byte by byte."""
     monkeypatch.setattr(relay, "new_id", counter())
-    monkeypatch.setattr(client_module, "new_id", counter())
+    monkeypatch.setattr(preparation, "new_id", counter())
     monkeypatch.setattr(relay.time, "time", itertools.repeat(1_750_000_000.0).__next__)
 
 

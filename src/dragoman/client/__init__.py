@@ -3,7 +3,7 @@
 from dragoman.client.client import AsyncClient
 from dragoman.client.fallback import Attempt
 from dragoman.client.run import Answer
-from dragoman.client.stream import AsyncStream, Stream
-from dragoman.client.synchronous import Client
+from dragoman.client.stream import AsyncStream
+from dragoman.client.synchronous import Client, Stream
 
 __all__ = ["Answer", "Attempt", "AsyncClient", "AsyncStream", "Client", "Stream"]

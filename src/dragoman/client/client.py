@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -16,13 +15,13 @@ import msgspec
 from dragoman.client.capability import ModelFacts
 from dragoman.client.clocks import read_clocks
 from dragoman.client.course import Course
-from dragoman.client.exchange import Exchange, OnDeviation, OnWire
+from dragoman.client.exchange import OnDeviation, OnWire
 from dragoman.client.images import Images
 from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
-from dragoman.client.offloading import run_sized
-from dragoman.client.passing import Addresses, Original, PassingExchange
-from dragoman.client.resolver import resolve_chain, with_defaults
+from dragoman.client.passing import Addresses, Original
+from dragoman.client.preparation import Means, Preparation
+from dragoman.client.resolver import resolve_chain
 from dragoman.client.run import Answer, Steps
 from dragoman.client.steering import LOG, Steering
 from dragoman.client.stream import AsyncStream
@@ -32,8 +31,7 @@ from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.contract import HttpRequest
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
-from dragoman.history import SignatureVault, Vault, Watch
-from dragoman.identifiers import new_id
+from dragoman.history import SignatureVault, Vault
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.providers.endpoint import endpoint
 from dragoman.types import Params, Request, ToolChoice
@@ -231,58 +229,19 @@ class AsyncClient:
             if on_deviation is not None:
                 on_deviation(name, deviation)
 
-        def usual(target: Target, wanted: Request, restored: Request) -> Exchange:
-            return Exchange(
-                target,
-                restored,
-                new_id=new_id,
-                price_of=self.steering.prices.cost if keeps_reply else None,
-                on_deviation=note,
-                withdraw=self.steering.withdraw,
-                watch=Watch(self._vault, wanted, owner),
-                said=said,
-                trace_parent=trace_parent,
-                on_wire=self._on_wire,
-            )
-
-        def passing(target: Target, original: Original) -> PassingExchange:
-            def mended() -> Exchange:
-                wanted = with_defaults(original.parsed().request, target)
-                return usual(target, wanted, wanted)
-
-            return PassingExchange(
-                target,
-                original,
-                self._addresses,
-                new_id=new_id,
-                usual=mended,
-                on_deviation=note,
-                withdraw=self.steering.withdraw,
-                said=said,
-                trace_parent=trace_parent,
-            )
-
-        async def prepare(target: Target) -> tuple[Exchange | PassingExchange, float]:
-            ready = await self._servers.ready(self.steering.in_proven_way(target))
-            if original is not None and self.passes(ready, original):
-                limit = self._clocks.first_event_of(
-                    local=target.provider.local, reasoning=True, whole=not original.glance.stream
-                )
-                return await run_sized(size, partial(passing, ready, original)), limit
-            read = request
-            if original is not None:
-                read = (await run_sized(size, original.parsed)).request
-            if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
-                read = await self._images.filled(read)
-            wanted = with_defaults(read, ready)
-            limit = self._clocks.first_event_of(
-                local=target.provider.local, reasoning=read.params.reasoning is not None, whole=not read.stream
-            )
-            restored = await self._vault.restored(wanted, owner)
-            return await run_sized(size, partial(usual, ready, wanted, restored)), limit
-
+        preparation = Preparation(
+            self._means(),
+            request,
+            on_deviation=note,
+            said=said,
+            has_price=keeps_reply,
+            owner=owner,
+            trace_parent=trace_parent,
+            original=original,
+            size=size,
+        )
         return AsyncStream(
-            prepare,
+            preparation.make_ready,
             Course(chain, self.steering.standings, log=LOG.info),
             transport=self._transport,
             clocks=self._clocks,
@@ -321,11 +280,18 @@ class AsyncClient:
         except TimeoutError:
             raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
 
-    def passes(self, target: Target, original: Original) -> bool:
-        """Whether a request's bytes may go to this target as they are, and its answer's back."""
-        return original.suits(target) and self.steering.is_clean(target)
-
     # ------------------------------------------------------------ inside
+
+    def _means(self) -> Means:
+        return Means(
+            steering=self.steering,
+            servers=self._servers,
+            vault=self._vault,
+            images=self._images,
+            addresses=self._addresses,
+            clocks=self._clocks,
+            on_wire=self._on_wire,
+        )
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":

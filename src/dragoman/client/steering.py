@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.client.inventory import proof_of
 from dragoman.client.ordering import Facts, line_up
+from dragoman.client.passing import Original
 from dragoman.client.prices import Prices
 from dragoman.client.standings import Standings
 from dragoman.client.target import Chain, Target
@@ -103,6 +104,10 @@ class Steering:
         if provider is not None and provider.clean is not None:
             return provider.clean
         return is_clean(self.proof(target))
+
+    def passes(self, target: Target, original: Original) -> bool:
+        """Whether a request's bytes may go to this target as they are, and its answer's back."""
+        return original.suits(target) and self.is_clean(target)
 
     # ------------------------------------------------------------ what is known
 

@@ -1,13 +1,13 @@
-"""A response while it comes: `AsyncStream`, and `Stream` for code without an event loop."""
+"""A response while it comes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from email.utils import formatdate
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from dragoman.client.clocks import Clocks, Watch
 from dragoman.client.course import Course
@@ -20,9 +20,6 @@ from dragoman.errors import DragomanError
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Fold, Reply, ToolCallDelta, ToolCallStart
 from dragoman.partial import PartialArguments
 
-T = TypeVar("T")
-#: Runs a coroutine in the client's own event loop and waits for it.
-Run = Callable[[Coroutine[Any, Any, T]], T]
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096
 
@@ -383,54 +380,3 @@ class AsyncStream:
                 self._partials[event.index] = PartialArguments()  # type: ignore[union-attr]
         self._pending.clear()
         return self._fold
-
-
-class Stream:
-    """`AsyncStream` without `await`: use it with `with`, iterate it once."""
-
-    __slots__ = ("_run", "_stream")
-
-    def __init__(self, stream: AsyncStream, run: Run[Any]) -> None:
-        self._stream = stream
-        self._run = run
-
-    def __enter__(self) -> Stream:
-        """Send the request.
-
-        Raises:
-            UsageError, ConfigError: the request cannot be sent at all.
-        """
-        self._run(self._stream.__aenter__())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the connection, if the response is not over."""
-        self.close()
-
-    def close(self) -> None:
-        """Stop reading."""
-        self._run(self._stream.close())
-
-    def __iter__(self) -> Iterator[Event]:
-        """The events, as they come."""
-        stream = self._stream
-        while batch := self._run(stream._next()):
-            for event in batch:
-                stream._pending.append(event)
-                yield event
-
-    @property
-    def attempts(self) -> tuple[Attempt, ...]:
-        """What came of the targets that were asked or passed over so far, in order."""
-        return self._stream.attempts
-
-    @property
-    def reply(self) -> Reply:
-        """The response so far, or the whole of it after the last event."""
-        return self._stream.reply
-
-    def partial(self, index: int) -> Mapping[str, Any]:
-        """The arguments so far of the call with this part index: a live, read-only view."""
-        return self._stream.partial(index)

@@ -1,11 +1,11 @@
-"""`Client`: `AsyncClient` without `await`."""
+"""`Client` and its `Stream`: `AsyncClient` without `await`."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -13,15 +13,69 @@ from typing import Any, TypeVar
 
 from dragoman.client.client import AsyncClient, drained, load
 from dragoman.client.exchange import OnDeviation
+from dragoman.client.fallback import Attempt
 from dragoman.client.run import Answer, Steps
-from dragoman.client.stream import Stream
+from dragoman.client.stream import AsyncStream
 from dragoman.config import Config, ToolsMode
-from dragoman.events import Reply
+from dragoman.events import Event, Reply
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.types import Params, Request, ToolChoice
 
 T = TypeVar("T")
+#: Runs a coroutine in the client's own event loop and waits for it.
+Run = Callable[[Coroutine[Any, Any, T]], T]
 _NO_PARAMS = Params()
+
+
+class Stream:
+    """`AsyncStream` without `await`: use it with `with`, iterate it once."""
+
+    __slots__ = ("_run", "_stream")
+
+    def __init__(self, stream: AsyncStream, run: Run[Any]) -> None:
+        self._stream = stream
+        self._run = run
+
+    def __enter__(self) -> Stream:
+        """Send the request.
+
+        Raises:
+            UsageError, ConfigError: the request cannot be sent at all.
+        """
+        self._run(self._stream.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection, if the response is not over."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._run(self._stream.close())
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events, as they come."""
+        stream = self._stream
+        while batch := self._run(stream._next()):
+            for event in batch:
+                stream._pending.append(event)
+                yield event
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What came of the targets that were asked or passed over so far, in order."""
+        return self._stream.attempts
+
+    @property
+    def reply(self) -> Reply:
+        """The response so far, or the whole of it after the last event."""
+        return self._stream.reply
+
+    def partial(self, index: int) -> Mapping[str, Any]:
+        """The arguments so far of the call with this part index: a live, read-only view."""
+        return self._stream.partial(index)
 
 
 class Client:

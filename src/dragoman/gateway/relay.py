@@ -115,7 +115,7 @@ class Relay:
         if glance is None or style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None
         original = Original(protocol, body, glance, path=head.target, headers=head.headers)
-        return original if self._client.passes(self._names.chain(glance.model).targets[0], original) else None
+        return original if self._client.steering.passes(self._names.chain(glance.model).targets[0], original) else None
 
     async def _stream(
         self, protocol: Protocol, asked: Callable[[], Parsed], stream: AsyncStream, outlet: Outlet, record: Record

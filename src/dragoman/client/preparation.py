@@ -1,0 +1,125 @@
+"""A request made ready for one target of its chain after another: each gets it fitted and rendered anew."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import final
+
+import msgspec
+
+from dragoman.client.clocks import Clocks
+from dragoman.client.exchange import Exchange, OnDeviation, OnWire
+from dragoman.client.images import Images
+from dragoman.client.local import LocalServers
+from dragoman.client.offloading import run_sized
+from dragoman.client.passing import Addresses, Original, PassingExchange
+from dragoman.client.resolver import with_defaults
+from dragoman.client.steering import Steering
+from dragoman.client.target import Target
+from dragoman.events import Deviation
+from dragoman.history import Vault, Watch
+from dragoman.identifiers import new_id
+from dragoman.types import Request
+
+
+@final
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What the requests of one client have in common."""
+
+    steering: Steering
+    servers: LocalServers
+    vault: Vault
+    images: Images
+    addresses: Addresses
+    clocks: Clocks
+    on_wire: OnWire | None
+
+
+@final
+class Preparation:
+    """Makes one request ready for any target."""
+
+    __slots__ = (
+        "_has_price", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size", "_trace_parent",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        means: Means,
+        request: Request,
+        *,
+        on_deviation: OnDeviation,
+        said: tuple[Deviation, ...],
+        has_price: bool,
+        owner: str,
+        trace_parent: str,
+        original: Original | None,
+        size: int,
+    ) -> None:
+        """`said`: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
+        `AsyncClient.open`."""
+        self._means = means
+        self._request = request
+        self._on_deviation = on_deviation
+        self._said = said
+        self._has_price = has_price
+        self._owner = owner
+        self._trace_parent = trace_parent
+        self._original = original
+        self._size = size
+
+    async def make_ready(self, target: Target) -> tuple[Exchange | PassingExchange, float]:
+        """The exchange with a target, and the limit in seconds for the first event of its answer.
+
+        Raises:
+            DragomanError: the target cannot be asked this.
+        """
+        means, original = self._means, self._original
+        ready = await means.servers.ready(means.steering.in_proven_way(target))
+        is_local = target.provider.local
+        if original is not None and means.steering.passes(ready, original):
+            limit = means.clocks.first_event_of(local=is_local, reasoning=True, whole=not original.glance.stream)
+            return await run_sized(self._size, partial(self._passing, ready, original)), limit
+        read = self._request
+        if original is not None:
+            read = (await run_sized(self._size, original.parsed)).request
+        if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
+            read = await means.images.filled(read)
+        wanted = with_defaults(read, ready)
+        limit = means.clocks.first_event_of(
+            local=is_local, reasoning=read.params.reasoning is not None, whole=not read.stream
+        )
+        restored = await means.vault.restored(wanted, self._owner)
+        return await run_sized(self._size, partial(self._usual, ready, wanted, restored)), limit
+
+    def _usual(self, target: Target, wanted: Request, restored: Request) -> Exchange:
+        means = self._means
+        return Exchange(
+            target,
+            restored,
+            new_id=new_id,
+            price_of=means.steering.prices.cost if self._has_price else None,
+            on_deviation=self._on_deviation,
+            withdraw=means.steering.withdraw,
+            watch=Watch(means.vault, wanted, self._owner),
+            said=self._said,
+            trace_parent=self._trace_parent,
+            on_wire=means.on_wire,
+        )
+
+    def _passing(self, target: Target, original: Original) -> PassingExchange:
+        def mended() -> Exchange:
+            wanted = with_defaults(original.parsed().request, target)
+            return self._usual(target, wanted, wanted)
+
+        return PassingExchange(
+            target,
+            original,
+            self._means.addresses,
+            new_id=new_id,
+            usual=mended,
+            on_deviation=self._on_deviation,
+            withdraw=self._means.steering.withdraw,
+            said=self._said,
+            trace_parent=self._trace_parent,
+        )

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 
 from dragoman.agent.choice import Choice, choose_target
-from dragoman.agent.face import Face
 from dragoman.agent.instructions import system_text
-from dragoman.agent.loop import Agent
 from dragoman.agent.session import Session
 from dragoman.agent.store import default_store, find_session
 from dragoman.agent.workbench import WEAK_TOOLS, Workbench
-from dragoman.client import AsyncClient
-from dragoman.client.resolver import resolve
 from dragoman.config import Config
 from dragoman.errors import UsageError
 from dragoman.identifiers import new_id
+from dragoman.providers import split_target
+
+if TYPE_CHECKING:  # loaded when the first word is said: until then a prompt is all that is needed
+    from dragoman.agent.face import Face
+    from dragoman.agent.loop import Agent
+    from dragoman.client import AsyncClient
 
 
 @final
@@ -55,11 +57,11 @@ async def open_session(
             session.close()
             raise UsageError(f"this session belongs to {session.folder}; say --folder {session.folder}")
         if wish.target is not None and wish.target != session.target:
-            resolve(wish.target, config)
+            _check_name(wish.target, config)
             session.switch(wish.target)
         return session, ""
-    choice = Choice(wish.target, "") if wish.target is not None else await choose_target(config)
-    resolve(choice.target, config)  # says now what is wrong with it
+    choice = Choice(wish.target) if wish.target is not None else await choose_target(config)
+    _check_name(choice.target, config)
     return new_session(store, bench, choice.target), choice.why
 
 
@@ -75,6 +77,8 @@ def session_store() -> Path:
 
 def make_agent(client: AsyncClient, session: Session, bench: Workbench, face: Face) -> Agent:
     """The agent for a session, with the tools and words that its model can use."""
+    from dragoman.agent.loop import Agent
+
     agent = Agent(
         client,
         session,
@@ -93,3 +97,13 @@ def fit_agent(agent: Agent, bench: Workbench) -> None:
     is_weak = agent.target.dialect.force_call_by_prefill
     agent.calls.toolbox = bench.toolbox.only(WEAK_TOOLS) if is_weak else bench.toolbox
     agent.system = system_text(bench.folder.path, is_weak=is_weak)
+
+
+def _check_name(target: str, config: Config) -> None:
+    """Raises UsageError or ConfigError now for a model that could never be asked."""
+    if "/" in target:
+        provider = split_target(target)[0]
+        config.catalog.provider(provider)
+        config.key(provider)
+    elif target not in config.routes and "*" not in config.routes:
+        raise UsageError(f"expected provider/model or the name of a route, got {target[:80]!r}")

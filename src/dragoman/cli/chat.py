@@ -63,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
     if options.prompt is None:
         if options.json:
             raise UsageError("expected --json together with -p PROMPT")
-        raise UsageError("expected -p PROMPT")
+        from dragoman.agent.terminal import chat
+
+        return chat(wish, config)
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     if not prompt.strip():
         raise UsageError("expected a prompt, got nothing")

@@ -1,0 +1,245 @@
+"""What a person can type besides prompts: `/help` and the rest. Each gives a page; who draws it is not known here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+
+from dragoman.agent.choice import check_target, known_facts
+from dragoman.agent.compaction import FULL
+from dragoman.agent.plain import plain_line
+from dragoman.agent.session import Session
+from dragoman.agent.setup import fit_agent, make_agent, new_session
+from dragoman.agent.store import find_session, list_sessions
+from dragoman.agent.undo import undo_run
+from dragoman.agent.wire import Recording
+from dragoman.errors import DragomanError, UsageError
+
+if TYPE_CHECKING:
+    from dragoman.agent.face import Face
+    from dragoman.agent.loop import Agent
+    from dragoman.agent.workbench import Workbench
+    from dragoman.client import AsyncClient
+    from dragoman.client.capability import ModelFacts
+
+
+@final
+class Page(msgspec.Struct, frozen=True):
+    """What a command has to show: words, then a table. `ends`: the chat is over."""
+
+    text: str = ""
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    ends: bool = False
+
+
+#: Each command, its argument, and what it does, in the order of the help.
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "help": ("", "this list"),
+    "models": ("[PROVIDER or MODEL]", "the models that can be asked; with a model's name as /model"),
+    "model": ("[NAME]", "go on with another model"),
+    "tools": ("", "what the model may call, and what needs no asking"),
+    "wire": ("", "the last exchange: bytes, events and deviations side by side"),
+    "cost": ("", "tokens and dollars of this session"),
+    "undo": ("", "take back the file changes of the last turn that made some"),
+    "compact": ("[undo]", "tell the older part of the conversation in short, or take that back"),
+    "save": ("[NAME]", "give the session a name; it is kept anyway"),
+    "resume": ("[NAME]", "the sessions of this folder, or go on with one"),
+    "clear": ("", "begin the conversation anew"),
+    "quit": ("", "end (so does Ctrl-D)"),
+}
+
+
+@final
+class Commands:
+    """The commands of one chat, and what they work on.
+
+    Attributes:
+        agent: the agent of the session that is open; another session has another one.
+        recording: the last exchange.
+    """
+
+    __slots__ = ("_bench", "_face", "_store", "agent", "client", "recording")
+
+    def __init__(self, client: AsyncClient, agent: Agent, bench: Workbench, *, face: Face, store: Path) -> None:
+        self.client = client
+        self.agent = agent
+        self.recording = Recording()
+        self._bench = bench
+        self._face = face
+        self._store = store
+
+    async def run(self, line: str) -> Page:
+        """Do what the line says; what goes wrong is a page too."""
+        name, _, argument = line.removeprefix("/").strip().partition(" ")
+        name = {"exit": "quit", "q": "quit", "?": "help"}.get(name, name)
+        work = self._works().get(name)
+        if work is None:
+            return Page(f"unknown command /{plain_line(name, 40)}; /help lists them")
+        try:
+            return await work(argument.strip())
+        except (DragomanError, OSError) as problem:
+            return Page(plain_line(str(problem), 500))
+
+    def _works(self) -> dict[str, Callable[[str], Awaitable[Page]]]:
+        return {
+            "help": self._help, "models": self._models, "model": self._model, "tools": self._tools, "wire": self._wire,
+            "cost": self._cost, "undo": self._undo, "compact": self._compact, "save": self._save,
+            "resume": self._resume, "clear": self._clear, "quit": self._quit,
+        }  # fmt: skip
+
+    async def _help(self, argument: str) -> Page:
+        rows = tuple((f"/{name} {usage}".strip(), words) for name, (usage, words) in COMMANDS.items())
+        keys = "Enter sends, Alt-Enter or Ctrl-J makes a new line, Tab completes, Ctrl-C stops the turn."
+        return Page(keys, ("command", "does"), rows)
+
+    # ------------------------------------------------------------ models
+
+    async def _models(self, argument: str) -> Page:
+        if "/" in argument:
+            return await self._model(argument)
+        facts = await self.client.models(argument or None)
+        current = self.agent.target.name
+        rows = tuple(
+            (
+                "*" if one.target in (current, f"{current}:latest") else "",
+                one.target,
+                "?" if one.context is None else f"{one.context:,}",
+                _claims(one),
+                _proof(one),
+            )
+            for one in facts
+        )
+        words = "" if rows else "no server answers here and no provider's key is set"
+        return Page(words, ("", "model", "context", "claims", "proven"), rows)
+
+    async def _model(self, argument: str) -> Page:
+        if not argument:
+            return Page(f"now: {self.agent.session.target}; /model NAME goes on with another one")
+        facts = await check_target(self.client, argument)
+        agent = self.agent
+        before = agent.session.target
+        agent.session.switch(argument)
+        agent.known_window = facts.context if facts is not None else None
+        fit_agent(agent, self._bench)
+        words = [f"{before} → {argument} ({agent.target.protocol.name})"]
+        if facts is None:
+            words.append("nothing is known of it: whether it takes tools will show")
+        elif facts.tools is None and facts.proven is None:
+            words.append("whether it takes tools is not known")
+        elif facts.disagreement:
+            words.append(facts.disagreement)
+        words += self._warnings()
+        return Page("\n".join(words))
+
+    def _warnings(self) -> list[str]:
+        agent = self.agent
+        tokens, window = agent.prompt_tokens(), agent.window
+        words = []
+        if agent.target.dialect.force_call_by_prefill:
+            words.append("a very small model: one call is forced for each prompt, and its answers mean little")
+        if window is not None and tokens > window * FULL:
+            words.append(
+                f"the conversation (about {tokens:,} tokens) does not fit its window of {window:,}: "
+                "its older part will be told in short (/compact undo takes that back)"
+            )
+        return words
+
+    async def learn_window(self) -> None:
+        """Ask what the model's window is, where only its server knows."""
+        facts = await known_facts(self.client, self.agent.session.target)
+        self.agent.known_window = facts.context if facts is not None else None
+
+    # ------------------------------------------------------------ looking
+
+    async def _tools(self, argument: str) -> Page:
+        rows = tuple(
+            (tool.name, plain_line(tool.description.partition("\n")[0], 90)) for tool in self.agent.calls.tools
+        )
+        rules = ", ".join(self._bench.approvals.rules) or "nothing but reading"
+        guard = "bubblewrap: read-only machine, no network" if self._bench.sandbox.bubblewrap else "no sandbox here"
+        return Page(f"needs no asking: {rules}\ncommands: {guard}", ("tool", "does"), rows)
+
+    async def _wire(self, argument: str) -> Page:
+        if not self.recording.request:
+            return Page("nothing was asked yet")
+        rows = tuple((row.data, row.events, row.deviations) for row in self.recording.rows())
+        head = f"{self.recording.request}\nstatus {self.recording.status}"
+        return Page(head, ("bytes", "events", "deviations"), rows)
+
+    async def _cost(self, argument: str) -> Page:
+        from decimal import Decimal
+
+        spent = self.agent.session.spent
+        priced = [Decimal(each.usd) for each in spent if each.usd is not None]
+        dollars = f"${sum(priced, Decimal(0)):f}" if priced else "no price is known"
+        if priced and len(priced) < len(spent):
+            dollars += f" and {len(spent) - len(priced)} answers without a known price"
+        tokens, window = self.agent.prompt_tokens(), self.agent.window
+        share = f" of {window:,} ({tokens * 100 // window} %)" if window else ""
+        return Page(
+            f"{len(spent)} answers: {sum(each.input or 0 for each in spent):,} tokens in, "
+            f"{sum(each.output or 0 for each in spent):,} out; {dollars}\n"
+            f"the next prompt: about {tokens:,} tokens{share}"
+        )
+
+    # ------------------------------------------------------------ the session
+
+    async def _undo(self, argument: str) -> Page:
+        lines = undo_run(self.agent.session, self._bench.folder)
+        return Page("\n".join(map(plain_line, lines)) or "no file change to take back")
+
+    async def _compact(self, argument: str) -> Page:
+        if argument == "undo":
+            done = self.agent.session.unfold()
+            return Page("the whole conversation is sent again" if done else "nothing was told in short")
+        return Page("" if await self.agent.shorten() else "there is nothing to leave out yet")
+
+    async def _save(self, argument: str) -> Page:
+        if argument:
+            self.agent.session.rename(argument)
+        session = self.agent.session
+        return Page(f"kept as {session.name or session.id}: {session.path}")
+
+    async def _resume(self, argument: str) -> Page:
+        if not argument:
+            rows = tuple(
+                (saved.name or saved.id, saved.target, plain_line(saved.first, 70))
+                for saved in list_sessions(self._store, folder=self._bench.folder.path)
+            )
+            return Page("" if rows else "no session of this folder", ("session", "model", "began with"), rows)
+        path = find_session(self._store, argument, folder=self._bench.folder.path)
+        if path == self.agent.session.path:
+            return Page("that is this session")
+        session = Session.load(path)
+        if Path(session.folder) != self._bench.folder.path:
+            session.close()
+            raise UsageError(f"that session belongs to {session.folder}")
+        await self._enter(session)
+        return Page(f"{len(session.messages)} messages with {session.target}")
+
+    async def _clear(self, argument: str) -> Page:
+        await self._enter(new_session(self._store, self._bench, self.agent.session.target))
+        return Page("a new conversation; /resume finds the old one")
+
+    async def _enter(self, session: Session) -> None:
+        window = self.agent.known_window if session.target == self.agent.session.target else None
+        self.agent.session.close()
+        self.agent = make_agent(self.client, session, self._bench, self._face)
+        self.agent.known_window = window
+        await self.agent.settle()
+
+    async def _quit(self, argument: str) -> Page:
+        return Page(ends=True)
+
+
+def _claims(facts: ModelFacts) -> str:
+    words = [word for word, claimed in (("tools", facts.tools), ("thinking", facts.thinking)) if claimed]
+    return ", ".join(words) or ("?" if facts.tools is None else "no tools")
+
+
+def _proof(facts: ModelFacts) -> str:
+    return "–" if facts.proven is None else "tools work" if facts.proven else "tools fail"

@@ -1,0 +1,242 @@
+"""What the terminal shows of the agent's work, drawn with rich: the answer as it grows, calls, results, diffs.
+
+What others wrote is text, never markup, and has lost every escape sequence before it is drawn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final, final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.agent.commands import Page
+from dragoman.agent.face import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
+from dragoman.agent.plain import plain_line, plain_text
+from dragoman.agent.plan import Plan
+from dragoman.events import (
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
+
+_FRAME_SECONDS: Final = 0.06
+_RESULT_LINES: Final = 6
+_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@final
+class Screen:
+    """Draws events and notices. One part of the answer is open at a time."""
+
+    __slots__ = ("_approved", "_kind", "_last", "_live", "_text", "_title", "console")
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._live: Live | None = None
+        self._last = 0.0
+        self._kind = ""  # what is open: "text", "thinking", "call", or nothing
+        self._text = ""  # of it, what stands in the live region
+        self._title = ""
+        self._approved = ""  # the plan that was shown last for approval, so that it is not shown again
+
+    # ------------------------------------------------------------ the answer
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Draw what came of the answer."""
+        for event in events:
+            match event:
+                case TextDelta(_, text) | ThinkingDelta(_, text) | ToolCallDelta(_, text):
+                    self._text += plain_text(text)
+                    if self._kind == "text":
+                        self._settle_blocks()
+                case TextStart():
+                    self._open("text")
+                case ThinkingStart():
+                    self._open("thinking")
+                case ToolCallStart(_, _, name):
+                    self._open("call", plain_line(name, 60))
+                case TextEnd() | ThinkingEnd() | ToolCallEnd() | ToolCallFailed() | Finish() | Failure():
+                    self.close()
+                case PartEvent():
+                    self._print(Text("[a part that is no text]", "dim"))
+                case _:
+                    pass
+        self._draw()
+
+    def close(self) -> None:
+        """End what is open: what stood in the live region is printed for good."""
+        kind, text = self._kind, self._text
+        self._kind = self._text = ""
+        self._stop()
+        if kind == "text" and text.strip():
+            self._print(Markdown(text.strip()))
+        elif kind == "thinking" and text:
+            self._print(Text(f"thought for {len(text):,} characters", "dim italic"))
+
+    def _open(self, kind: str, title: str = "") -> None:
+        self.close()
+        self._kind, self._title = kind, title
+
+    def _settle_blocks(self) -> None:
+        """Print the paragraphs that are whole; only the last one is still drawn anew with each piece."""
+        end = _end_of_blocks(self._text)
+        if end:
+            whole, self._text = self._text[:end], self._text[end:]
+            self._stop()
+            self._print(Markdown(whole.strip()))
+
+    def _draw(self) -> None:
+        if not self._kind or not self.console.is_terminal:
+            return
+        now = time.monotonic()
+        if now - self._last < _FRAME_SECONDS:
+            return
+        self._last = now
+        if self._live is None:
+            self._live = Live(console=self.console, auto_refresh=False, transient=True, vertical_overflow="crop")
+            self._live.start()
+        self._live.update(self._region(), refresh=True)
+
+    def _region(self) -> RenderableType:
+        width, height = self.console.width, max(self.console.height - 4, 3)
+        if self._kind == "thinking":
+            return Text(f"thinking… {len(self._text):,} characters", "dim italic")
+        if self._kind == "call":
+            line = " ".join(self._text.split())
+            room = max(width - len(self._title) - 6, 10)
+            return Text.assemble((self._title, "bold"), "(", (line[-room:], "cyan"))
+        lines = self._text.split("\n")
+        return Text("\n".join(lines[-height:]))
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    # ------------------------------------------------------------ what happens
+
+    def tell(self, notice: Notice) -> None:
+        """Draw a notice."""
+        match notice:
+            case CallBegins(_, plan):
+                self.close()
+                if plan.identity != self._approved:
+                    self._print(_title_of(plan))
+            case CallEnded(_, plan):
+                self.close()
+                is_new = plan is not None and plan.identity != self._approved
+                self._approved = ""
+                self._print(_outcome(notice, with_diff=is_new))
+            case Shortened(messages, before, after, summary, by_model):
+                who = "by the model" if by_model else "without the model"
+                head = f"{messages} messages are told in short from here, {who}: {before:,} → {after:,} tokens"
+                self._print(Group(Text(head, "yellow"), Text(_clip(plain_text(summary), 12), "dim")))
+                self._print(Text("/compact undo sends all of it again", "dim"))
+            case Failed(failure):
+                self.close()
+                self._print(Text(f"{failure.kind}: {plain_line(failure.message, 600)}", "red"))
+            case Interrupted(call):
+                self._print(
+                    Text(f"{plain_line(call.name)} was cut off; whether it had its effect is not known", "yellow")
+                )
+            case StepEnded():
+                self.close()
+
+    def show_plan(self, plan: Plan) -> None:
+        """What is to be approved, all of it, as it will be done."""
+        self.close()
+        self._approved = plan.identity
+        if plan.diff:
+            self._print(Group(Text(plan.shown.partition("\n")[0], "bold"), draw_diff(plan.diff)))
+            return
+        action, _, rest = plan.shown.rpartition("\n") if "\n" in plan.shown else (plan.shown, "", "")
+        body = Text(action, "bold")
+        if rest:
+            body.append(f"\n{rest}", "dim")
+        self._print(Group(Text(f"{plan.tool}:", "yellow"), body))
+
+    def show_page(self, page: Page) -> None:
+        """What a command has to show."""
+        if page.text:
+            self._print(Text(plain_text(page.text)))
+        if page.rows:
+            table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+            for name in page.header:
+                table.add_column(Text(name), overflow="fold")
+            for row in page.rows:
+                table.add_row(*(Text(plain_text(cell)) for cell in row))
+            self._print(table)
+
+    def say(self, words: str, style: str = "dim") -> None:
+        """A line of our own."""
+        self.close()
+        self._print(Text(plain_text(words), style))
+
+    def _print(self, renderable: RenderableType) -> None:
+        self.console.print(renderable, highlight=False, soft_wrap=False)
+
+
+def _end_of_blocks(text: str) -> int:
+    """Where the last whole paragraph ends; 0 while there is none. A fenced block is one paragraph."""
+    end, place, fence = 0, 0, ""
+    for line in text.splitlines(keepends=True):
+        place += len(line)
+        bare = line.strip()
+        if fence:
+            if bare.startswith(fence) and not bare.strip(fence[0]):
+                fence = ""
+                end = place if line.endswith("\n") else end
+        elif bare.startswith(("```", "~~~")):
+            fence = bare[: len(bare) - len(bare.lstrip(bare[0]))]
+        elif not bare and place > len(line):
+            end = place
+    return end
+
+
+def _title_of(plan: Plan) -> Text:
+    return Text.assemble(("▸ ", "cyan"), (plain_line(plan.shown.partition("\n")[0], 160), "bold"))
+
+
+def _outcome(ended: CallEnded, *, with_diff: bool) -> RenderableType:
+    shown = plain_text(ended.outcome.shown or ended.outcome.text)
+    if not ended.was_run:
+        return Text(f"  {plain_line(ended.call.name, 60)}: {plain_line(shown, 300)}", "yellow")
+    body = Text("\n".join(f"  {line}" for line in _clip(shown, _RESULT_LINES).split("\n")))
+    body.stylize("red" if ended.outcome.is_error else "dim")
+    if with_diff and ended.plan is not None and ended.plan.diff and not ended.outcome.is_error:
+        return Group(draw_diff(_clip(ended.plan.diff, 40)), body)
+    return body
+
+
+def draw_diff(diff: str) -> Text:
+    """A diff in its colours."""
+    out = Text()
+    for line in diff.rstrip("\n").split("\n"):
+        out.append(f"{line}\n", _DIFF_COLOURS.get(line[:1], ""))
+    out.rstrip()
+    return out
+
+
+def _clip(text: str, lines: int) -> str:
+    """The last lines of a text, and how many are missing."""
+    every = text.rstrip("\n").split("\n")
+    if len(every) <= lines:
+        return "\n".join(every)
+    return "\n".join([f"… {len(every) - lines:,} lines before", *every[-lines:]])

@@ -1,0 +1,33 @@
+"""Taking back what a run changed in files; what commands changed is not known and stays."""
+
+from __future__ import annotations
+
+from dragoman.agent.confinement import Folder
+from dragoman.agent.plan import Change, ToolFailed
+from dragoman.agent.session import Session
+
+
+def undo_run(session: Session, folder: Folder) -> list[str]:
+    """Put the files that the newest changing run wrote back as they were; gives a line for each.
+
+    A file that was changed since by someone else is left alone, and said so.
+    """
+    if not session.changes:
+        return []
+    run = session.changes[-1][0]
+    lines = [_undone(change, folder) for number, change in reversed(session.changes) if number == run]
+    session.undone(run)
+    return lines
+
+
+def _undone(change: Change, folder: Folder) -> str:
+    name = "/".join(change.path)
+    try:
+        if change.before is not None:
+            folder.write(change.path, change.before, over=change.after)
+            return f"{name}: as it was"
+        if change.after is not None:
+            folder.remove(change.path, over=change.after)
+        return f"{name}: removed"
+    except ToolFailed:
+        return f"{name}: left alone, it was changed since"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import re
 import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +39,7 @@ def open_routes(running: Running, headers: dict[str, str]) -> list[str]:
     """The routes that let such a request in."""
     found = []
     for method, pattern in running.gateway.routes:
-        path = pattern.replace(".+", "via-openai-chat")
+        path = pattern.replace("{model}", "via-openai-chat")
         with closing(http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)) as connection:
             connection.request(method, path, b"{}" if method == "POST" else None, headers)
             status = connection.getresponse().status  # one of them streams without end
@@ -201,3 +203,18 @@ def test_zstd_is_read_where_python_can() -> None:
     with pytest.raises(WireError) as problem:
         unpacked(zstd.compress(b" " * 64_000_000), "zstd", LIMIT)
     assert problem.value.status == 413
+
+
+# ---------------------------------------------------------------- what is written of it
+
+
+def test_every_route_is_in_the_reference(guarded: Running) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "gateway-paths.md").read_text(encoding="utf-8")
+    written = set(re.findall(r"`(GET|POST|DELETE) (/[^`]*)`", text))
+    served = {
+        (method, pattern)
+        for method, pattern in guarded.gateway.routes
+        if method != "HEAD"
+        and not pattern.startswith(("/v1/models/{model}:", "/v1/tunedModels", "/v1beta/tunedModels"))
+    }
+    assert served == written

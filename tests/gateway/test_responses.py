@@ -253,6 +253,24 @@ def test_a_file_that_breaks_while_it_is_open_is_put_aside_too(tmp_path: Path) ->
         assert post(running, follow)[0] == 200
 
 
+def test_a_file_of_a_newer_dragoman_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "state" / "responses.sqlite"
+    file.parent.mkdir()
+    with sqlite3.connect(file) as newer:
+        newer.execute("CREATE TABLE response (number INTEGER PRIMARY KEY)")
+        newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    with gateway(tmp_path, '[server]\nstate = "state"\n') as running:
+        running.answer(whole_of("openai-chat", reply("text")))
+        _, first = post(running, {"model": "via-openai-chat", "input": "Hi"})
+        follow = {"model": "via-openai-chat", "input": "And?", "previous_response_id": first["id"]}
+        assert post(running, follow)[0] == 200
+    assert "a newer dragoman has written it" in caplog.text
+    with sqlite3.connect(file) as newer:
+        assert newer.execute("SELECT * FROM response").description[0][0] == "number"
+    newer.close()
+
+
 def test_a_folder_that_cannot_be_written_keeps_them_in_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with gateway(tmp_path, '[server]\nstate = "file/state"\n') as running:

@@ -78,11 +78,12 @@ class App:
                 self._add(page.methods, page.pattern, page)
 
     def routes(self) -> Iterator[tuple[str, str]]:
-        """Every method and path that is answered; `.+` stands for what a client may put in."""
+        """Every method and path that is answered; `{model}` stands for what a client may put in."""
         for path, handlers in self._exact.items():
             yield from ((method, path) for methods, _ in handlers for method in methods)
         for pattern, methods, _ in self._patterns:
-            yield from ((method, pattern.pattern.replace("\\", "")) for method in methods)
+            path = re.sub(r"\\(.)", r"\1", pattern.pattern).replace("(.+)", "{model}")
+            yield from ((method, path) for method in methods)
         yield from (("GET", path) for path in sorted(PATHS))
 
     def _add(self, methods: tuple[str, ...], pattern: str, handler: Handler) -> None:

@@ -27,6 +27,8 @@ _LOG: Final = logging.getLogger("dragoman.gateway")
 _MEMORY: Final = ":memory:"
 #: Milliseconds that a transaction waits for another worker's.
 _PATIENCE: Final = 5_000
+#: Of the tables; a file of a later one is left alone.
+_VERSION: Final = 1
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 #: WAL: readers and the one writer do not wait for each other. NORMAL: what a power cut takes is the last moments, never
 #: the file. Deleted rows are overwritten, as they were somebody's conversation.
@@ -109,7 +111,11 @@ class Database:
 
     def _prepared(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.executescript(_SETTINGS)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > _VERSION:
+            raise sqlite3.OperationalError("a newer dragoman has written it")
         connection.executescript(self._schema)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
         return connection
 
     def _put_aside(self) -> None:

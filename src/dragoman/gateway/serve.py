@@ -37,6 +37,7 @@ ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 DRAIN_SECONDS: Final = ServerConfig().drain_seconds
 #: Connections that may wait to be accepted.
 BACKLOG: Final = 1024
+_STEP_SECONDS: Final = 0.02
 #: Seconds for telling clients that their time is over.
 _LAST_WORDS_SECONDS: Final = 1.0
 #: How often to see whether somebody listens at another worker.
@@ -59,7 +60,7 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_relay", "_state", "_stores",
+        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_relay", "_siblings", "_state", "_stores",
         "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
     )  # fmt: skip
 
@@ -70,6 +71,7 @@ class Gateway:
         host: str,
         only_routes: bool,
         observer: Observer | None,
+        siblings: Siblings | None,
         keepalive_seconds: float,
     ) -> None:
         """Everything but the sockets."""
@@ -81,6 +83,7 @@ class Gateway:
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
         self._is_closed = False
+        self._siblings = siblings
         self._connections: set[Connection] = set()
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -88,7 +91,7 @@ class Gateway:
         self.observer.price_of = Prices(config).cost
         self.host = host
         self.port = 0
-        self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `.+` is what a client may put in
+        self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
 
     @classmethod
     async def open(
@@ -118,7 +121,12 @@ class Gateway:
         if not config.server.keys and not is_loopback(host):
             raise ConfigError(f"{host[:80]} can be reached from other machines; set server.keys first")
         gateway = cls(
-            config, host=host, only_routes=only_routes, observer=observer, keepalive_seconds=keepalive_seconds
+            config,
+            host=host,
+            only_routes=only_routes,
+            observer=observer,
+            siblings=siblings,
+            keepalive_seconds=keepalive_seconds,
         )
         app = App(
             protocols=protocols,
@@ -210,6 +218,10 @@ class Gateway:
         until = loop.time() + seconds
         before = frozenset(self._connections)
         await self._end_of(before, until)
+        if self._siblings is not None:
+            self._siblings.drained()
+            while loop.time() < until and not self._siblings.all_drained():
+                await asyncio.sleep(_STEP_SECONDS)
         for listener in self._listeners:
             listener.close()
         await self._end_of(self._connections, until)
@@ -218,7 +230,7 @@ class Gateway:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(seconds, _LAST_WORDS_SECONDS)):
                     while self._connections:
-                        await asyncio.sleep(0.02)
+                        await asyncio.sleep(_STEP_SECONDS)
         await self.close()
 
     async def _end_of(self, connections: Set[Connection], until: float) -> None:
@@ -227,7 +239,7 @@ class Gateway:
             connection.drain()
         loop = asyncio.get_running_loop()
         while loop.time() < until and not self._connections.isdisjoint(connections):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(_STEP_SECONDS)
 
     async def close(self) -> None:
         """End at once; nothing when it has ended."""

@@ -57,6 +57,11 @@ def revealed_text(text: str) -> str:
     return "".join(f"<U+{ord(each):04X}>" if ord(each) in _REFUSED else each for each in text.replace("\r\n", "\n"))
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things in words: `1 line`, `2 lines`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def hidden_character(text: str) -> str | None:
     """The first character that would not be seen as what it is, as `U+202E`; None when there is none."""
     if text.isascii() and text.isprintable():

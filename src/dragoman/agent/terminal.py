@@ -14,7 +14,7 @@ from dragoman.agent.choice import EMBEDDED
 from dragoman.agent.commands import COMMANDS, Commands
 from dragoman.agent.face import Notice, StepEnded, Verdict
 from dragoman.agent.limits import Meter, Reason
-from dragoman.agent.plain import plain_line
+from dragoman.agent.plain import counted, plain_line
 from dragoman.agent.plan import Plan
 from dragoman.agent.prompting import Line, Words
 from dragoman.agent.session import Session
@@ -229,7 +229,7 @@ class Chat:
 def _greeting(session: Session, why: str, bench: Workbench) -> str:
     lines = [f"dragoman chat · {session.target} in {_short(bench.folder.path)}{f' ({why})' if why else ''}"]
     if session.messages:
-        lines.append(f"{len(session.messages)} messages so far")
+        lines.append(f"{counted(len(session.messages), 'message')} so far")
     if session.target == EMBEDDED:
         lines.append("This model is very small: one call is forced for each prompt, and its answers mean little.")
         lines.append("It shows that all works; name a real one: dragoman chat provider/model, or /models.")
@@ -239,7 +239,7 @@ def _greeting(session: Session, why: str, bench: Workbench) -> str:
 
 
 def _summary(meter: Meter, used: StepEnded | None) -> str:
-    words = [f"{meter.steps} steps" if meter.steps != 1 else "1 step", f"{meter.input:,} in, {meter.output:,} out"]
+    words = [counted(meter.steps, "step"), f"{meter.input:,} in, {meter.output:,} out"]
     if meter.cost:
         words.append(f"${meter.cost:f}{' and more' if meter.unpriced else ''}")
     if used is not None:

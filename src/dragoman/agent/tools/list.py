@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.agent.confinement import Entry, Folder
+from dragoman.agent.plain import counted
 from dragoman.agent.plan import Outcome, Plan, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
 
@@ -29,7 +30,7 @@ def list_tool(folder: Folder) -> Planner:
             lines = [_line(entry) for entry in entries[:_LIMIT]]
             if len(entries) > _LIMIT:
                 lines.append(f"({len(entries) - _LIMIT:,} more)")
-            return Outcome("\n".join(lines) or "(empty folder)", shown=f"{len(entries):,} entries")
+            return Outcome("\n".join(lines) or "(empty folder)", shown=counted(len(entries), "entry", "entries"))
 
         return Plan(
             tool="list",

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from dragoman.agent.confinement import Folder
+from dragoman.agent.plain import counted
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
 
@@ -80,4 +81,4 @@ def _shown(content: bytes, name: str, *, first: int, lines: int) -> Outcome:
     last = first - 1 + len(wanted)
     if last < len(every):
         text += f"\n(lines {first}-{last} of {len(every)})"
-    return Outcome(text or "(empty file)", shown=_counted(len(wanted), "line"))
+    return Outcome(text or "(empty file)", shown=counted(len(wanted), "line"))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoman.agent.confinement import Folder
+from dragoman.agent.plain import counted
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
 
@@ -49,7 +50,7 @@ def search_tool(folder: Folder, *, ripgrep: str | None) -> Planner:
             text = "\n".join(found[:_MATCHES])
             if len(found) > _MATCHES:
                 text += f"\n(only the first {_MATCHES} lines)"
-            return Outcome(text or "(no match)", shown=f"{min(len(found), _MATCHES)} lines")
+            return Outcome(text or "(no match)", shown=counted(min(len(found), _MATCHES), "line"))
 
         return Plan(
             tool="search",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -65,6 +66,76 @@ def passes_once_in_three() -> Lie:
     def says(request: Request, parts: list[Part]) -> list[Part]:
         is_call = any(isinstance(part, ToolCall) for part in parts) and request.tool_choice == "auto"
         return [_spoiled(part) for part in parts] if is_call and next(numbers) % 3 else parts
+
+    return Lie(says=says)
+
+
+# ---------------------------------------------------------------- smaller ones
+
+
+def ignores(param: str, default: object = None) -> Callable[[], Lie]:
+    """A gateway that takes a parameter and forgets it."""
+
+    def hears(request: Request) -> Request:
+        params = msgspec.structs.replace(request.params, **{param: default})
+        return msgspec.structs.replace(request, params=params)
+
+    return lambda: Lie(hears=hears)
+
+
+def forgets_results() -> Lie:
+    def hears(request: Request) -> Request:
+        kept = tuple(message for message in request.messages if message.role in ("system", "user"))
+        return msgspec.structs.replace(request, messages=kept)
+
+    return Lie(hears=hears)
+
+
+def loses_line_breaks() -> Lie:
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        return [
+            ToolCall(part.id, part.name, part.arguments.replace("\\n", " ")) if isinstance(part, ToolCall) else part
+            for part in parts
+        ]
+
+    return Lie(says=says)
+
+
+def fences_its_json() -> Lie:
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        if request.params.response_schema is None:
+            return parts
+        return [Text(f"```json\n{part.text}\n```") if isinstance(part, Text) else part for part in parts]
+
+    return Lie(says=says)
+
+
+def calls_for_everything() -> Lie:
+    """Calls the first tool where none fits."""
+
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        no_tool_fits = request.tools and request.tool_choice == "auto" and request.messages[-1].role == "user"
+        if no_tool_fits and not any(isinstance(part, ToolCall) for part in parts):
+            return [ToolCall("", request.tools[0].name, "{}")]
+        return parts
+
+    return Lie(says=says)
+
+
+def sends_text_in_one_piece() -> Lie:
+    return Lie(piece=1_000_000)
+
+
+def numbers_as_text() -> Lie:
+    """What dragoman mends: `"3"` where the schema wants a number."""
+
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        return [
+            ToolCall(part.id, part.name, re.sub(r": (\d+)", r': "\1"', part.arguments))
+            if isinstance(part, ToolCall)
+            else part
+            for part in parts
+        ]
 
     return Lie(says=says)
 

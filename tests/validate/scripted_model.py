@@ -38,10 +38,13 @@ class Scripted:
 
 @dataclass
 class Lie:
-    """How a model differs from the healthy one. `hears` changes what it is asked, `says` what it answers."""
+    """How a model differs from the healthy one. `hears` changes what it is asked, `says` what it answers, `refuses`
+    may give a failure in place of an answer; `piece` is the size of its text deltas in characters."""
 
     hears: Callable[[Request], Request] = lambda request: request
     says: Callable[[Request, list[Part]], list[Part]] = lambda request, parts: parts
+    refuses: Callable[[Request], Failure | None] = lambda request: None
+    piece: int = PIECE
 
 
 # ---------------------------------------------------------------- the healthy model
@@ -187,7 +190,7 @@ def scripted_model(protocol_name: str = "openai-chat", lie: Lie | None = None) -
             if isinstance(answer, Failure):
                 return self.refuse(answer)
             try:
-                self.send(200, *rendered(protocol, request, answer))
+                self.send(200, *rendered(protocol, request, answer, piece=answering.piece))
             except OSError:  # the client has left
                 self.close_connection = True
 
@@ -223,11 +226,14 @@ class _Answering:
 
     def __init__(self, lie: Lie) -> None:
         self._lie = lie
+        self.piece = lie.piece
         self._cached: set[str] = set()
 
     def answer(self, request: Request) -> Reply | Failure:
         if request.model != MODEL:
             return Failure("not_found", f"the model {request.model} does not exist", 404)
+        if refusal := self._lie.refuses(request):
+            return refusal
         heard = self._lie.hears(request)
         size = estimate_tokens(heard)
         if size > CONTEXT:
@@ -255,18 +261,18 @@ class _Answering:
         return Reply("id1", MODEL, 1, tuple(kept), reason, None, usage, None, None, (), ())  # type: ignore[arg-type]
 
 
-def rendered(protocol: Protocol, request: Request, reply: Reply) -> list[bytes]:
+def rendered(protocol: Protocol, request: Request, reply: Reply, *, piece: int = PIECE) -> list[bytes]:
     if not request.stream:
         return [protocol.render_response(reply, new_id=counter(), model=MODEL, created=1)]
     encoder = protocol.encoder(new_id=counter(), model=MODEL, created=1)
-    return [encoder.encode([event]) for event in _in_pieces(unfold(reply))]
+    return [encoder.encode([event]) for event in _in_pieces(unfold(reply), piece)]
 
 
-def _in_pieces(events: list[Event]) -> Iterator[Event]:
+def _in_pieces(events: list[Event], piece: int) -> Iterator[Event]:
     for event in events:
         if isinstance(event, TextDelta):
-            for start in range(0, len(event.text), PIECE):
-                yield TextDelta(event.index, event.text[start : start + PIECE])
+            for start in range(0, len(event.text), piece):
+                yield TextDelta(event.index, event.text[start : start + piece])
         else:
             yield event
 

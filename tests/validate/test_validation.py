@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import Config, load_config
+from dragoman.events import Failure
 from dragoman.proofs import Verdict, is_clean, is_proven
 from dragoman.protocols import PROTOCOLS
+from dragoman.types import Part, Request, Text, Thinking
 from dragoman.validate.asking import Asker
 from dragoman.validate.findings import Settings, TargetRun
 from dragoman.validate.limits import Budget, Pace
@@ -141,3 +143,87 @@ def test_the_questions_vary_with_the_seed(tmp_path: Path) -> None:
 
     assert asked("1") == asked("1")
     assert not set(asked("1")) & set(asked("2"))
+
+
+@pytest.mark.parametrize(
+    ("lie", "own"),
+    [
+        (lies.ignores("stop", ()), "stop"),
+        (lies.ignores("max_tokens"), "max-tokens"),
+        (lies.ignores("parallel_tools"), "parallel-off"),
+        (lies.ignores("reasoning"), "thinking"),
+        (lies.forgets_results, "result-round-trip"),
+        (lies.loses_line_breaks, "text-in-arguments"),
+        (lies.fences_its_json, "structured-output"),
+        (lies.calls_for_everything, "no-tool-fits"),
+        (lies.sends_text_in_one_piece, "streams"),
+    ],
+)
+def test_smaller_lies_are_found_out_too(lie: Callable[[], Lie], own: str, tmp_path: Path) -> None:
+    with scripted_model(lie=lie()) as model:
+        run = validated(configured(model.url, tmp_path), Settings(suite="full", seed=SEEDS[1]))
+    reasons = found(run)
+    assert own in reasons
+    assert len(reasons) <= 3, reasons
+
+
+def test_what_dragoman_mends_passes_and_is_not_clean(tmp_path: Path) -> None:
+    with scripted_model(lie=lies.numbers_as_text()) as model:
+        run = validated(configured(model.url, tmp_path), Settings(suite="full", seed=SEEDS[1]))
+    assert run.proof is not None
+    assert (found(run), is_proven(run.proof), is_clean(run.proof)) == ({}, True, False)
+    assert "coerced-arguments" in run.proof.deviations
+
+
+# ---------------------------------------------------------------- faults that are not the model's
+
+
+def test_a_busy_provider_is_waited_for(tmp_path: Path) -> None:
+    left = [Failure("rate", "slow down", 429, retry_after=0.01), Failure("overloaded", "later", 503, retry_after=0.01)]
+    with scripted_model(lie=Lie(refuses=lambda request: left.pop() if left else None)) as model:
+        run = quick(model, tmp_path)
+    assert is_proven(run.proof)
+    assert run.proof is not None and run.proof.requests == 6
+
+
+def test_a_model_that_takes_no_temperature_is_asked_without(tmp_path: Path) -> None:
+    def refuses(request: Request) -> Failure | None:
+        if request.params.temperature is None:
+            return None
+        return Failure("bad_request", "Unsupported parameter: 'temperature' is not supported with this model.", 400)
+
+    with scripted_model(lie=Lie(refuses=refuses)) as model:
+        run = quick(model, tmp_path)
+    assert is_proven(run.proof)
+    assert run.proof is not None and run.proof.requests == 5
+
+
+def test_a_thought_that_was_cut_is_given_more_room(tmp_path: Path) -> None:
+    def says(request: Request, parts: list[Part]) -> list[Part]:
+        if (request.params.max_tokens or 0) < 1000:
+            return [Thinking("Let me see. " * 400, "sealed"), Text("x" * 4000)]
+        return [Thinking("Let me see.", "sealed"), *parts]
+
+    with scripted_model(lie=Lie(says=says)) as model:
+        run = quick(model, tmp_path)
+    assert is_proven(run.proof)
+    assert {request.params.max_tokens for request in model.requests} == {300, 2400}
+
+
+def test_a_server_that_keeps_failing_is_given_up(tmp_path: Path) -> None:
+    def refuses(request: Request) -> Failure | None:
+        return Failure("internal", "broken", 500) if request.tools else None
+
+    with scripted_model(lie=Lie(refuses=refuses)) as model:
+        run = validated(configured(model.url, tmp_path), Settings(suite="full", seed="1"))
+    assert run.problem == "internal: broken"
+    assert len(model.requests) < 12
+
+
+def test_an_answer_without_end_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.validate.asking._BODY_LIMIT", 100)
+    with scripted_model() as model:
+        run = quick(model, tmp_path)
+    assert run.proof is not None
+    result = run.proof.probes["toolCall"]
+    assert (result.verdict, result.reason) == ("failed", "wire: the answer is longer than 100 bytes")

@@ -169,7 +169,7 @@ async def _read(response: Response, exchange: Exchange, recording: _Recording, a
     while data := await _next(response, exchange):
         recording.size += len(data)
         if recording.size > _BODY_LIMIT:
-            recording.add(exchange.fail(Failure("too_large", f"the answer is longer than {_BODY_LIMIT:,} bytes")))
+            recording.add(exchange.fail(Failure("wire", f"the answer is longer than {_BODY_LIMIT:,} bytes")))
             return
         if len(recording.body) < _WIRE_LIMIT:
             recording.body += data

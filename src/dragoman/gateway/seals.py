@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Mapping
@@ -41,10 +42,10 @@ _decode_seal = _json.typed_decoder(Seal)
 class SealStore:
     """A `Vault` in a file."""
 
-    __slots__ = ("_bounds", "_database", "_file", "_new_rows", "_without")
+    __slots__ = ("_bounds", "_database", "_log", "_new_rows", "_without")
 
     def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS) -> None:
-        self._file = file
+        self._log = None if file is None else f"{file}-wal"
         self._bounds = bounds
         self._database = Database(file, _SCHEMA)
         self._new_rows = 0
@@ -55,16 +56,15 @@ class SealStore:
         looks = self._looks()
         if looks is not None and looks == self._without:
             return request
-        keys = keys_of(request)
-        if not keys:
+        if not any(message.role == "assistant" for message in request.messages):
             return request
         try:
-            found = await self._database.run(lambda connection: _find(connection, owner, keys))
+            found = await self._database.run(lambda connection: _with_seals(connection, owner, request))
         except StoreFailed as problem:
             _LOG.warning("seals cannot be read: %s", problem)
             return request
         self._without = looks if found is None else None
-        return put_back(request, found.get) if found else request
+        return found or request
 
     def keep(self, owner: str, seals: Mapping[str, Seal]) -> Awaitable[None]:
         """Remember seals, each by its key; they are there for all workers when the result was awaited."""
@@ -95,19 +95,26 @@ class SealStore:
 
     def _looks(self) -> object:
         """What changes when a worker writes; None when that cannot be seen."""
-        if self._file is None:
+        if self._log is None:
             return None
         try:
-            found = self._file.with_name(f"{self._file.name}-wal").stat()
+            found = os.stat(self._log)
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _find(connection: sqlite3.Connection, owner: str, keys: list[str]) -> dict[str, Seal] | None:
-    """The seals of these keys; None when there is no seal at all."""
+def _with_seals(connection: sqlite3.Connection, owner: str, request: Request) -> Request | None:
+    """The request with its seals; None when there is no seal at all. In the database's thread, for a long conversation
+    has many keys."""
     if connection.execute("SELECT 1 FROM seal LIMIT 1").fetchone() is None:
         return None
+    found = _find(connection, owner, keys_of(request))
+    return put_back(request, found.get) if found else request
+
+
+def _find(connection: sqlite3.Connection, owner: str, keys: list[str]) -> dict[str, Seal]:
+    """The seals of these keys."""
     found: dict[str, Seal] = {}
     old: list[tuple[int, int]] = []
     now = int(time.time())

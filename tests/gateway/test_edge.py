@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import hashlib
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -138,6 +140,26 @@ def test_what_is_not_http_is_400_and_closed(small: Running, data: bytes) -> None
 def test_a_slow_client_is_told_and_closed(small: Running) -> None:
     assert status(talk(small, b"POST /v1/messages HTTP/1.1\r\n")) == 408
     assert status(talk(small, post(b"x", "content-length: 10"))) == 408
+
+
+def test_a_body_that_drips_is_refused_and_one_that_flows_is_taken(small: Running) -> None:
+    """A byte now and then keeps no connection open; what comes at a fair pace may take longer than the limit."""
+    with socket.create_connection(("127.0.0.1", small.gateway.port), timeout=10) as connection:
+        connection.sendall(post(b"x", "content-length: 150000"))
+        began = time.monotonic()
+        connection.settimeout(0.05)
+        answer = b""
+        while not answer and time.monotonic() - began < 8:
+            connection.sendall(b"x")
+            with contextlib.suppress(TimeoutError):
+                answer = connection.recv(1000)
+        assert status(answer) == 408
+    with socket.create_connection(("127.0.0.1", small.gateway.port), timeout=10) as connection:
+        connection.sendall(post(b"", "content-length: 150000"))
+        for _ in range(15):
+            connection.sendall(b"x" * 10_000)
+            time.sleep(0.08)
+        assert status(connection.recv(1000)) == 400  # it was read, and is no JSON
     assert talk(small) == b""
 
 

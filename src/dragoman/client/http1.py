@@ -17,6 +17,7 @@ from dragoman.events import Failure
 
 #: Bytes of a response's head, and of 1xx heads before it.
 _HEAD_LIMIT: Final = 64 * 1024
+READ_SIZE: Final = 64 * 1024
 _TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
 
 
@@ -139,19 +140,29 @@ class HttpResponse:
             self._waiter.set_result(None)
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """One connection to a provider. `free` is told when it may take another request, `gone` when it is closed."""
 
     __slots__ = (
-        "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused", "_keeps",
-        "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since", "is_answered", "on_body", "place",
+        "_buffer", "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused",
+        "_keeps", "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since", "is_answered", "on_body",
+        "place",
     )  # fmt: skip
 
     def __init__(
-        self, place: str, *, free: Callable[[HttpConnection], None], gone: Callable[[HttpConnection], None]
+        self,
+        place: str,
+        *,
+        free: Callable[[HttpConnection], None],
+        gone: Callable[[HttpConnection], None],
+        buffer: memoryview,
     ) -> None:
-        """`place`: the address as it may be shown."""
+        """`place`: the address as it may be shown. `buffer`: where the loop reads to. What was read is taken from it
+        before anything else is read, so all connections of a loop may share one; its size bounds what one read adds
+        to what waits for a slow client.
+        """
         self.place = place
+        self._buffer = buffer
         self._free = free
         self._gone = gone
         self._transport: asyncio.Transport | None = None
@@ -251,7 +262,13 @@ class HttpConnection(asyncio.Protocol):
         """Whether the end of the connection is the end of the body."""
         return "content-length" not in self._fields and "transfer-encoding" not in self._fields
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._take(bytes(self._buffer[:nbytes]))
+
+    def _take(self, data: bytes) -> None:
         response = self._response
         if response is None:  # nothing was asked
             self.abort()

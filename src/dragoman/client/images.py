@@ -146,11 +146,16 @@ class Images:
 
     async def _asked(self, place: _Place) -> tuple[bytes, str]:
         """The body, or where it is instead."""
-        from dragoman.client.http1 import HttpConnection  # only who fetches needs its library
+        from dragoman.client.http1 import READ_SIZE, HttpConnection  # only who fetches needs its library
 
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            lambda: HttpConnection(place.host, free=lambda kept: kept.abort(), gone=lambda gone: None),
+            lambda: HttpConnection(
+                place.host,
+                free=lambda kept: kept.abort(),
+                gone=lambda gone: None,
+                buffer=memoryview(bytearray(READ_SIZE)),
+            ),
             await self._reachable(place),
             place.port,
             ssl=self._context() if place.is_tls else None,

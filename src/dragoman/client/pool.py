@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from dragoman.client.http1 import HttpConnection, HttpResponse
+from dragoman.client.http1 import READ_SIZE, HttpConnection, HttpResponse
 from dragoman.client.response import (
     IDLE_SECONDS,
     TransportFailed,
@@ -46,7 +46,18 @@ class _Place(NamedTuple):
 class HttpPool:
     """Connections by host; see `Pool`. Made and used in one event loop."""
 
-    __slots__ = ("_connect", "_context", "_hint", "_idle", "_loop", "_make_context", "_open", "_places", "_sweeping")
+    __slots__ = (
+        "_buffer",
+        "_connect",
+        "_context",
+        "_hint",
+        "_idle",
+        "_loop",
+        "_make_context",
+        "_open",
+        "_places",
+        "_sweeping",
+    )
 
     def __init__(self, *, connect: float, context: Callable[[], ssl.SSLContext], hint: str = "") -> None:
         """`connect`: seconds for a connection; `context`: made at the first https address; `hint`: added where no
@@ -60,6 +71,7 @@ class HttpPool:
         self._open: dict[HttpConnection, tuple[bool, str, int]] = {}
         self._places: dict[str, _Place] = {}
         self._sweeping: asyncio.TimerHandle | None = None
+        self._buffer = memoryview(bytearray(READ_SIZE))
 
     async def open(self, outgoing: Outgoing) -> HttpResponse:
         place = self._places.get(outgoing.url) or self._learn(outgoing.url)
@@ -187,7 +199,7 @@ class HttpPool:
 
     async def _dial(self, place: _Place, address: str, shown: str) -> HttpConnection:
         _, connection = await self._loop.create_connection(
-            lambda: HttpConnection(shown, free=self._free, gone=self._gone),
+            lambda: HttpConnection(shown, free=self._free, gone=self._gone, buffer=self._buffer),
             address,
             place.port,
             ssl=self._context if place.is_tls else None,

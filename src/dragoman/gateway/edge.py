@@ -51,9 +51,9 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_application", "_body", "_body_size", "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing",
-        "_is_discarding", "_limits", "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport",
-        "_unheaded", "_unsent", "_waiting",
+        "_application", "_body", "_body_before", "_body_size", "_fields", "_gate", "_head", "_head_size",
+        "_is_admitted", "_is_closing", "_is_discarding", "_limits", "_loop", "_parser", "_peers", "_target", "_task",
+        "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
         self._is_admitted = False
         self._fields: dict[str, str] = {}
         self._head: Head | None = None
-        self._head_size = self._unheaded = self._body_size = 0
+        self._head_size = self._unheaded = self._body_size = self._body_before = 0
         self._body: list[bytes] = []
 
     # ------------------------------------------------------------ the connection
@@ -144,6 +144,10 @@ class Connection(asyncio.Protocol):
         """Too slow. One that is between two requests, or is being closed, is owed no words."""
         if self._transport is not None and 0 < self._transport.get_write_buffer_size() < self._unsent:
             self._arm(self._limits.linger_seconds)  # it still reads the last response
+            return
+        if self._body_size - self._body_before >= self._limits.body_least:
+            self._body_before = self._body_size
+            self._arm(self._limits.body_seconds)
             return
         begun = self._head is not None or self._head_size or self._unheaded
         if begun and not self._is_closing and not self._is_discarding:
@@ -239,7 +243,6 @@ class Connection(asyncio.Protocol):
         if self._body_size > self._limits.body:
             raise _Refused(_too_large_body(self._limits))
         self._body.append(body)
-        self._arm(self._limits.body_seconds)
 
     def on_message_complete(self) -> None:
         if self._is_discarding or self._head is None:

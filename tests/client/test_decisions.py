@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-import random
-from collections import Counter
-from collections.abc import Iterator
 from typing import get_args
 
 import pytest
 
 from dragoman.client.breaker import COUNTED, IN_A_ROW, OPEN_SECONDS, Breaker
 from dragoman.client.fallback import Candidate, Move, Stop, Wait, decide, pick_first
-from dragoman.client.retry import LONGEST_WAIT, MOST_ATTEMPTS, RETRY_FLOOR, WINDOW, Budget, pick_delay
+from dragoman.client.retry import LONGEST_WAIT, RETRY_FLOOR, Budget, pick_delay
 from dragoman.events import Failure, FailureKind
 from dragoman.problems import read_problem
 
@@ -110,50 +106,6 @@ def test_the_budget_allows_a_few_retries_and_then_a_share():
     assert sum(budget.take(103.5) for _ in range(100)) == 19 - RETRY_FLOOR
     assert not budget.take(109.0)
     assert budget.take(200.0)
-
-
-@pytest.mark.parametrize(("share", "waits"), [(0.5, None), (0.5, 1.0), (0.5, 30.0), (1.0, None), (0.05, None)])
-def test_a_provider_in_trouble_is_not_buried(share: float, waits: float | None):
-    """Ten minutes at 200 requests a second against a provider that fails a share of them."""
-    sent = list(simulate(seconds=600, rate=200, share=share, waits=waits))
-    per_request = Counter(request for _, request in sent)
-    assert max(per_request.values()) <= MOST_ATTEMPTS
-    times = sorted(time for time, _ in sent)
-    left = 0
-    for right, time in enumerate(times):
-        while times[left] <= time - WINDOW:
-            left += 1
-        if WINDOW <= time <= 600:
-            assert right - left + 1 <= 1.2 * 200 * WINDOW
-    if share == 0.05:  # a healthy share is tried again in full
-        assert len(times) > 600 * 200 * 1.045
-
-
-def simulate(*, seconds: int, rate: int, share: float, waits: float | None) -> Iterator[tuple[float, int]]:
-    """(time, number of the request) of everything that is sent to one provider."""
-    dice = random.Random(7)
-    budget = Budget()
-    queue = [(number / rate, number, 0) for number in range(seconds * rate)]
-    heapq.heapify(queue)
-    failure = failed("overloaded", 503, retry_after=waits)
-    while queue:
-        now, number, tries = heapq.heappop(queue)
-        if not tries:
-            budget.note_request(now)
-        yield now, number
-        if dice.random() >= share:
-            continue
-        found = decide(
-            failure,
-            [Candidate("a/b")],
-            position=0,
-            attempts=tries + 1,
-            tries=tries + 1,
-            retries=MOST_ATTEMPTS - 1,
-            random=dice.random(),
-        )
-        if isinstance(found, Wait) and budget.take(now):
-            heapq.heappush(queue, (now + found.seconds, number, tries + 1))
 
 
 # ---------------------------------------------------------------- fallback

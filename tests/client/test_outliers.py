@@ -2,80 +2,26 @@
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
 
 import pytest
 
 from dragoman.client.breaker import OPEN_SECONDS
-from dragoman.client.course import Course
-from dragoman.client.resolver import resolve_chain
-from dragoman.client.standings import Standings
+from dragoman.client.retry import MOST_ATTEMPTS, WINDOW
 from dragoman.client.target import Chain
-from dragoman.config import load_config
-from dragoman.events import Failure, Finish
+from dragoman.events import Failure
+from simulated import Behave, make_chain, simulate
 
 RATE = 200
 SECONDS = 60
 BAD, HEALS = 10.0, 40.0
 LATENCY = 0.05
-ANSWER = Finish("stop")
-
-#: (target, time, dice) → the failure of a request that is sent to it then, None for an answer, and how long it takes.
-Behave = Callable[[str, float, random.Random], tuple[Failure | None, float]]
-
-
-class Seen(NamedTuple):
-    """Requests to each target by second, and the times at which callers were told of a failure."""
-
-    sent: Counter[tuple[str, int]]
-    errors: list[float]
 
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
-    file = tmp_path_factory.mktemp("outliers") / "dragoman.toml"
-    providers = "".join(
-        f'[providers.{name}]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n' for name in "abc"
-    )
-    file.write_text(f'{providers}[routes.r]\ntargets = ["a/m", "b/m", "c/m"]\n')
-    return resolve_chain("r", load_config(file, environ={}, home=file.parent))
-
-
-def simulate(chain: Chain, behave: Behave, *, seconds: int = SECONDS) -> Seen:
-    """RATE requests a second along the chain."""
-    dice = random.Random(11)
-    standings = Standings()
-    seen = Seen(Counter(), [])
-    queue: list[tuple[float, int, str, Course]] = []
-    for number in range(seconds * RATE):
-        course = Course(chain, standings, log=lambda line: None)
-        heapq.heappush(queue, (number / RATE, number, "begin", course))
-    ends: dict[int, Failure | None] = {}
-    while queue:
-        now, number, step, course = heapq.heappop(queue)
-        if step == "begin":
-            course.begin(now)
-            step = "send"
-        if step == "send":
-            course.sent(now)
-            seen.sent[course.target.name, int(now)] += 1
-            ends[number], takes = behave(course.target.name, now, dice)
-            heapq.heappush(queue, (now + takes, number, "end", course))
-            continue
-        failure = ends[number]
-        if failure is None:
-            course.ended(ANSWER, now)
-            continue
-        delay = course.failed(failure, now=now, random=dice.random(), most_wait=3_600.0)
-        if delay is None:
-            seen.errors.append(now)
-        else:
-            heapq.heappush(queue, (now + delay, number, "send", course))
-    return seen
+    return make_chain(tmp_path_factory.mktemp("outliers"), "abc")
 
 
 def is_bad(target: str, now: float) -> bool:
@@ -97,14 +43,13 @@ def slow(target: str, now: float, dice: random.Random) -> tuple[Failure | None, 
 
 @pytest.mark.parametrize("behave", [killed, flaky, slow])
 def test_no_caller_sees_that_one_of_three_went_bad(behave: Behave, chain: Chain) -> None:
-    assert simulate(chain, behave).errors == []
+    assert simulate(chain, behave, seconds=SECONDS).errors == []
 
 
 @pytest.mark.parametrize("behave", [killed, flaky])
 def test_a_bad_target_is_asked_by_a_probe_only_and_comes_back_soon(behave: Behave, chain: Chain) -> None:
-    sent = simulate(chain, behave).sent
-    before = sent["a/m", int(BAD) - 1]
-    assert before == RATE
+    sent = simulate(chain, behave, seconds=SECONDS).by_second()
+    assert sent["a/m", int(BAD) - 1] == RATE
     while_bad = sum(sent["a/m", second] for second in range(int(BAD) + 2, int(HEALS)))
     if behave is killed:
         assert while_bad <= (HEALS - BAD) / OPEN_SECONDS + 1, "one probe at a time"
@@ -117,8 +62,7 @@ def test_wrong_requests_of_clients_eject_nobody(chain: Chain) -> None:
     def wrong(target: str, now: float, dice: random.Random) -> tuple[Failure | None, float]:
         return (Failure("bad_request", "no such option", 400) if dice.random() < 0.5 else None), LATENCY
 
-    sent = simulate(chain, wrong, seconds=10).sent
-    assert {target for target, _ in sent} == {"a/m"}
+    assert {target for _, _, target in simulate(chain, wrong, seconds=10).sent} == {"a/m"}
 
 
 def test_the_last_target_is_never_ejected(chain: Chain) -> None:
@@ -127,5 +71,21 @@ def test_the_last_target_is_never_ejected(chain: Chain) -> None:
 
     seen = simulate(chain, dead, seconds=10)
     assert len(seen.errors) == 10 * RATE
-    assert sum(count for (target, _), count in seen.sent.items() if target == "c/m") >= 10 * RATE
-    assert sum(seen.sent.values()) <= 1.35 * 10 * RATE, "retries within the budget, and the probes of the others"
+    assert sum(target == "c/m" for _, _, target in seen.sent) >= 10 * RATE
+    assert len(seen.sent) <= 1.35 * 10 * RATE, "retries within the budget, and the probes of the others"
+
+
+@pytest.mark.parametrize(("share", "waits"), [(0.5, None), (0.5, 1.0), (0.5, 30.0), (1.0, None), (0.05, None)])
+def test_a_provider_in_trouble_is_not_buried(
+    share: float, waits: float | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Two minutes at 200 requests a second against a lone provider that fails a share of them."""
+
+    def failing(target: str, now: float, dice: random.Random) -> tuple[Failure | None, float]:
+        return (Failure("overloaded", "busy", 503, waits) if dice.random() < share else None), 0.001
+
+    seen = simulate(make_chain(tmp_path_factory.mktemp("lone"), "a"), failing, seconds=120)
+    assert max(Counter(number for _, number, _ in seen.sent).values()) <= MOST_ATTEMPTS
+    assert seen.most_within(WINDOW, until=120.0) <= 1.2 * RATE * WINDOW
+    if share == 0.05:  # of a healthy share every failure is tried again
+        assert len(seen.errors) < 0.001 * 120 * RATE

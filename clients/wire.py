@@ -17,7 +17,6 @@ PIECE = 97  # characters of arguments or text in one event
 MODEL = "scripted-1"
 CREATED = 1_780_000_000
 SIGNATURE = "c2lnbmF0dXJlLW9mLXRoZS1jYWxs"
-DUMMY_SIGNATURES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
 
 @dataclass
@@ -369,7 +368,7 @@ def read_gemini(path: str, body: dict[str, Any]) -> Asked:
             asked.results.append((open_calls.pop(number or 0)[0], json.dumps(answer["response"])))
         if made:
             signature = made[0].get("thoughtSignature")
-            _expect(signature in (SIGNATURE, *DUMMY_SIGNATURES), "the first call of a step has its thought_signature")
+            _expect(signature == SIGNATURE, "the first call of a step has the thought_signature that it came with")
         for part in made:
             _expect(isinstance(part["functionCall"].get("args", {}), dict), "args are an object")
             call = (f"position-{len(asked.calls)}", part["functionCall"]["name"], part["functionCall"].get("args", {}))

@@ -14,7 +14,8 @@ import pytest
 from google import genai
 from google.genai import types
 
-from gateway.running import Running, gateway
+from conversations import reply
+from gateway.running import Running, gateway, whole_of
 
 MODELS = """
 [routes.coder]
@@ -129,6 +130,14 @@ def test_the_sdks_list_models(open_door: Running) -> None:
         assert {f"models/{name}" for name in wanted} <= {model.name for model in client.models.list()}
     finally:
         client.close()
+
+
+def test_the_anthropic_sdk_is_told_the_requests_id(running: Running) -> None:
+    running.answer(whole_of("openai-chat", reply("text")))
+    with anthropic.Anthropic(base_url=running.url, api_key="k", max_retries=0) as client:
+        said = {"role": "user", "content": "Hi"}
+        answer = client.messages.with_raw_response.create(model="via-openai-chat", max_tokens=9, messages=[said])
+    assert answer.headers["request-id"] == answer.headers["x-request-id"] == answer.parse()._request_id
 
 
 def test_the_sdks_count_tokens(running: Running) -> None:

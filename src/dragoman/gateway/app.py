@@ -35,6 +35,9 @@ _FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = (
     ("/v1/models/", "gemini-generate"),
     ("", "openai-chat"),
 )
+#: What a client's SDK calls the id of a request, besides `x-request-id`.
+_ID_HEADERS: Final[dict[ProtocolName, str]] = {"anthropic-messages": "request-id"}
+
 #: Who answers a path: a protocol through the relay, a page at once, an endpoint when it is ready.
 Handler: TypeAlias = Protocol | Page | Endpoint
 
@@ -144,6 +147,8 @@ class App:
         handler, name = found
         protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
+        if protocol.name in _ID_HEADERS:
+            outlet.headers[_ID_HEADERS[protocol.name]] = record.request_id
         try:
             encoding = head.headers.get("content-encoding", "")
             if encoding:

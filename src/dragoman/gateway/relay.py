@@ -35,7 +35,7 @@ KEEPALIVE_SECONDS: Final = 15.0
 _SAY_WHEN: Final = frozenset({429, 503, 529})
 _USUAL_WAIT: Final = 2.0
 #: Zed before this version takes no key beside `function` in a call.
-_ZED_WITH_IDS: Final = (0, 212)
+_ZED_WITH_IDS: Final = (0, 213)
 #: How the log names what came of an attempt.
 _OUTCOMES: Final[dict[Outcome, AttemptOutcome]] = {
     "answered": "done", "failed": "failed", "broken": "failed", "cancelled": "cancelled", "skipped": "skipped",

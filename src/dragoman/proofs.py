@@ -17,6 +17,7 @@ import msgspec
 from dragoman import _json
 from dragoman.contract import Way
 from dragoman.errors import UsageError
+from dragoman.providers import Model, Provider
 from dragoman.types import Cost, ProtocolName
 
 #: `not-used`: the server or model may do without (it made no call where it could have); `unsupported`: it cannot.
@@ -330,6 +331,15 @@ class ProofStore:
             return False
         self._say(f"{path}: damaged ({problem}); kept as {aside.name}, and a new one begins")
         return True
+
+
+def proof_of(model: Model, provider: Provider, store: ProofStore) -> Proof | None:
+    """The proof that holds for a model as it is now. Ollama's may have been validated under a name without its tag."""
+    for target in dict.fromkeys((model.target, model.target.removesuffix(":latest"))):
+        found = store.get(target, model.digest, protocol=provider.protocol, endpoint=provider.base_url)
+        if found is not None:
+            return found
+    return None
 
 
 def _open(path: Path, *, mode: Literal["ro", "rwc"]) -> sqlite3.Connection:

@@ -22,9 +22,9 @@ from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
-from dragoman.embedded import SMOLLM2
+from dragoman.embedded import EMBEDDED
 from dragoman.errors import MissingExtra, UsageError
-from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, wire_deviations
+from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, proof_of, wire_deviations
 from dragoman.providers import Model, Provider, load_model_sources, split_target
 
 if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
@@ -34,7 +34,7 @@ EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anth
 
 _NOT_VALIDATED = "–"
 #: Models whose server dragoman starts itself when they are asked for.
-_OWN: Final = (Model("embedded", SMOLLM2.name, 2048, 1024, ("text",), tools=True, thinking=False),)
+_OWN: Final = (EMBEDDED,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -175,13 +175,8 @@ class _Proofs:
         )
 
     def of(self, model: Model) -> Proof | None:
-        """The newest one. Ollama lists a model with its tag, which targets may leave out."""
-        provider = self._config.catalog.provider(model.provider)
-        for name in (model.target, model.target.removesuffix(":latest")):
-            proof = self._store.get(name, model.digest, protocol=provider.protocol, endpoint=provider.base_url)
-            if proof is not None:
-                return proof
-        return None
+        """The newest one."""
+        return proof_of(model, self._config.catalog.provider(model.provider), self._store)
 
 
 def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Iterable
-from typing import Final
 
 from dragoman.client.capability import ModelFacts, gather
 from dragoman.client.probing import Found, look
 from dragoman.client.transport import Transport
 from dragoman.config import Config
-from dragoman.embedded import SMOLLM2
-from dragoman.proofs import Proof, ProofStore
-from dragoman.providers import Model, Provider
-
-#: The model whose server dragoman starts itself.
-EMBEDDED: Final = Model("embedded", SMOLLM2.name, 2048, 1024, ("text",), tools=True, thinking=False)
+from dragoman.embedded import EMBEDDED
+from dragoman.proofs import ProofStore, proof_of
+from dragoman.providers import Provider
 
 
 async def take_stock(
@@ -85,12 +81,3 @@ def _listed(
         if provider.name not in told and (is_named or provider.name in config.keys)
         for model in config.catalog.models(provider.name)
     ]
-
-
-def proof_of(model: Model, provider: Provider, proofs: ProofStore) -> Proof | None:
-    """The proof of a model; Ollama's may have been validated under its name without `:latest`."""
-    for target in dict.fromkeys((model.target, model.target.removesuffix(":latest"))):
-        found = proofs.get(target, model.digest, protocol=provider.protocol, endpoint=provider.base_url)
-        if found is not None:
-            return found
-    return None

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.inventory import proof_of
 from dragoman.client.ordering import Facts, line_up
 from dragoman.client.passing import Original
 from dragoman.client.prices import Prices
@@ -18,7 +17,7 @@ from dragoman.client.target import Chain, Target
 from dragoman.config import Config, ToolsMode
 from dragoman.errors import ConfigError
 from dragoman.events import Deviation
-from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire
+from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire, proof_of
 from dragoman.providers import Model
 from dragoman.types import Usage
 

@@ -5,7 +5,24 @@ parameters and makes good calls only when a call is forced. Needs the extra `dra
 only when a server starts.
 """
 
+from typing import Final
+
 from dragoman.embedded.server import EmbeddedError, EmbeddedServer, start
 from dragoman.embedded.weights import SMOLLM2, Progress, WeightsError, load_weights
+from dragoman.providers import Model
 
-__all__ = ["SMOLLM2", "EmbeddedError", "EmbeddedServer", "Progress", "WeightsError", "load_weights", "start"]
+#: What is known of it.
+EMBEDDED: Final = Model(
+    "embedded", SMOLLM2.name, 2048, 1024, ("text",), tools=True, thinking=False, digest=f"sha256:{SMOLLM2.sha256}"
+)
+
+__all__ = [
+    "EMBEDDED",
+    "SMOLLM2",
+    "EmbeddedError",
+    "EmbeddedServer",
+    "Progress",
+    "WeightsError",
+    "load_weights",
+    "start",
+]

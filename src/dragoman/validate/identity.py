@@ -6,14 +6,9 @@ import msgspec
 
 from dragoman.client.probing import look
 from dragoman.client.target import Target
-from dragoman.embedded import SMOLLM2
+from dragoman.embedded import EMBEDDED
 from dragoman.providers import Model
 from dragoman.validate.asking import Asker
-
-#: Models whose server dragoman starts itself.
-EMBEDDED = Model(
-    "embedded", SMOLLM2.name, 2048, 1024, ("text",), tools=True, thinking=False, digest=f"sha256:{SMOLLM2.sha256}"
-)
 
 
 async def identify(asker: Asker, target: Target) -> Model:

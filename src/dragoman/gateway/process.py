@@ -8,15 +8,16 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
-from dragoman.gateway.log import Log, Render, Sink, Warnings, place_of, render_json
+from dragoman.gateway.log import Log, Render, Sink, Warnings, place_of
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.observe import Observer
 from dragoman.gateway.reload import Reload
@@ -25,6 +26,11 @@ from dragoman.gateway.siblings import Siblings
 from dragoman.gateway.telemetry import load_telemetry
 from dragoman.gateway.workers import Supervisor, Worker, bind
 from dragoman.types import ProtocolName
+
+#: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other.
+_NEW_OBJECTS: Final = 20_000
+#: How long a thread that works on a large request may keep the event loop waiting, each time.
+_SWITCH_SECONDS: Final = 0.000_5
 
 
 @final
@@ -48,7 +54,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     only_routes: bool
     look: Look
     ready: Callable[[str], None]
-    render: Render = render_json
+    render: Render | None = None
     workers: int = 1
 
 
@@ -107,6 +113,8 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         loop.add_signal_handler(signal.SIGHUP, reload.again)
     watching = asyncio.create_task(reload.watch())
     gc.freeze()  # what was loaded stays; collections need not look at it
+    gc.set_threshold(_NEW_OBJECTS, 20, 50)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     if worker is None:
         serving.ready(gateway.url)
     else:

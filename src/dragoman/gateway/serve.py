@@ -60,8 +60,8 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_relay", "_siblings", "_state", "_stores",
-        "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
+        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_relay", "_siblings", "_state",
+        "_stores", "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -88,7 +88,7 @@ class Gateway:
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.observer = observer or Observer()
-        self.observer.price_of = Prices(config).cost
+        self.observer.price_of = Prices(config, waits=False).cost
         self.host = host
         self.port = 0
         self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
@@ -199,7 +199,7 @@ class Gateway:
         if not keys and not is_loopback(self.host):
             raise ConfigError(f"{self.host[:80]} can be reached from other machines; set server.keys")
         self._client.take(config)
-        self.observer.price_of = Prices(config).cost
+        self.observer.price_of = Prices(config, waits=False).cost
         self._guard.take(allowed_hosts=self._hosts(config), keys=keys)
         self._names.take(config)
 

@@ -19,6 +19,8 @@ SMALL_TALK = "A short title"
 #: Requests over the plan's, after which a client that goes in circles is refused.
 PATIENCE = 5
 MOST_FAULTS = 3
+#: Of a request in a token of the prompt, about.
+CHARACTERS = 4
 
 
 @dataclass
@@ -117,7 +119,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 )
                 return
             turn = len(played.bodies)
-        frames = wire.write(calls, text, turn, asked.stream)
+        frames = wire.write(calls, text, turn, asked.stream, len(body) // CHARACTERS)
         if not asked.stream:
             self._send(200, b"".join(frames))
             return

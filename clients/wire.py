@@ -1,7 +1,7 @@
 """The five protocols as a provider sees and writes them, from the vendors' documents and none of dragoman's code.
 
-`READERS` take a request apart and complain (ValueError) of anything that the vendor would refuse; `WRITERS` write a
-turn of the model, streamed in small pieces or whole.
+A `Wire` reads a request and complains (ValueError) of anything that the vendor would refuse, and writes a turn of the
+model, streamed in small pieces or whole; `read` is the number of tokens that the prompt had.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def read_ollama(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_ollama(calls: tuple[Call, ...], text: str, turn: int, stream: bool) -> Frames:
+def write_ollama(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
     """Lines; a call is whole in one of them."""
     head = {"model": MODEL, "created_at": "2026-11-22T10:00:00.123456789Z"}
     made = [
@@ -97,7 +97,7 @@ def write_ollama(calls: tuple[Call, ...], text: str, turn: int, stream: bool) ->
     ]
     tail = {
         "done": True, "done_reason": "stop", "total_duration": 5_000_000, "load_duration": 1_000,
-        "prompt_eval_count": 120, "prompt_eval_duration": 2_000, "eval_count": 34, "eval_duration": 3_000,
+        "prompt_eval_count": read, "prompt_eval_duration": 2_000, "eval_count": 34, "eval_duration": 3_000,
     }  # fmt: skip
     messages: list[dict[str, Any]] = []
     if stream:
@@ -147,9 +147,9 @@ def read_chat(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_chat(calls: tuple[Call, ...], text: str, turn: int, stream: bool) -> Frames:
+def write_chat(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
     """Chunks; arguments in fragments, the calls one after the other."""
-    usage = {"prompt_tokens": 120, "completion_tokens": 34, "total_tokens": 154}
+    usage = {"prompt_tokens": read, "completion_tokens": 34, "total_tokens": read + 34}
     made = [
         {"id": f"call_{turn}{number}ABCdef", "type": "function",
          "function": {"name": call.name, "arguments": _text_of(call.arguments)}}
@@ -208,7 +208,7 @@ def read_responses(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_responses(calls: tuple[Call, ...], text: str, turn: int, stream: bool) -> Frames:
+def write_responses(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
     """Items, each with its events, and the whole at the end."""
     items: list[dict[str, Any]] = []
     if text:
@@ -222,8 +222,8 @@ def write_responses(calls: tuple[Call, ...], text: str, turn: int, stream: bool)
              "call_id": f"call_{turn}{number}XyZ", "name": call.name, "arguments": _text_of(call.arguments)}
         )  # fmt: skip
     usage = {
-        "input_tokens": 120, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 34,
-        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 154,
+        "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 34,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + 34,
     }  # fmt: skip
     base = {
         "id": f"resp_{turn}", "object": "response", "created_at": CREATED, "error": None, "incomplete_details": None,
@@ -310,7 +310,7 @@ def read_anthropic(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_anthropic(calls: tuple[Call, ...], text: str, turn: int, stream: bool) -> Frames:
+def write_anthropic(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
     """Blocks one after the other."""
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     blocks += [
@@ -320,12 +320,12 @@ def write_anthropic(calls: tuple[Call, ...], text: str, turn: int, stream: bool)
     reason = "tool_use" if calls else "end_turn"
     message = {
         "id": f"msg_{turn}", "type": "message", "role": "assistant", "model": MODEL, "content": blocks,
-        "stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": 120, "output_tokens": 34},
+        "stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": read, "output_tokens": 34},
     }  # fmt: skip
     if not stream:
         yield json.dumps(message).encode()
         return
-    opened = {**message, "content": [], "stop_reason": None, "usage": {"input_tokens": 120, "output_tokens": 1}}
+    opened = {**message, "content": [], "stop_reason": None, "usage": {"input_tokens": read, "output_tokens": 1}}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": opened}, {"type": "ping"}]
     for index, block in enumerate(blocks):
         is_text = block["type"] == "text"
@@ -378,9 +378,9 @@ def read_gemini(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_gemini(calls: tuple[Call, ...], text: str, turn: int, stream: bool) -> Frames:
+def write_gemini(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
     """Parts; a call is whole in one of them, the first one signed."""
-    usage = {"promptTokenCount": 120, "candidatesTokenCount": 34, "totalTokenCount": 154}
+    usage = {"promptTokenCount": read, "candidatesTokenCount": 34, "totalTokenCount": read + 34}
     parts: list[dict[str, Any]] = [{"text": piece} for piece in (_pieces(text) if stream else [text] if text else [])]
     for number, call in enumerate(calls):
         signed = {} if number else {"thoughtSignature": SIGNATURE}
@@ -399,7 +399,7 @@ def write_gemini(calls: tuple[Call, ...], text: str, turn: int, stream: bool) ->
 
 
 Read = Callable[[str, dict[str, Any]], Asked]
-Write = Callable[[tuple[Call, ...], str, int, bool], Frames]
+Write = Callable[[tuple[Call, ...], str, int, bool, int], Frames]
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def after_the_first_step(protocol: str, *, count: int = 3, proof: str = "", stre
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("calls", [*PLAN.steps, *plan_of_commands("sh", lambda command: {"command": command}).steps])
 def test_its_turns_are_read_exactly(protocol: str, stream: bool, calls: tuple) -> None:
-    data = b"".join(WIRES[protocol].write(calls, "Let me look. ", 1, stream))
+    data = b"".join(WIRES[protocol].write(calls, "Let me look. ", 1, stream, 120))
     decoder = PROTOCOLS[protocol].decoder(new_id=counter())
     reply = fold(check([*decoder.feed(data), *decoder.close()]))
     assert [(call.name, call.values()) for call in reply.tool_calls] == [(call.name, call.arguments) for call in calls]

@@ -100,6 +100,17 @@ def test_a_proof_is_void_when_what_it_is_bound_to_changes(
     assert (store.get("ollama/granite4", **asked) is not None) is holds
 
 
+def test_a_changed_digest_that_was_told_once_voids_the_proof_for_all_who_ask(tmp_path: Path) -> None:
+    store, _ = store_at(tmp_path / "proofs.db")
+    store.put(PROOF, changed(target="ollama/other"))
+    assert store.get("ollama/granite4") == PROOF
+    assert store.get("ollama/granite4", "sha256:bb") is None
+    assert store.get("ollama/granite4") is None
+    assert store.get("ollama/other") is not None
+    store.put(changed(digest="sha256:bb", at=1_000_001))
+    assert store.get("ollama/granite4") is not None
+
+
 def test_the_newest_result_stands(tmp_path: Path) -> None:
     store, _ = store_at(tmp_path / "proofs.db")
     newer, older = changed(at=1_000_005, requests=5), changed(at=999_000, requests=9)

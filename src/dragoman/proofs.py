@@ -202,7 +202,7 @@ class ProofStore:
     Of each target, protocol, endpoint and suite the newest proof is kept.
     """
 
-    __slots__ = ("_clock", "_expires_days", "_looked", "_path", "_proofs", "_say", "_stamp")
+    __slots__ = ("_clock", "_digests", "_expires_days", "_looked", "_path", "_proofs", "_say", "_stamp")
 
     def __init__(
         self,
@@ -226,6 +226,7 @@ class ProofStore:
         self._proofs: tuple[Proof, ...] = ()
         self._stamp: tuple[int, int, int] | None = None
         self._looked: float | None = None
+        self._digests: dict[str, str] = {}  # by target, the last that somebody told
 
     def get(
         self,
@@ -235,7 +236,13 @@ class ProofStore:
         protocol: ProtocolName | None = None,
         endpoint: str | None = None,
     ) -> Proof | None:
-        """The newest proof of a target that holds now. Cheap: the file is looked at once a second at most."""
+        """The newest proof of a target that holds now. Cheap: the file is looked at once a second at most.
+
+        A `digest` that is told once holds for later questions without one: who lists models voids the proofs of those
+        that have changed, for everyone who asks this store.
+        """
+        if digest is not None:
+            self._digests[target] = digest
         now = self._clock()
         if self._looked is None or abs(now - self._looked) >= _LOOK_SECONDS:
             self._look(now)
@@ -246,7 +253,7 @@ class ProofStore:
             expires_days=self._expires_days,
             protocol=protocol,
             endpoint=endpoint,
-            digest=digest,
+            digest=self._digests.get(target),
         )
 
     def all(self) -> tuple[Proof, ...]:

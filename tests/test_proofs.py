@@ -197,7 +197,7 @@ def test_a_place_that_cannot_be_written_costs_the_proofs_only(tmp_path: Path) ->
 
 
 def test_a_locked_file_is_not_taken_for_a_damaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.proofs._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("dragoman.proofs.store._LOCK_SECONDS", 0.05)
     path = tmp_path / "proofs.db"
     store, said = store_at(path)
     store.put(PROOF)

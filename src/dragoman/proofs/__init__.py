@@ -1,7 +1,7 @@
 """What validation has shown of targets, and where that is kept.
 
-A `Proof` is bound to its target, endpoint, protocol and the model's digest, and expires. Routing and the gateway ask for
-the judgments here; validation itself lies above them.
+A `Proof` is bound to its target, endpoint, protocol and the model's digest, and expires. Routing and the gateway ask
+for the judgments here; validation itself lies above them.
 """
 
 from dragoman.proofs.export import parse_export, render_export

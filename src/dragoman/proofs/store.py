@@ -1,5 +1,7 @@
-"""Where proofs are kept: one SQLite file. One that is damaged is set aside; one that cannot be read or written costs the
-proofs, never the work."""
+"""Where proofs are kept: one SQLite file.
+
+One that is damaged is set aside; one that cannot be read or written costs the proofs, never the work.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dragoman.client import Attempt
 from dragoman.config import Config, load_config
 from dragoman.events import Event, unfold
 from dragoman.protocols import PROTOCOLS
-from failing import breaking_tls, closed_port
+from failing import breaking_tls, closed_port, speaking_plain
 from scripted import Scripted, Step, serving, streamed
 
 BASE = {
@@ -32,12 +32,13 @@ CLOCKS = "\n".join(f"{name}first_event_seconds = 0.5" for name in ("", "reasonin
 class Bench:
     """Servers of kind "good", "plain", "closed", "https" and "tls"; each is a provider `KIND-PROTOCOL`."""
 
-    def __init__(self, folder: Path, *, good: Scripted, plain: Scripted, tls: Scripted, closed: str) -> None:
+    def __init__(
+        self, folder: Path, *, good: Scripted, plain: Scripted, tls: Scripted, closed: str, https: str
+    ) -> None:
         self.folder = folder
         self.good = good
         self.plain = plain
         self.tls = tls
-        https = plain.url.replace("http:", "https:")
         self._urls = {"good": good.url, "plain": plain.url, "tls": tls.url, "closed": closed, "https": https}
 
     def text(self, more: str, *, http: str = CLOCKS) -> str:
@@ -65,8 +66,14 @@ class Bench:
 @contextmanager
 def running_bench(folder: Path) -> Iterator[Bench]:
     """All servers until the block ends."""
-    with serving([]) as good, serving([]) as plain, closed_port() as closed, breaking_tls(folder / "tls.pem") as tls:
-        yield Bench(folder, good=good, plain=plain, tls=tls, closed=closed)
+    with (
+        serving([]) as good,
+        serving([]) as plain,
+        breaking_tls(folder / "tls.pem") as tls,
+        closed_port() as closed,
+        speaking_plain() as https,
+    ):
+        yield Bench(folder, good=good, plain=plain, tls=tls, closed=closed, https=https)
 
 
 def stream_of(protocol: str, shape: str = "text-call") -> list[Step]:

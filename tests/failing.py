@@ -111,6 +111,26 @@ def closed_port() -> Iterator[str]:
 
 
 @contextmanager
+def speaking_plain() -> Iterator[str]:
+    """The address, with https, of a server that speaks no TLS and says so at once."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+    serving.join(5)
+
+
+@contextmanager
 def breaking_tls(certificate: Path) -> Iterator[Scripted]:
     """A server whose TLS turns to nonsense where its steps end.
 

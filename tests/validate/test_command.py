@@ -2,6 +2,11 @@
 
 import importlib.util
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
@@ -12,8 +17,9 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.proofs import ProofStore, is_proven, parse_export, render_export
+from dragoman.types import Request
 from validate import lies
-from validate.scripted_model import BASE, KEY, MODEL, Scripted, scripted_model
+from validate.scripted_model import BASE, KEY, MODEL, Lie, Scripted, scripted_model
 
 TARGET = f"lab/{MODEL}"
 DAY = 86_400
@@ -184,6 +190,35 @@ def test_an_interrupted_run_goes_on(model: Scripted, configure: Configure) -> No
     assert len(model.requests) == 4
     assert validate(TARGET, "--resume", "--full-suite") == 0
     assert len(model.requests) > 30
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_what_was_done_before_an_interruption_is_not_asked_again(model: Scripted, configure: Configure) -> None:
+    reached, released = threading.Event(), threading.Event()
+
+    def refuses(request: Request) -> None:
+        reached.set()
+        released.wait(30)
+
+    script = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from dragoman.cli.main import main\n"
+        "sys.exit(main(['validate', '--per-minute', '60000', *sys.argv[1:]]))"
+    )
+    targets = [TARGET, f"slow/{MODEL}"]
+    with scripted_model(lie=Lie(refuses=refuses)) as slow:
+        store = configure(
+            model.url, f'[providers.slow]\nprotocol = "openai-chat"\nbase_url = "{slow.url}"\napi_key = "env:LAB_KEY"\n'
+        )
+        with subprocess.Popen([sys.executable, "-c", script, *targets], stdout=subprocess.DEVNULL) as run:
+            assert reached.wait(30)
+            run.send_signal(signal.SIGINT)
+            assert run.wait(30) == 130
+        released.set()
+        assert [proof.target for proof in store.all()] == [TARGET]
+        assert validate(*targets, "--resume") == 0
+    assert len(model.requests) == 4
+    assert {proof.target for proof in store.all()} == set(targets)
 
 
 # ---------------------------------------------------------------- make live

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -15,6 +16,7 @@ from google import genai
 from google.genai import types
 
 from conversations import reply
+from dragoman.providers import Model
 from gateway.running import Running, gateway, whole_of
 
 MODELS = """
@@ -75,6 +77,21 @@ def test_what_the_catalogue_knows_is_shown(open_door: Running) -> None:
     assert set(known["capabilities"]) == {"completion", "tools", "vision", "thinking"}
     unknown = show(open_door, "lab/qwen3:latest")
     assert set(unknown["capabilities"]) == {"completion", "tools"}
+
+
+def test_a_model_without_tools_has_them_where_there_is_another_way(tmp_path: Path) -> None:
+    target = 'targets = ["ollama-chat/small"]'
+    more = f'[routes.plain]\n{target}\n[routes.led]\n{target}\ntools = "prompted"\n'
+    with gateway(tmp_path, f'[server]\nollama_version = "1.2.3"\n{more}') as running:
+        running.gateway._names.tell("ollama-chat", (Model("ollama-chat", "small", tools=False),))
+        assert "tools" not in show(running, "plain")["capabilities"]
+        assert "tools" in show(running, "led")["capabilities"]
+        assert get(running, "/api/version") == {"version": "1.2.3"}
+
+
+def test_models_of_embeddings_claim_nothing_else(tmp_path: Path) -> None:
+    with gateway(tmp_path, '[routes.vectors]\ntargets = ["ollama-chat/nomic-embed-text"]\n') as running:
+        assert show(running, "vectors")["capabilities"] == ["embedding"]
 
 
 def test_an_unknown_model_is_404(running: Running) -> None:

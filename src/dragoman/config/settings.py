@@ -32,7 +32,8 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
     memory. `store_responses` False: nothing is kept of responses, whatever a client asks for. `ollama_calls`: how calls
     are written for Ollama clients: "auto" goes by the client's name, "bare" has the `function` key alone (Zed before
-    November 2025), "batched" puts all of an answer into one line.
+    November 2025), "batched" puts all of an answer into one line. `ollama_version`: what Ollama clients are told; some
+    refuse servers that are older than what they need (Codex: 0.13.4).
     """
 
     address: str = "127.0.0.1:4141"
@@ -44,6 +45,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: Path | None = None
     store_responses: bool = True
     ollama_calls: Literal["auto", "bare", "batched"] = "auto"
+    ollama_version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+$")] = "0.14.0"
 
 
 @final

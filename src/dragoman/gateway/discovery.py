@@ -26,8 +26,6 @@ from dragoman.providers import Model
 from dragoman.times import render_time
 from dragoman.types import ProtocolName
 
-#: What `/api/version` says: clients refuse servers that are older than what they need (Codex: 0.13.4).
-OLLAMA_VERSION: Final = "0.14.0"
 _JSON: Final = "application/json; charset=utf-8"
 #: What an Ollama client is told of a model's family and architecture: it names the keys of `model_info` with it.
 _FAMILY: Final = "dragoman"
@@ -77,7 +75,7 @@ def _greet(asked: Asked) -> Answer:
 
 
 def _version(asked: Asked) -> Answer:
-    return _answer({"version": OLLAMA_VERSION})
+    return _answer({"version": asked.names.ollama_version})
 
 
 def _tags(asked: Asked) -> Answer:

@@ -84,7 +84,7 @@ class Names:
             if not found:
                 found = {target: target for target in self._told}
                 found |= {model.target: model.target for name in config.keys for model in config.catalog.models(name)}
-            self._listed = tuple(Listed(name, self._model(target)) for name, target in found.items())
+            self._listed = tuple(Listed(name, self._shown(name, target)) for name, target in found.items())
         return self._listed
 
     def servers(self) -> list[Provider]:
@@ -127,7 +127,20 @@ class Names:
         """
         key = self._key(name)
         target = key if "/" in key else self._config.routes[key].targets[0]
-        return Listed(name, self._model(target))
+        return Listed(name, self._shown(key, target))
+
+    def _shown(self, name: str, target: str) -> Model:
+        """What clients are told of a model. One that refuses tools takes them all the same when its route, or its own
+        table, has another way to ask for them."""
+        model = self._model(target)
+        own, route = self._config.models.get(target), self._config.routes.get(name)
+        way = (own.tools if own is not None else None) or (route.tools if route is not None else "native")
+        return model if way == "native" or model.tools else msgspec.structs.replace(model, tools=True)
+
+    @property
+    def ollama_version(self) -> str:
+        """What Ollama clients are told of the server's version."""
+        return self._config.server.ollama_version
 
     def chain(self, name: str) -> Chain:
         """The targets that answer to a name, the parts of their answers in sequence as encoders want them.

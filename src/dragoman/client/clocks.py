@@ -51,6 +51,10 @@ def read_clocks(http: HttpConfig) -> Clocks:
     )
 
 
+def _nothing() -> None:
+    pass
+
+
 class Watch:
     """One timer for all limits of a response. Noting a byte or an event costs one assignment."""
 
@@ -104,6 +108,7 @@ class Watch:
     def stop(self) -> None:
         """The response is over."""
         self._handle.cancel()
+        self._expired = _nothing  # the response holds this watch: in a ring both would stay until a look for garbage
 
     def _limits(self) -> list[tuple[float, str]]:
         clocks = self._clocks

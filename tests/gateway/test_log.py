@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
-import re
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman import _json
 from dragoman.events import Deviation, Failure, Finish
 from dragoman.gateway.http import Head
 from dragoman.gateway.log import LINES_A_SECOND, Log, Sink
 from dragoman.gateway.metrics import FAMILIES, Metrics
-from dragoman.gateway.observe import Observer, Record, entry_of
+from dragoman.gateway.observe import Entry, Observer, Record, entry_of
 from dragoman.types import Usage
 from gateway.test_metrics import samples
 
@@ -68,10 +67,10 @@ def test_a_line_says_what_became_of_a_request() -> None:
     one.deviate("ollama/granite4", Deviation("missing-id", "x", "secret words"))
     one.begin()
     one.end(Finish("tool_use", usage=Usage(input=12, output=5)))
-    entry = entry_of(one, "done", 1.5)
+    entry = json.loads(_json.encode(entry_of(one, "done", 1.5, time="2026-11-22T02:10:20.328Z")))
     assert entry["attempts"] == [
         {"target": "zhipu/glm-4.6", "outcome": "failed", "reason": "overloaded", "status": 503},
-        {"target": "ollama/granite4", "outcome": "done", "reason": "", "status": None},
+        {"target": "ollama/granite4", "outcome": "done"},
     ]
     wanted = {
         "id": one.request_id, "client_id": "client-7", "trace": "1" * 32, "key": "abababab", "client": "openai-chat",
@@ -127,9 +126,7 @@ def _until(holds: Any) -> None:
 
 def test_the_reference_names_every_field_and_every_metric() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "observability.md").read_text(encoding="utf-8")
-    source = inspect.getsource(entry_of)
-    fields = set(re.findall(r'^        "(\w+)":', source, re.MULTILINE)) - {"kind"}
-    assert len(fields) > 20
+    fields = set(Entry.__struct_fields__) - {"kind"}
     assert [field for field in sorted(fields) if f"`{field}`" not in page] == []
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `dragoman_")}
     assert set(rows) == {family.name for family in FAMILIES}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from dragoman import _json
 from dragoman.cli.found import find_all, render_found
 from dragoman.cli.lines import render_line
 from dragoman.cli.main import DONE
@@ -76,7 +77,6 @@ def run(options: argparse.Namespace) -> int:
     host, _, _ = config.server.address.rpartition(":")
     host = (options.host or host).strip("[]")
 
-    from dragoman.gateway.log import render_json
     from dragoman.gateway.process import Serving
     from dragoman.gateway.process import run as serve
 
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
             only_routes=options.provider is not None,
             look=look_at,
             ready=ready,
-            render=render_for_people() if options.verbose else render_json,
+            render=render_for_people() if options.verbose else None,
             workers=options.workers,
         )
     )
@@ -147,7 +147,12 @@ def is_free(host: str, port: int) -> bool:
 def render_for_people() -> Render:
     """Lines as --verbose has them, on standard error."""
     paint = paint_for(sys.stderr)
-    return lambda entry: render_line(entry, paint).encode("utf-8", "replace")
+
+    def render(line: bytes) -> bytes:
+        entry = _json.decode(line)
+        return render_line(entry, paint).encode("utf-8", "replace") if isinstance(entry, dict) else line
+
+    return render
 
 
 def read_settings(options: argparse.Namespace) -> Config:

@@ -13,26 +13,19 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from dragoman import _json
-from dragoman._json import Json
 
-Entry: TypeAlias = Mapping[str, Json]
-#: An entry as a line, with its end.
-Render: TypeAlias = Callable[[Entry], bytes]
+#: A line of JSON in another form, with its end.
+Render: TypeAlias = Callable[[bytes], bytes]
 
 LINES_A_SECOND: Final = 10
 _WAITING: Final = 1 << 20  # bytes that may wait for a slow disk or pipe
 _PAUSE: Final = 0.05  # seconds that lines are gathered
 _WRITE: Final = 4096  # a pipe takes so many bytes in one piece, so that lines of several workers stay whole
-
-
-def render_json(entry: Entry) -> bytes:
-    """One JSON object."""
-    return _json.encode(dict(entry)) + b"\n"
 
 
 class Sink:
@@ -61,7 +54,7 @@ class Sink:
         self._queue.put(line)
         return True
 
-    def close(self, seconds: float = 1.0) -> None:
+    def close(self, seconds: float = 0.5) -> None:
         """Write what waits, for so long at most."""
         self._queue.put(None)
         self._thread.join(seconds)
@@ -97,14 +90,16 @@ class Sink:
 class Log:
     """Decides what gets a line."""
 
-    __slots__ = ("_dropped", "_render", "_sink", "_when", "listeners")
+    __slots__ = ("_dropped", "_render", "_second", "_sink", "_stamp", "_when", "listeners")
 
-    def __init__(self, sink: Sink | None, *, render: Render = render_json) -> None:
-        """`sink` None: lines go to listeners only."""
+    def __init__(self, sink: Sink | None, *, render: Render | None = None) -> None:
+        """`sink` None: lines go to listeners only. `render`: another form than JSON, for the sink."""
         self._sink = sink
         self._render = render
         self._when: dict[str, tuple[int, int]] = {}  # by kind: the second, and how many came in it
         self._dropped: dict[str, int] = {}
+        self._second = 0
+        self._stamp = ""
         self.listeners: set[Callable[[bytes], None]] = set()
 
     @property
@@ -123,17 +118,27 @@ class Log:
         self._dropped[kind] = self._dropped.get(kind, 0) + 1
         return False
 
-    def write(self, entry: Entry) -> bool:
-        """Write a line now; False when there was no room for it."""
-        for listener in tuple(self.listeners):
-            listener(render_json(entry))
-        return self._sink is None or self._sink.put(self._render(entry))
+    def write(self, entry: object) -> bool:
+        """Write a line of JSON now; False when there was no room for it."""
+        line = _json.encode(entry) + b"\n"
+        for listener in tuple(self.listeners) if self.listeners else ():
+            listener(line)
+        return self._sink is None or self._sink.put(line if self._render is None else self._render(line))
+
+    def now(self) -> str:
+        """The time in UTC with milliseconds, as RFC 3339 has it."""
+        seconds = time.time()
+        second = int(seconds)
+        if second != self._second:
+            self._second = second
+            self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(second))
+        return f"{self._stamp}{int((seconds - second) * 1_000):03}Z"
 
     def settle(self) -> int:
         """Say how many lines were left out since the last time; gives their number. To be called once a second."""
         left_out, self._dropped = self._dropped, {}
         for kind, count in left_out.items():
-            self.write({"time": now(), "kind": "left-out", "of": kind, "count": count})
+            self.write({"time": self.now(), "kind": "left-out", "of": kind, "count": count})
         return sum(left_out.values())
 
     def close(self) -> None:
@@ -154,7 +159,7 @@ class Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """One line, unless there are too many of the kind."""
         if self._log.is_read and self._log.allows(f"{record.name} {record.msg}"):
-            self._log.write({"time": now(), "kind": record.levelname.lower(), "text": record.getMessage()})
+            self._log.write({"time": self._log.now(), "kind": record.levelname.lower(), "text": record.getMessage()})
 
 
 def place_of(problem: BaseException) -> str:
@@ -164,12 +169,6 @@ def place_of(problem: BaseException) -> str:
         trace = trace.tb_next
     place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
     return f"{type(problem).__name__}{place}"
-
-
-def now() -> str:
-    """The time in UTC with milliseconds, as RFC 3339 has it."""
-    seconds = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03}Z"
 
 
 def _open(file: Path) -> int:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 import time
+from decimal import Decimal
 from typing import Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
-from dragoman._json import Json
 from dragoman.client.exchange import PriceOf
 from dragoman.events import Deviation, Event, Failure, Finish
 from dragoman.gateway.http import Head
-from dragoman.gateway.log import Log, now
+from dragoman.gateway.log import Log
 from dragoman.gateway.metrics import (
     ATTEMPTS,
     COST,
@@ -42,11 +42,12 @@ AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled", "skipped"]
 
 #: What of a client's own request id is taken; others would put what they like into our log.
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_LONGEST: Final = 200  # characters of a name that somebody else gave
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
 @final
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One try of one target. `reason`: the kind of its failure, "" without one; `status`: the provider's."""
 
     target: str
@@ -208,19 +209,19 @@ class Observer:
             return
         if outcome != "done" and not self.log.allows(f"{outcome} {record.error}"):
             return
-        if not self.log.write(entry_of(record, outcome, seconds)):
+        if not self.log.write(entry_of(record, outcome, seconds, time=self.log.now())):
             self.metrics.add(DROPPED, ("no-room",))
 
     def refused(self, failure: Failure, status: int) -> None:
         """A request was sent away at the door."""
         self.metrics.add(FAILURES, ("", failure.kind))
         if self.log.is_read and self.log.allows(f"refused {failure.kind}"):
-            self.log.write({"time": now(), "kind": "refused", "error": failure.kind, "status": status})
+            self.log.write({"time": self.log.now(), "kind": "refused", "error": failure.kind, "status": status})
 
     def tell(self, kind: str, text: str) -> None:
         """A line that is about no request."""
         if self.log.is_read:
-            self.log.write({"time": now(), "kind": kind, "text": text})
+            self.log.write({"time": self.log.now(), "kind": kind, "text": text})
 
     def settle(self, lag: float) -> None:
         """Once a second: the event loop's delay in seconds, and the lines that were left out."""
@@ -253,38 +254,68 @@ class Observer:
             metrics.add(DEVIATIONS, (provider, code), count)
 
 
-def entry_of(record: Record, outcome: Outcome, seconds: float) -> dict[str, Json]:
-    """A record as the fields of its line; what is empty is left out."""
-    fields: dict[str, Json] = {
-        "time": now(),
-        "kind": "request",
-        "id": record.request_id,
-        "client_id": record.client_request_id,
-        "provider_id": record.provider_request_id[:128],
-        "trace": record.trace_id,
-        "key": record.key,
-        "client": record.client,
-        "page": record.page,
-        "route": record.route,
-        "target": record.target[:200],
-        "attempts": [
-            {"target": one.target[:200], "outcome": one.outcome, "reason": one.reason, "status": one.status}
-            for one in record.attempts
-        ],
-        "outcome": outcome,
-        "status": record.status,
-        "error": record.error,
-        "stop": record.stop,
-        "stream": record.stream,
-        "passed": record.passed,
-        "usage": {} if record.usage is None else {
-            name: amount for name in Usage.__struct_fields__ if (amount := getattr(record.usage, name)) is not None
-        },
-        "cost_usd": "" if record.cost is None else f"{record.cost.usd:f}",
-        "first_ms": None if record.first_event is None else round((record.first_event - record.started) * 1000, 1),
-        "total_ms": round(seconds * 1000, 1),
-        "bytes_in": record.bytes_in,
-        "bytes_out": record.bytes_out,
-        "deviations": dict(record.deviations),
-    }  # fmt: skip
-    return {name: value for name, value in fields.items() if value not in (None, "", False, [], {})}
+@final
+class Entry(msgspec.Struct, omit_defaults=True, gc=False):
+    """A request's line. What is empty is left out; `docs/reference/observability.md` says what the fields are."""
+
+    time: str
+    kind: str
+    id: str
+    outcome: Outcome
+    status: int
+    total_ms: float
+    client_id: str = ""
+    provider_id: str = ""
+    trace: str = ""
+    key: str = ""
+    client: str = ""
+    page: str = ""
+    route: str = ""
+    target: str = ""
+    attempts: list[Attempt] = []
+    error: str = ""
+    stop: str = ""
+    stream: bool = False
+    passed: bool = False
+    usage: dict[str, int] = {}
+    cost_usd: Decimal | None = None
+    first_ms: float | None = None
+    bytes_in: int = 0
+    bytes_out: int | None = None
+    deviations: dict[str, int] = {}
+
+
+def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> Entry:
+    """A record as its line. `time`: now, as RFC 3339 has it."""
+    first = record.first_event
+    return Entry(
+        time,
+        "request",
+        record.request_id,
+        outcome,
+        record.status,
+        round(seconds * 1_000, 1),
+        record.client_request_id,
+        record.provider_request_id[:_LONGEST],
+        record.trace_id,
+        record.key,
+        record.client,
+        record.page,
+        record.route,
+        record.target[:_LONGEST],
+        record.attempts,
+        record.error,
+        record.stop,
+        record.stream,
+        record.passed,
+        {} if record.usage is None else _reported(record.usage),
+        None if record.cost is None else record.cost.usd,
+        None if first is None else round((first - record.started) * 1_000, 1),
+        record.bytes_in,
+        record.bytes_out,
+        record.deviations,
+    )
+
+
+def _reported(usage: Usage) -> dict[str, int]:
+    return {name: amount for name in Usage.__struct_fields__ if (amount := getattr(usage, name)) is not None}

@@ -11,12 +11,29 @@ import contextlib
 import itertools
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+#: A file of this name for each worker whose responses from before the end go on: none closes its port before all can.
+_DRAINING: Final = "draining-"
 _LONGEST: Final = 64 * 1024  # bytes of a line
+
+
+def begin_draining(folder: Path, slots: Iterable[int]) -> None:
+    """Note that these workers are told to end, before they are."""
+    for slot in slots:
+        _mark(folder, slot).touch()
+
+
+def end_draining(folder: Path, slot: int) -> None:
+    """A worker is gone."""
+    _mark(folder, slot).unlink(missing_ok=True)
+
+
+def _mark(folder: Path, slot: int) -> Path:
+    return folder / f"{_DRAINING}{slot}"
 
 
 class Siblings:
@@ -42,6 +59,14 @@ class Siblings:
     def others(self) -> list[Path]:
         """Where the others count."""
         return [file for file in self._folder.glob("metrics-*") if file != self.metrics_file]
+
+    def drained(self) -> None:
+        """This worker's responses from before the end was told are over."""
+        end_draining(self._folder, self._slot)
+
+    def all_drained(self) -> bool:
+        """Whether those of all workers are: then no new connection is taken anywhere."""
+        return next(self._folder.glob(f"{_DRAINING}*"), None) is None
 
     def look(self) -> bool:
         """Whether anybody among the others listens; to be called a few times a second."""

@@ -22,6 +22,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.gateway.serve import BACKLOG
+from dragoman.gateway.siblings import begin_draining, end_draining
 
 #: A worker that lived for less seconds than this died of its start; the next is begun after a pause that doubles.
 _EARLY: Final = 5.0
@@ -122,9 +123,10 @@ class Supervisor:
                 number = signal.sigwait(awaited)
                 if number == signal.SIGCHLD:
                     self._bury()
+                elif number in _SIGNALS:
+                    self._end()
                 else:
-                    self._is_ending |= number in _SIGNALS
-                    self._tell(signal.SIGTERM if number in _SIGNALS else number)
+                    self._tell(number)
         finally:
             self._tell(signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
@@ -172,16 +174,22 @@ class Supervisor:
             if os.waitpid(process, os.WNOHANG)[0] != process:
                 continue
             del self._running[process]
+            end_draining(self._folder, slot)
             if self._is_ending:
                 continue
             self._early = self._early + 1 if time.monotonic() - began < _EARLY else 0
             if self._early > 2 * len(self._sockets):
-                self._is_ending = True
-                self._tell(signal.SIGTERM)
+                self._end()
                 raise ChildProcessError("workers end as soon as they begin")
             if self._early > 1:
                 time.sleep(min(_PAUSE * 2**self._early, _LONGEST_PAUSE))
             self._start(slot)
+
+    def _end(self) -> None:
+        if not self._is_ending:
+            begin_draining(self._folder, (slot for slot, _ in self._running.values()))
+        self._is_ending = True
+        self._tell(signal.SIGTERM)
 
     def _tell(self, number: int) -> None:
         for process in self._running:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from dragoman.agent.choice import check_target, known_facts
+from dragoman.agent.choice import check_target
 from dragoman.agent.compaction import FULL
 from dragoman.agent.plain import plain_line
 from dragoman.agent.session import Session
-from dragoman.agent.setup import fit_agent, make_agent, new_session
+from dragoman.agent.setup import fit_agent, learn_window, make_agent, new_session
 from dragoman.agent.store import find_session, list_sessions
 from dragoman.agent.undo import undo_run
 from dragoman.agent.wire import Recording
@@ -148,11 +148,6 @@ class Commands:
             )
         return words
 
-    async def learn_window(self) -> None:
-        """Ask what the model's window is, where only its server knows."""
-        facts = await known_facts(self.client, self.agent.session.target)
-        self.agent.known_window = facts.context if facts is not None else None
-
     # ------------------------------------------------------------ looking
 
     async def _tools(self, argument: str) -> Page:
@@ -226,10 +221,9 @@ class Commands:
         return Page("a new conversation; /resume finds the old one")
 
     async def _enter(self, session: Session) -> None:
-        window = self.agent.known_window if session.target == self.agent.session.target else None
         self.agent.session.close()
         self.agent = make_agent(self.client, session, self._bench, self._face)
-        self.agent.known_window = window
+        await learn_window(self.agent, self.client)
         await self.agent.settle()
 
     async def _quit(self, argument: str) -> Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, final
 
 import msgspec
 
-from dragoman.agent.choice import Choice, choose_target
+from dragoman.agent.choice import Choice, choose_target, known_facts
 from dragoman.agent.instructions import system_text
 from dragoman.agent.session import Session
 from dragoman.agent.store import default_store, find_session
 from dragoman.agent.workbench import WEAK_TOOLS, Workbench
 from dragoman.config import Config
-from dragoman.errors import UsageError
+from dragoman.errors import DragomanError, UsageError
 from dragoman.identifiers import new_id
 from dragoman.providers import split_target
 
@@ -90,6 +91,15 @@ def make_agent(client: AsyncClient, session: Session, bench: Workbench, face: Fa
     )
     fit_agent(agent, bench)
     return agent
+
+
+async def learn_window(agent: Agent, client: AsyncClient) -> None:
+    """Ask what the model's window is, where the catalogue does not know it."""
+    agent.known_window = None
+    if agent.target.limits.context is None:
+        with contextlib.suppress(DragomanError):
+            facts = await known_facts(client, agent.session.target)
+            agent.known_window = facts.context if facts is not None else None
 
 
 def fit_agent(agent: Agent, bench: Workbench) -> None:

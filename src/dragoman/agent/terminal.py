@@ -18,7 +18,7 @@ from dragoman.agent.plain import counted, plain_line
 from dragoman.agent.plan import Plan
 from dragoman.agent.prompting import Line, Words
 from dragoman.agent.session import Session
-from dragoman.agent.setup import Wish, make_agent, make_bench, open_session, session_store
+from dragoman.agent.setup import Wish, learn_window, make_agent, make_bench, open_session, session_store
 from dragoman.agent.workbench import Workbench
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
@@ -27,6 +27,7 @@ from dragoman.types import ToolCall
 
 if TYPE_CHECKING:
     from dragoman.agent.drawing import Screen
+    from dragoman.client import AsyncClient
 
 T = TypeVar("T")
 
@@ -60,7 +61,19 @@ class Chat:
     Everything beside the prompt line is loaded when the first line was typed.
     """
 
-    __slots__ = ("_bench", "_commands", "_config", "_line", "_models", "_screen", "_session", "_used", "_wish")
+    __slots__ = (
+        "_bench",
+        "_commands",
+        "_config",
+        "_line",
+        "_looking",
+        "_models",
+        "_screen",
+        "_session",
+        "_stack",
+        "_used",
+        "_wish",
+    )
 
     def __init__(self, wish: Wish, config: Config, bench: Workbench) -> None:
         self._wish = wish
@@ -70,6 +83,8 @@ class Chat:
         self._commands: Commands | None = None
         self._screen: Screen | None = None
         self._models: list[str] = []
+        self._looking: asyncio.Task[None] | None = None
+        self._stack = contextlib.AsyncExitStack()  # connections of the sitting
         self._used: StepEnded | None = None
         words = Words(tuple(COMMANDS), lambda: self._models, bench.folder)
         history = session_store().parent / "chat-history"
@@ -119,13 +134,22 @@ class Chat:
 
         self._screen = Screen(Console(highlight=False, markup=False, emoji=False))
         client = AsyncClient(self._config, on_wire=self._on_wire)
+        for problem in await self._bench.reach_remotes(self._stack, self._config):
+            self._screen.say(problem, "yellow")
         agent = make_agent(client, self._session, self._bench, self)
         self._commands = Commands(client, agent, self._bench, face=self, store=session_store())
+        await learn_window(agent, client)
+        self._looking = asyncio.create_task(self._look_around(client))
+
+    async def _look_around(self, client: AsyncClient) -> None:
+        """Learn the models' names for completion, while the first answer comes."""
         with contextlib.suppress(DragomanError):
-            await self._commands.learn_window()
             self._models = [one.target for one in await client.models()]
 
     async def _close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        await self._stack.aclose()
         if self._commands is not None:
             self._commands.agent.session.close()
             await self._commands.client.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from dragoman.agent.tools.read import read_tool
 from dragoman.agent.tools.run import run_tool, shell_tool
 from dragoman.agent.tools.search import find_ripgrep, search_tool
 from dragoman.agent.tools.toolbox import Toolbox
-from dragoman.config import AgentConfig
+from dragoman.config import AgentConfig, Config
 from dragoman.errors import ConfigError, UsageError
 
 #: What a model of very few parameters is offered: more than three tools it cannot tell apart.
@@ -87,6 +88,26 @@ class Workbench:
         for name in (*config.tools, *tools):
             for planner in load_tools(name):
                 self.toolbox.add(planner)
+
+    async def reach_remotes(self, stack: contextlib.AsyncExitStack, config: Config) -> list[str]:
+        """Add the tools of the user's MCP servers, which `stack` closes; a line for each server that fails.
+
+        Raises:
+            MissingExtra, ConfigError: the package is not installed, or a server's key cannot be read.
+        """
+        if not config.agent.mcp:
+            return []
+        from dragoman.agent.tools.remote import open_remotes
+
+        remotes, problems = await open_remotes(config, self.folder.path)
+        for remote in remotes:
+            stack.push_async_callback(remote.close)
+            for planner in remote.tools:
+                try:
+                    self.toolbox.add(planner)
+                except UsageError as problem:
+                    problems.append(f"the MCP server {remote.name}: {problem}")
+        return problems
 
     def close(self) -> None:
         """Let go of the folder."""

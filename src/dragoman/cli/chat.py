@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 async def _task(prompt: str, wish: Wish, config: Config, *, as_json: bool) -> int:
     """One prompt without a person."""
     from dragoman.agent.headless import Headless
-    from dragoman.agent.setup import make_agent, make_bench, open_session
+    from dragoman.agent.setup import learn_window, make_agent, make_bench, open_session
     from dragoman.client import AsyncClient
 
     face = Headless(say if as_json else hint, as_json=as_json)
@@ -84,8 +85,11 @@ async def _task(prompt: str, wish: Wish, config: Config, *, as_json: bool) -> in
         session, why = await open_session(wish, config, bench)
         if why and not as_json:
             hint(f"{session.target}: {why}\n")
-        async with AsyncClient(config) as client:
+        async with AsyncClient(config) as client, contextlib.AsyncExitStack() as stack:
+            for problem in await bench.reach_remotes(stack, config):
+                hint(f"{harmless(problem)}\n")
             agent = make_agent(client, session, bench, face)
+            await learn_window(agent, client)
             reason = await agent.run(prompt)
             face.end(reason, agent.meter, session=session.id)
         session.close()

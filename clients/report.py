@@ -29,7 +29,8 @@ characters of many scripts; one of them is {kilobytes} kB long. The provider ref
 compares calls and results exactly. No machine but this one was reachable. Programs were set up as `dragoman env` says.
 
 The columns are the provider's protocol. In the last one the provider speaks the client's own protocol and is declared
-clean, so that bytes pass through as they are (–: this client needs answers that are written for it); in the others
+clean, so that bytes pass through as they are (–: never, because
+the gateway stores them for this client, or must give its calls a form of their own); in the others
 everything is read and written anew.
 
 | client | version | speaks | {columns} | passed through |

@@ -9,8 +9,13 @@ _PROTOCOLS = {"ollama": OLLAMA, "chat": CHAT, "responses": RESPONSES, "anthropic
 
 
 def framework(name: str, package: str, file: str, *modes: str) -> list[Driver]:
-    """One script in several modes, which it reads from PROVIDER."""
-    return [Driver(f"{name}-{mode}", name, package, _PROTOCOLS[mode], script(file, PROVIDER=mode)) for mode in modes]
+    """One script in several modes, which it reads from PROVIDER. In that of Responses they let the server store."""
+    return [
+        Driver(
+            f"{name}-{mode}", name, package, _PROTOCOLS[mode], script(file, PROVIDER=mode), passes=mode != "responses"
+        )
+        for mode in modes
+    ]
 
 
 DRIVERS = [
@@ -27,7 +32,9 @@ DRIVERS = [
     Driver("vercel-ai-ollama", "vercel-ai", "ai", OLLAMA, script("vercel_ai.mjs", PROVIDER="ollama")),
     Driver("vercel-ai-chat", "vercel-ai", "ai", CHAT, script("vercel_ai.mjs", PROVIDER="chat")),
     Driver("vercel-ai-compatible", "vercel-ai", "ai", CHAT, script("vercel_ai.mjs", PROVIDER="compatible")),
-    Driver("vercel-ai-responses", "vercel-ai", "ai", RESPONSES, script("vercel_ai.mjs", PROVIDER="responses")),
+    Driver(
+        "vercel-ai-responses", "vercel-ai", "ai", RESPONSES, script("vercel_ai.mjs", PROVIDER="responses"), passes=False
+    ),
     Driver("vercel-ai-anthropic", "vercel-ai", "ai", MESSAGES, script("vercel_ai.mjs", PROVIDER="anthropic")),
     Driver("vercel-ai-google", "vercel-ai", "ai", GEMINI, script("vercel_ai.mjs", PROVIDER="google")),
     *framework("pydantic-ai", "pydantic-ai-slim", "pydantic_ai_agent.py", "chat", "responses", "anthropic", "google"),

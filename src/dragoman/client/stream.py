@@ -152,6 +152,7 @@ class AsyncStream:
             if isinstance(self._exchange, PassingExchange) and self._exchange.passes:
                 send(self._exchange.begin())
             take(batch)
+        batch = []  # whoever pours slowly would keep the first events for as long
         if self._done or self._response is None or self._exchange is None or self._watch is None:
             return
         exchange, watch = self._exchange, self._watch

@@ -46,19 +46,19 @@ from dragoman.types import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.client import Answer, AsyncClient, AsyncStream, Client, Stream
+    from dragoman.client import Answer, AsyncClient, AsyncStream, Attempt, Client, ModelFacts, Stream
     from dragoman.decoding import decode
 
 __all__ = [
-    "Answer", "AsyncClient", "AsyncStream", "CallFailed", "Client", "ConfigError", "Cost", "Deviation",
-    "DragomanError", "Event", "Failure", "Finish", "Media", "Message", "Named", "Opaque", "Params", "PartEvent",
-    "Reasoning", "Reply", "Request", "ResponseSchema", "Start", "StepLimit", "Stream", "Text", "TextDelta", "TextEnd",
-    "TextStart", "Thinking", "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta",
-    "ToolCallEnd", "ToolCallFailed", "ToolCallStart", "ToolResult", "Usage", "UsageError", "UsageUpdate", "WireError",
-    "decode", "fold", "unfold",
+    "Answer", "AsyncClient", "AsyncStream", "Attempt", "CallFailed", "Client", "ConfigError", "Cost", "Deviation",
+    "DragomanError", "Event", "Failure", "Finish", "Media", "Message", "ModelFacts", "Named", "Opaque", "Params",
+    "PartEvent", "Reasoning", "Reply", "Request", "ResponseSchema", "Start", "StepLimit", "Stream", "Text",
+    "TextDelta", "TextEnd", "TextStart", "Thinking", "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool",
+    "ToolCall", "ToolCallDelta", "ToolCallEnd", "ToolCallFailed", "ToolCallStart", "ToolResult", "Usage", "UsageError",
+    "UsageUpdate", "WireError", "decode", "fold", "unfold",
 ]  # fmt: skip
 
-_OF_CLIENT = frozenset({"Answer", "AsyncClient", "AsyncStream", "Client", "Stream"})
+_OF_CLIENT = frozenset({"Answer", "AsyncClient", "AsyncStream", "Attempt", "Client", "ModelFacts", "Stream"})
 
 
 def __getattr__(name: str) -> object:

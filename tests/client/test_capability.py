@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +213,8 @@ def test_the_client_tells_of_every_model_it_can_ask(tmp_path: Path) -> None:
         file.write_text("\n".join([f'[providers.ollama]\nbase_url = "{url}"', *tables]))
         config = load_config(file, environ={"ZHIPU_API_KEY": "a key"}, home=tmp_path)
 
-        async def ask() -> tuple[ModelFacts, ...]:
-            async with dragoman.AsyncClient(config) as client:
-                return await client.models()
-
-        found = asyncio.run(ask())
+        with dragoman.Client(config) as client:
+            found = client.models()
     of = {one.target: one for one in found}
     granite = of["ollama/granite4:latest"]
     assert (granite.tools, granite.tools_source, granite.context, granite.is_there) == (True, "server", 131_072, True)

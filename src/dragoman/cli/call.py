@@ -90,9 +90,10 @@ async def _pick_target(client: AsyncClient) -> str:
     Raises:
         UsageError: none that takes tools is known.
     """
-    picked = pick_default(await client.models())
+    # Of this machine only: nobody pays for what was not asked for.
+    picked = pick_default(one for one in await client.models() if one.is_local)
     if picked is None:
-        raise UsageError("expected a target: no model that takes tools was found; dragoman models lists what there is")
+        raise UsageError("expected a target: no model on this machine takes tools; dragoman models lists what there is")
     why = "validated" if picked.proven else f"takes tools, says the {picked.tools_source}"
     hint(f"{picked.target} ({why})\n")
     return picked.target

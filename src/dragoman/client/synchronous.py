@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from dragoman.client.capability import ModelFacts
 from dragoman.client.client import AsyncClient, drained, load
 from dragoman.client.exchange import OnDeviation
 from dragoman.client.fallback import Attempt
@@ -184,6 +185,10 @@ class Client:
             request = Request(target, steps.messages, offered, "auto", params, True, session_id)
             steps.take_now(self._run(drained(self._client.ask(target, request, is_whole=True))))
         return steps.answer
+
+    def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
+        """The models that can be asked. As `AsyncClient.models`."""
+        return self._run(self._client.models(provider))
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if threading.current_thread() is self._thread:

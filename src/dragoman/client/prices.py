@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
@@ -18,14 +17,10 @@ _MOST_UNPRICED: Final = 1_024
 class Prices:
     """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it only the user's prices hold."""
 
-    __slots__ = ("_calculate", "_config", "_loading", "_unpriced", "_waits")
+    __slots__ = ("_calculate", "_config", "_unpriced")
 
-    def __init__(self, config: Config, *, waits: bool = True) -> None:
-        """`waits` False: for an event loop. The catalogue is large; the first answers do without while a thread loads
-        it."""
+    def __init__(self, config: Config) -> None:
         self._config = config
-        self._waits = waits
-        self._loading: threading.Thread | None = None
         self._unpriced: set[str] = set()  # targets that the catalogue does not know
         self._calculate: Callable[..., Any] | bool | None = False  # False: not looked for yet
 
@@ -45,8 +40,8 @@ class Prices:
         provider = self._config.catalog.providers.get(name)
         if provider is None or provider.local:
             return None
-        if self._calculate is False and not self._is_loaded():
-            return None
+        if self._calculate is False:
+            self._calculate = _load()
         if not callable(self._calculate):
             return None
         from genai_prices import Usage as CatalogueUsage
@@ -64,17 +59,6 @@ class Prices:
                 self._unpriced.add(target)
             return None
         return Cost(found.total_price, "catalogue")
-
-    def _is_loaded(self) -> bool:
-        if self._waits:
-            self._load()
-        elif self._loading is None:
-            self._loading = threading.Thread(target=self._load, name="dragoman-prices", daemon=True)
-            self._loading.start()
-        return self._calculate is not False
-
-    def _load(self) -> None:
-        self._calculate = _load()
 
 
 def _at(price: Price, usage: Usage) -> Decimal:

@@ -43,9 +43,13 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """Looks names up in the configuration that is in force."""
+    """Looks names up in the configuration that is in force.
 
-    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_own_port", "_proof", "_told")
+    Attributes:
+        prepare: is told the name of each target that may be asked, before it is asked for the first time.
+    """
+
+    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_own_port", "_proof", "_told", "prepare")
 
     def __init__(
         self, config: Config, *, only_routes: bool = False, proof: Callable[[Model], Proof | None] = lambda model: None
@@ -58,6 +62,7 @@ class Names:
         self._told: dict[str, Model] = {}
         self._listed: tuple[Listed, ...] | None = None
         self._own_port = 0
+        self.prepare: Callable[[str], None] = lambda target: None
 
     def listens_at(self, port: int) -> None:
         """The gateway's own port: what would be a provider there is the gateway itself, which must not ask itself."""
@@ -156,6 +161,7 @@ class Names:
             for target in chain.targets:
                 if self._is_own(target.provider):
                     raise ConfigError(f"{target.name}: {target.provider.base_url} is the gateway's own address")
+                self.prepare(target.name)
             found = msgspec.structs.replace(chain, targets=tuple(map(self._served, chain.targets)))
             if len(self._chains) >= _KEPT:
                 self._chains.clear()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, TypeAlias, get_args
 
 from dragoman.client import AsyncClient
-from dragoman.client.prices import Prices
 from dragoman.config import Config, ServerConfig, read_secret
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import Failure
@@ -25,6 +24,7 @@ from dragoman.gateway.metrics import GENERATION, READY
 from dragoman.gateway.names import Names
 from dragoman.gateway.observe import Observer
 from dragoman.gateway.operations import Operations, State
+from dragoman.gateway.pricing import Pricing
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
 from dragoman.gateway.siblings import Siblings
 from dragoman.gateway.stores import Stores
@@ -60,8 +60,8 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_relay", "_siblings", "_state",
-        "_stores", "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
+        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_pricing", "_relay", "_siblings",
+        "_state", "_stores", "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -88,7 +88,9 @@ class Gateway:
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.observer = observer or Observer()
-        self.observer.price_of = Prices(config, waits=False).cost
+        self._pricing = Pricing(config)
+        self.observer.price_of = self._pricing.cost
+        self._names.prepare = self._pricing.prepare
         self.host = host
         self.port = 0
         self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
@@ -199,7 +201,7 @@ class Gateway:
         if not keys and not is_loopback(self.host):
             raise ConfigError(f"{self.host[:80]} can be reached from other machines; set server.keys")
         self._client.take(config)
-        self.observer.price_of = Prices(config, waits=False).cost
+        self._pricing.take(config)
         self._guard.take(allowed_hosts=self._hosts(config), keys=keys)
         self._names.take(config)
 

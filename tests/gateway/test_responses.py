@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import http.client
 import json
+import os
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,8 @@ from dragoman.gateway.responses import Kept, NotKept, Responses
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request, ToolCall, ToolResult
 from gateway.running import Running, gateway, stream_of, whole_of, wire
-from scripted import streamed
+from gateway.test_serve import serve
+from scripted import Scripted, serving, streamed
 
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
 
@@ -189,37 +194,80 @@ def test_nothing_is_kept_where_the_configuration_says_so(tmp_path: Path) -> None
 # ---------------------------------------------------------------- workers and restarts
 
 
+class FollowUps:
+    """Conversations of two keys that go on by their ids; what went wrong is counted."""
+
+    def __init__(self, provider: Scripted) -> None:
+        self.provider = provider
+        self.turns = self.misses = self.foreign = 0
+        self._dice = random.Random(7)
+        self._last = {"one": ("", 0), "two": ("", 0)}
+
+    def go_on(self, turns: int, ports: tuple[int, ...]) -> None:
+        """So many turns, each at one of the ports."""
+        for _ in range(turns):
+            key, other = self._dice.sample(["one", "two"], 2)
+            before, depth = self._last[key]
+            if depth >= 40:  # a long conversation costs this test time, not the store
+                before, depth = "", 0
+            body = {"model": "coder", "input": f"{key} {self.turns}"}
+            if before:
+                body["previous_response_id"] = before
+            status, answer = self._ask(ports, "POST", "/v1/responses", key, body)
+            self.misses += status != 200
+            request = PROTOCOLS["openai-chat"].parse_request(self.provider.requests[-1].body).request
+            words = [text for role, text in said(request) if role == "user"]
+            self.misses += len(words) != depth + 1
+            self.foreign += any(not text.startswith(f"{key} ") for text in words)
+            self.foreign += self._ask(ports, "GET", f"/v1/responses/{answer['id']}", other)[0] != 404
+            self._last[key] = (answer["id"], depth + 1)
+            self.turns += 1
+
+    def _ask(
+        self, ports: tuple[int, ...], method: str, path: str, key: str, body: dict[str, Any] | None = None
+    ) -> tuple[int, Any]:
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        with closing(http.client.HTTPConnection("127.0.0.1", self._dice.choice(ports), timeout=20)) as connection:
+            connection.request(method, path, json.dumps(body) if body else None, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+
+def worker_config(folder: Path, url: str) -> Path:
+    file = folder / "gateway.toml"
+    keys = ", ".join(f'"sha256:{hashlib.sha256(key.encode()).hexdigest()}"' for key in ("one", "two"))
+    lines = [
+        f'[server]\nstate = "state"\nkeys = [{keys}]',
+        f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"',
+        '[routes.coder]\ntargets = ["lab/model-1"]',
+    ]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are workers only where there is fork")
 def test_1000_follow_ups_over_two_workers_and_a_restart(tmp_path: Path) -> None:
-    """No miss and no cross-key read, each follow-up at whichever worker."""
-    dice = random.Random(7)
-    keys = ("one", "two")
-    last: dict[str, tuple[str, int]] = {}
-    misses = foreign = turns = 0
-    for _ in range(2):  # the second time round is after a restart
-        (tmp_path / "a").mkdir(exist_ok=True)
-        (tmp_path / "b").mkdir(exist_ok=True)
-        state = f'[server]\nstate = "{tmp_path / "state"}"\n'
-        with gateway(tmp_path / "a", state) as first, gateway(tmp_path / "b", state) as second:
-            for worker in (first, second):
-                worker.answer(whole_of("openai-chat", reply("text")))
-            for _ in range(500):
-                worker, key = dice.choice((first, second)), dice.choice(keys)
-                before, depth = last.get(key, ("", 0))
-                if depth >= 40:  # a long conversation costs this test time, not the store
-                    before, depth = "", 0
-                body = {"model": "via-openai-chat", "input": f"{key} {turns}"}
-                if before:
-                    body["previous_response_id"] = before
-                status, answer = post(worker, body, key=key)
-                misses += status != 200
-                words = [text for role, text in said(asked(worker, "openai-chat")) if role == "user"]
-                misses += len(words) != depth + 1
-                foreign += any(not text.startswith(f"{key} ") for text in words)
-                other = next(name for name in keys if name != key)
-                foreign += ask(dice.choice((first, second)), "GET", f"/v1/responses/{answer['id']}", other)[0] != 404
-                last[key] = (answer["id"], depth + 1)
-                turns += 1
-    assert (turns, misses, foreign) == (1_000, 0, 0)
+    """No miss and no cross-key read. The kernel spreads the connections, one a request, over both workers."""
+    with serving(whole_of("openai-chat", reply("text"))) as provider:
+        follow_ups = FollowUps(provider)
+        words = ("--config", str(worker_config(tmp_path, provider.url)), "--workers", "2")
+        for _ in range(2):
+            with serve(tmp_path, *words) as (program, port):
+                follow_ups.go_on(500, (port,))
+                program.terminate()
+                assert program.wait(20) == 0
+    assert (follow_ups.turns, follow_ups.misses, follow_ups.foreign) == (1_000, 0, 0)
+
+
+def test_follow_ups_at_the_other_worker(tmp_path: Path) -> None:
+    """The same where it is sure which of two processes is asked, and where they are killed in the middle."""
+    with serving(whole_of("openai-chat", reply("text"))) as provider:
+        follow_ups = FollowUps(provider)
+        words = ("--config", str(worker_config(tmp_path, provider.url)))
+        for _ in range(2):
+            with serve(tmp_path, *words) as (_, first), serve(tmp_path, *words) as (_, second):
+                follow_ups.go_on(40, (first, second))
+    assert (follow_ups.turns, follow_ups.misses, follow_ups.foreign) == (80, 0, 0)
 
 
 def test_a_damaged_file_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

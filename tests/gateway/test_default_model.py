@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from answering import answering
+from dragoman.client.steering import Steering
 from dragoman.config import Config, load_config
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.proofs import ProbeResult, Proof
@@ -85,3 +87,15 @@ def test_a_model_that_cannot_be_used_is_told_with_those_that_can(
             ).encode()
             seen, _, answer = running.request("POST", "/api/chat", body)
     assert (seen, json.loads(answer)["error"]) == (status, f"{words}; with tools there is: ollama/granite4")
+
+
+def test_a_proof_of_other_weights_does_not_count(tmp_path: Path) -> None:
+    text = f'[routes.r]\ntargets = ["ollama/qwen3:8b"]\n[validate]\nstore = "{tmp_path}/proofs.db"\n'
+    found, steering = names(tmp_path, text), Steering(config(tmp_path, text))
+    [target] = found.chain("r").targets
+    proof = Proof(target=target.name, protocol="ollama-chat", endpoint=target.provider.base_url, suite="quick",
+                  suite_version=1, dragoman="0", at=int(time.time()), probes=PASSED, digest="old")  # fmt: skip
+    assert steering.proofs.put(proof)
+    assert steering.proof(target) == proof, "nobody has told which weights there are"
+    found.tell("ollama", [Model("ollama", "qwen3:8b", digest="new")])
+    assert steering.proof(found.chain("r").targets[0]) is None

@@ -78,9 +78,9 @@ class AsyncClient:
         self._on_wire = on_wire
         self._earlier: list[Transport] = []  # of configurations that were in force before
         self._transport = _transport(self.config.http)
-        self.take(self.config)
         self._servers = LocalServers()
         self._vault: Vault = vault or SignatureVault()
+        self.take(self.config)
 
     def take(self, config: Config) -> None:
         """Go by another configuration from now on; what is under way goes on by the one before."""
@@ -89,8 +89,16 @@ class AsyncClient:
             self._transport = _transport(config.http)
         self.config = config
         self._clocks = read_clocks(config.http)
-        self._images = Images(config.http.image_hosts)
         self.steering.take(config)
+        self._means = Means(
+            steering=self.steering,
+            servers=self._servers,
+            vault=self._vault,
+            images=Images(config.http.image_hosts),
+            addresses=self._addresses,
+            clocks=self._clocks,
+            on_wire=self._on_wire,
+        )
 
     async def __aenter__(self) -> AsyncClient:
         """The client itself."""
@@ -230,7 +238,7 @@ class AsyncClient:
                 on_deviation(name, deviation)
 
         preparation = Preparation(
-            self._means(),
+            self._means,
             request,
             on_deviation=note,
             said=said,
@@ -281,17 +289,6 @@ class AsyncClient:
             raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
 
     # ------------------------------------------------------------ inside
-
-    def _means(self) -> Means:
-        return Means(
-            steering=self.steering,
-            servers=self._servers,
-            vault=self._vault,
-            images=self._images,
-            addresses=self._addresses,
-            clocks=self._clocks,
-            on_wire=self._on_wire,
-        )
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":

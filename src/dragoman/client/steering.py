@@ -112,7 +112,9 @@ class Steering:
 
     def proof(self, target: Target) -> Proof | None:
         """What validation has shown of a target, while that holds."""
-        return self.proofs.get(target.name, protocol=target.protocol.name, endpoint=target.provider.base_url)
+        return self.proofs.get(
+            target.name, target.digest, protocol=target.protocol.name, endpoint=target.provider.base_url
+        )
 
     def model_proof(self, model: Model) -> Proof | None:
         """The same for a model that its server told of."""

@@ -22,7 +22,8 @@ class Target(msgspec.Struct, frozen=True):
     `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
     the route, the provider's table and the model's. `options`: parameters where a request names none of its own.
     `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
-    are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets.
+    are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `digest` names the
+    weights, where the server has told; a proof of other weights does not count.
     """
 
     provider: Provider
@@ -37,6 +38,7 @@ class Target(msgspec.Struct, frozen=True):
     tools_required: bool = True
     refuses_tools: bool = False
     thinking: ThinkingPolicy = "same"
+    digest: str | None = None
 
     @property
     def name(self) -> str:

@@ -85,6 +85,7 @@ class Names:
             if EVERY_OTHER in config.routes:
                 target = config.routes[EVERY_OTHER].targets[0]
                 found.setdefault(split_target(target)[1], target)
+            found |= {alias: config.routes[name].targets[0] for alias, name in config.aliases.items()}
             found |= {target: target for target in config.models if self._is_open(target)}
             if not found:
                 found = {target: target for target in self._told}
@@ -120,7 +121,7 @@ class Names:
         told = self._told.get(target) or self._told.get(target + _LATEST)
         if told is None:
             return listed
-        fields = ("context", "max_output", "input_modalities", "tools", "thinking")
+        fields = ("context", "max_output", "input_modalities", "tools", "thinking", "digest")
         said = {name: getattr(told, name) for name in fields if getattr(told, name) is not None}
         return msgspec.structs.replace(listed, **said)
 
@@ -138,7 +139,7 @@ class Names:
         """What clients are told of a model. One that refuses tools takes them all the same when its route, or its own
         table, has another way to ask for them."""
         model = self._model(target)
-        own, route = self._config.models.get(target), self._config.routes.get(name)
+        own, route = self._config.models.get(target), self._config.routes.get(self._config.aliases.get(name, name))
         way = (own.tools if own is not None else None) or (route.tools if route is not None else "native")
         return model if way == "native" or model.tools else msgspec.structs.replace(model, tools=True)
 
@@ -176,6 +177,7 @@ class Names:
             policy=msgspec.structs.replace(target.policy, sequential=True),
             limits=model.limits(),
             refuses_tools=target.tools == "auto" and model.tools is False,
+            digest=model.digest,
         )
 
     def route(self, name: str) -> str:
@@ -192,6 +194,8 @@ class Names:
         for candidate in (name, name.removesuffix(_LATEST)):
             if candidate in self._config.routes and candidate != EVERY_OTHER:
                 return candidate
+            if candidate in self._config.aliases:
+                return self._config.aliases[candidate]
             if self._is_open(candidate):
                 return candidate
         if EVERY_OTHER in self._config.routes:

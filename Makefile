@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo demo-validate live test bench bench-peers soak clients clients-lock reliability security lock docs clean
+.PHONY: help install demo demo-validate live test bench bench-peers bench-gateway soak clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -49,6 +49,9 @@ bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 
 bench-peers: $(STAMP)  ## the same over sockets with further libraries, each installed from PyPI into .venv-bench
 	.venv/bin/python bench/peers.py
+
+bench-gateway: $(STAMP)  ## the gateway beside nginx and other gateways: CPU per request and chunk (Linux; gcc, nginx)
+	.venv/bin/python bench/gateway/run.py
 
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak

@@ -138,6 +138,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         transport.set_write_buffer_limits(high=16 * 1024)
+        # The kernel would take megabytes of a stream that nobody reads.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
         self._provider.connections += 1
         self._provider.open_connections.add(self)
 

@@ -1,4 +1,4 @@
-"""R22, the gateway's part: a provider may say a call twice in many ways; a client gets it once, with an id of its own."""
+"""R22, the gateway's part: however a provider says a call twice, a client gets it once, with an id of its own."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from reliability.provider import Provider, Step, streamed, whole
 from reliability.r01_truncation import wire
 from reliability.row import Result, Scale
 
+#: Where a client sees the id of a new call.
 _IDS = {
     "openai-chat": re.compile(rb'"id": ?"(call_\w+)"'),
-    "openai-responses": re.compile(rb'"output_item\.added".*?"call_id": ?"(\w+)"|"call_id": ?"(\w+)".*?"output_item\.added"'),
-    "anthropic-messages": re.compile(rb'"type": ?"tool_use".*?"id": ?"(\w+)"|"id": ?"(\w+)".*?"type": ?"tool_use"'),
-}  # fmt: skip
+    "openai-responses": re.compile(rb'"type": ?"response.output_item.added".*?"call_id": ?"(\w+)"'),
+    "anthropic-messages": re.compile(rb'"type": ?"tool_use".*?"id": ?"(\w+)"'),
+}
+_FUNCTION = {"name": "get_weather", "arguments": '{"city":"Oslo"}'}
 
 
 def repeated(protocol: str, chance: random.Random) -> tuple[bytes, list[dict[str, Any]]]:
     """A stream in which something of a call, or its end, is said twice; and the calls that it holds."""
     data = wire(protocol, "parallel")
     expected = [{"city": f"C{number}"} for number in range(3)]
-    separator = b"\n" if protocol == "ollama-chat" else b"\n\n"
+    separator = next(mark for mark in (b"\r\n\r\n", b"\n\n", b"\n") if mark in data)
     frames = [frame for frame in data.split(separator) if frame]
     way = chance.randrange(4)
     if way == 0:  # the last frames again
@@ -47,11 +49,12 @@ def repeated(protocol: str, chance: random.Random) -> tuple[bytes, list[dict[str
 
 def doubled_call(protocol: str) -> list[tuple[str, bytes]]:
     """Hand-written streams in which a whole call comes twice with one id."""
-    call = {"id": "call_twice000000000000000001", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}  # fmt: skip
+    call = {"id": "call_twice000000000000000001", "type": "function", "function": _FUNCTION}
 
     def chat(*deltas: Any, finish: int = 1) -> bytes:
-        chunks = [{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]  # fmt: skip
-        chunks += [{**chunks[0], "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}] * finish
+        choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        choices += [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}] * finish
+        chunks = [{"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [found]} for found in choices]
         return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
     if protocol == "openai-chat":
@@ -120,7 +123,10 @@ async def verdict(gateway: Gateway, provider: Provider, client: str, model: str,
 
 async def fallen_back(gateway: Gateway, provider: Provider) -> str:
     """A provider that answers whole though a stream was asked for: the answer is taken, not asked for again."""
-    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}]}}]}  # fmt: skip
+    call = {"id": "call_1", "type": "function", "function": _FUNCTION}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     steps: list[Step] = whole(json.dumps(body).encode())
     script = provider.script(steps)
     before = len(provider.asked)

@@ -18,9 +18,23 @@ from reliability.row import Result, Scale
 RELIABILITY: Final = {
     "R1": "r01_truncation",
     "R1c": "r01_corpus",
+    "R2": "r02_fallback",
     "R3": "r03_honest_error",
     "R4": "r04_client_gone",
+    "R6": "r06_slow_clients",
+    "R7": "r07_clocks",
+    "R8": "r08_long_silence",
+    "R9": "r09_slow_requests",
+    "R10": "r10_sizes",
+    "R12": "r12_drain",
+    "R13": "r13_reload",
+    "R14": "r14_pool",
+    "R18": "r18_loop",
+    "R15": "r15_retries",
+    "R16": "r16_outliers",
     "R22": "r22_duplicates",
+    "R30": "r30_quiet_logs",
+    "R24": "r24_overflow",
 }
 SECURITY: Final = {
     "S2": "s02_exposure",

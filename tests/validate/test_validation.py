@@ -178,8 +178,9 @@ def test_what_dragoman_mends_passes_and_is_not_clean(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- faults that are not the model's
 
 
-def test_a_busy_provider_is_waited_for(tmp_path: Path) -> None:
-    left = [Failure("rate", "slow down", 429, retry_after=0.01), Failure("overloaded", "later", 503, retry_after=0.01)]
+def test_a_busy_provider_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.validate.sending._USUAL_WAIT", 0.01)
+    left = [Failure("rate", "slow down", 429), Failure("overloaded", "later", 503)]
     with scripted_model(lie=Lie(refuses=lambda request: left.pop() if left else None)) as model:
         run = quick(model, tmp_path)
     assert is_proven(run.proof)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.client.offloading import run_sized
 from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle, no_glance
 from dragoman.errors import WireError
 from dragoman.events import Event, Reply
@@ -40,12 +42,9 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
     Raises:
         WireError: what it goes on from is not there, or the conversation is too long.
     """
-    fields = read_body(body)
-    if "conversation" in fields:
-        raise WireError("expected previous_response_id: conversations are not kept here", path="conversation")
+    fields, said = await run_sized(len(body), partial(_read, body))
     is_kept = read(fields.get("store")) is not False
     previous = read_text(fields.get("previous_response_id")) or None
-    said = _items(fields)
     if not is_kept and previous is None and _REFERENCE.encode() not in bytes(fields.get("input", b"")):
         return None
     try:
@@ -56,9 +55,23 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
         raise WireError(f"response or item {problem.id[:120]!r} not found", status=404, path=path) from None
     except StoreFailed:
         raise WireError("stored responses cannot be read now", status=503) from None
-    if sum(map(len, map(bytes, before))) > LONGEST:
+    size = sum(map(len, map(bytes, before)))
+    if size > LONGEST:
         raise WireError(f"expected a conversation of at most {LONGEST} bytes", status=413, path="previous_response_id")
-    return StoredTurn(responses, owner, fields, said=said, before=before, previous=previous, is_kept=is_kept)
+    make = partial(StoredTurn, responses, owner, fields, said=said, before=before, previous=previous, is_kept=is_kept)
+    return await run_sized(size + len(body), make)
+
+
+def _read(body: bytes) -> tuple[Fields, list[Raw]]:
+    """The fields of a request, and the items of its input.
+
+    Raises:
+        WireError: it is none, or wants what is not kept here.
+    """
+    fields = read_body(body)
+    if "conversation" in fields:
+        raise WireError("expected previous_response_id: conversations are not kept here", path="conversation")
+    return fields, _items(fields)
 
 
 async def _resolved(responses: Responses, owner: str, items: list[Raw]) -> list[Raw]:
@@ -83,13 +96,12 @@ def _named(item: Raw) -> str:
 
 def _items(fields: Fields) -> list[Raw]:
     """The input as a list of items; [] when there is none, or none that can be read (the parser says so)."""
-    raw = fields.get("input")
-    value: Json = None if raw is None else _json.decode(bytes(raw))
-    if isinstance(value, str):
-        return [_json.raw({"type": "message", "role": "user", "content": value})]
-    if isinstance(value, dict):
-        return [_json.raw(value)]
-    items = _decode_items(bytes(raw)) if raw is not None else []
+    raw = bytes(fields.get("input", b"")).strip()
+    if raw[:1] == b'"':
+        return [_json.raw({"type": "message", "role": "user", "content": Raw(raw)})]
+    if raw[:1] == b"{":
+        return [Raw(raw)]
+    items = _decode_items(raw)
     return [] if isinstance(items, Malformed) else [Raw(bytes(item)) for item in items]
 
 

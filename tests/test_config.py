@@ -272,3 +272,17 @@ def test_a_secret_is_compared_by_value_and_never_leaves_by_accident() -> None:
     for leave in (pickle.dumps, hash, _json.encode):
         with pytest.raises(TypeError):
             leave(Secret("hidden word"))
+
+
+# ---------------------------------------------------------------- aliases
+
+
+def test_a_route_may_have_further_names(tmp_path: Path) -> None:
+    text = '[routes.coder]\ntargets = ["ollama/qwen3"]\naliases = ["gpt-4o", "openai/gpt-4o"]\n'
+    assert load(tmp_path, text).aliases == {"gpt-4o": "coder", "openai/gpt-4o": "coder"}
+    second = '[routes.other]\ntargets = ["ollama/granite4"]\naliases = ["{}"]\n'
+    for taken, owner in (("coder", "coder"), ("gpt-4o", "coder"), ("other", "other")):
+        said = refusal(tmp_path, text + second.format(taken))
+        assert said == f"routes.other.aliases[0]: {taken!r} names routes.{owner} already"
+    for wrong in ("*", ""):
+        assert refusal(tmp_path, text + second.format(wrong)) == "routes.other.aliases[0]: expected a name"

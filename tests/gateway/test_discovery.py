@@ -17,7 +17,7 @@ from google.genai import types
 
 from conversations import reply
 from dragoman.providers import Model
-from gateway.running import Running, gateway, whole_of
+from gateway.running import Running, gateway, stream_of, whole_of
 
 MODELS = """
 [routes.coder]
@@ -175,3 +175,17 @@ def test_the_sdks_count_tokens(running: Running) -> None:
     )
     assert (status, json.loads(body)) == (200, {"totalTokens": counted})
     assert running.request("POST", "/v1beta/models/nobody:countTokens", json.dumps(wrapped).encode())[0] == 404
+
+
+def test_an_alias_is_a_name_of_its_route(tmp_path: Path) -> None:
+    alias = '[routes.coder]\ntargets = ["openai-chat/model-7"]\naliases = ["gpt-4o", "openai/gpt-4o"]\n'
+    with gateway(tmp_path, alias) as running:
+        _, _, body = running.request("GET", "/v1/models")
+        assert {"coder", "gpt-4o", "openai/gpt-4o"} <= {row["id"] for row in json.loads(body)["data"]}
+        running.answer(stream_of("openai-chat", reply("text")))
+        for name in ("gpt-4o", "openai/gpt-4o", "coder", "gpt-4o:latest"):
+            asked = {"model": name, "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+            status, _, answer = running.request("POST", "/v1/chat/completions", json.dumps(asked).encode())
+            assert (status, json.loads(answer.split(b"\n")[0][6:])["model"]) == (200, name)
+        assert {seen.json["model"] for seen in running.provider.requests} == {"model-7"}
+        assert json.loads(running.request("POST", "/api/show", b'{"model":"gpt-4o"}')[2])["capabilities"]

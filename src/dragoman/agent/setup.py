@@ -115,5 +115,5 @@ def _check_name(target: str, config: Config) -> None:
         provider = split_target(target)[0]
         config.catalog.provider(provider)
         config.key(provider)
-    elif target not in config.routes and "*" not in config.routes:
+    elif target not in config.aliases and target not in config.routes and "*" not in config.routes:
         raise UsageError(f"expected provider/model or the name of a route, got {target[:80]!r}")

@@ -201,6 +201,7 @@ def with_one_model(config: Config, provider: str | None, model: str | None, *, v
         config,
         models={name: table for name, table in config.models.items() if name == target},
         routes={"*": RouteConfig(targets=(target,))},
+        aliases={},
         keys=keys,
         unread_keys={} if variable is not None else config.unread_keys,
     )

@@ -28,7 +28,8 @@ def resolve_chain(
     """All that answers to a name: `provider/model`, or a route.
 
     Args:
-        name: as the caller has it; the route `"*"` answers to every name without "/" that no other route has.
+        name: as the caller has it, a route's alias too; the route `"*"` answers to every name without "/" that no
+            other route has.
         strict: whether the first deviation fails; None takes the configuration's word.
         tools: the way to ask for tools; None takes the configuration's word.
         retries: how often a target is asked again; None takes the configuration's word.
@@ -37,6 +38,7 @@ def resolve_chain(
         UsageError: no such provider or route; names the nearest.
         ConfigError: the key of its target cannot be read, or those of all.
     """
+    name = config.aliases.get(name, name)
     if "/" in name:
         target = _target(name, _NO_ROUTE, config, strict=strict, tools=tools)
         return Chain(name, (target,), retries=config.http.retries if retries is None else retries)

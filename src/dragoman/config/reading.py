@@ -138,12 +138,14 @@ class _Reading:
         loaded = load_catalog({name: provider.table for name, provider in providers.items()})
         catalog = Catalog({name: filled(provider, self._environ) for name, provider in loaded.providers.items()})
         keys, unread = self._keys(providers, catalog)
+        routes = {name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()}
         return Config(
             path=self._file,
             catalog=catalog,
             server=self._server(_table(document, "server")),
             providers=providers,
-            routes={name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()},
+            routes=routes,
+            aliases=_aliases(routes),
             models={name: _model(name, table, catalog) for name, table in _tables(document, "models").items()},
             validate=self._validate(_table(document, "validate")),
             http=self._http(_table(document, "http")),
@@ -292,6 +294,19 @@ def _route(name: str, table: Mapping[str, Any], catalog: Catalog) -> RouteConfig
     for position, target in enumerate(route.targets):
         _check_target(target, f"{where}.targets[{position}]", catalog)
     return route
+
+
+def _aliases(routes: Mapping[str, RouteConfig]) -> dict[str, str]:
+    aliases: dict[str, str] = {}
+    for name, route in routes.items():
+        for position, alias in enumerate(route.aliases):
+            where = f"routes.{_dotted(name)}.aliases[{position}]"
+            if not alias or alias == "*":
+                raise ConfigError(f"{where}: expected a name")
+            if alias in routes or alias in aliases:
+                raise ConfigError(f"{where}: {alias[:80]!r} names routes.{_dotted(aliases.get(alias, alias))} already")
+            aliases[alias] = name
+    return aliases
 
 
 def _model(name: str, table: Mapping[str, Any], catalog: Catalog) -> ModelConfig:

@@ -66,6 +66,7 @@ class ProviderConfig(msgspec.Struct, frozen=True):
 class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model name for clients: targets in the order in which they are tried, and how their answers are treated.
 
+    `aliases`: further names for the route, for clients that insist on one of their own.
     `order`: another order than the declared one. `only_validated`: targets that validation has not proven are passed
     over; `allow_one_unvalidated`: when that leaves none, the first is asked all the same. `retries`: how often a
     target is asked again when no other is left; None takes the word of `[http]`.
@@ -74,6 +75,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     targets: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
     order: Order = "declared"
     only_validated: bool = False
     allow_one_unvalidated: bool = False
@@ -160,6 +162,7 @@ class Config(msgspec.Struct, frozen=True):
         keys: by provider, the API keys that were found, by reference or in the provider's usual variable.
         unread_keys: by provider, why the key that the file names could not be read.
         models, prices: by target.
+        aliases: further names of routes → the route.
     """
 
     path: Path | None
@@ -174,6 +177,7 @@ class Config(msgspec.Struct, frozen=True):
     prices: dict[str, Price] = {}
     keys: dict[str, Secret] = {}
     unread_keys: dict[str, str] = {}
+    aliases: dict[str, str] = {}
 
     def key(self, provider: str) -> Secret | None:
         """The provider's API key; None when none is set.

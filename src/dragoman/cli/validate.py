@@ -149,8 +149,9 @@ async def _validate(options: argparse.Namespace, config: Config, store: ProofSto
 
 
 def _says_nothing(proof: Proof) -> bool:
-    """Whether no more was learnt than that something was in the way; an earlier proof then stands."""
-    return all(result.verdict == "error" for result in proof.probes.values())
+    """Whether something was in the way of its first probe; an earlier proof then stands."""
+    called = proof.probes.get("toolCall")
+    return called is None or called.verdict == "error"
 
 
 def _judge(runs: Sequence[TargetRun]) -> int:

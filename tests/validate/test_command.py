@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from dragoman.cli.main import main
+from dragoman.client import Client
 from dragoman.proofs import ProofStore, is_proven, parse_export, render_export
 from dragoman.types import Request
 from validate import lies
@@ -124,6 +125,21 @@ def test_several_targets_at_a_time_and_routes_by_name(
     (line,) = capsys.readouterr().out.splitlines()
     assert [one["target"] for one in json.loads(line)["targets"]] == [TARGET, f"other/{MODEL}"]
     assert {proof.target for proof in store.all()} == {TARGET, f"other/{MODEL}"}
+
+
+def test_a_route_goes_by_what_was_shown(model: Scripted, configure: Configure, tmp_path: Path) -> None:
+    with scripted_model(lie=lies.writes_text()) as liar:
+        configure(
+            liar.url,
+            f'[providers.good]\nprotocol = "openai-chat"\nbase_url = "{model.url}"\napi_key = "env:LAB_KEY"\n'
+            f'[routes.coder]\ntargets = ["{TARGET}", "good/{MODEL}"]\nonly_validated = true\n',
+        )
+        assert validate("coder") == 1
+        asked = len(liar.requests)
+        with Client(tmp_path / "dragoman.toml") as client:
+            reply = client.reply("coder", "Repeat this word, and say nothing else: tamarin")
+        assert (reply.text, reply.origin and reply.origin.target) == ("tamarin", f"good/{MODEL}")
+        assert len(liar.requests) == asked
 
 
 # ---------------------------------------------------------------- money

@@ -1,12 +1,14 @@
 """Validation end to end: scripted providers that lie are found out, healthy ones pass, over five protocols."""
 
 import asyncio
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from answering import answering
 from dragoman.config import Config, load_config
 from dragoman.events import Failure
 from dragoman.proofs import Verdict, is_clean, is_proven
@@ -228,3 +230,30 @@ def test_an_answer_without_end_is_left(tmp_path: Path, monkeypatch: pytest.Monke
     assert run.proof is not None
     result = run.proof.probes["toolCall"]
     assert (result.verdict, result.reason) == ("failed", "wire: the answer is longer than 100 bytes")
+
+
+DEEP = '{"a":' * 900 + "1" + "}" * 900
+CALL = '{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"get_weather","arguments":%s}}]}}]}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x00\xff\xfe" * 50,
+        b"<html><body>It works!</body></html>",
+        b"[]",
+        b'{"choices":[]}',
+        b'{"choices":[{"message":{"content":null}}],"usage":{"prompt_tokens":"many","completion_tokens":-5}}',
+        b'data: {"choices":[{"delta":{"content":"\x1b[2J4"}}]}\n\n',
+        (CALL % json.dumps(DEEP)).encode(),
+        (CALL % json.dumps('{"city": 1e999, "unit": NaN}')).encode(),
+    ],
+)
+def test_no_server_passes_or_breaks_validation_with_nonsense(body: bytes, tmp_path: Path) -> None:
+    with answering({"/v1/chat/completions": (200, body), "/v1/models": (200, body)}) as url:
+        run = validated(configured(f"{url}/v1", tmp_path), Settings(suite="full", seed=SEEDS[1]))
+    assert run.proof is None or not is_proven(run.proof)
+    passed = [name for name, result in (run.proof.probes if run.proof else {}).items() if result.verdict == "passed"]
+    assert set(passed) <= {"text", "abort", "tool-choice-none", "tool-choice-required"}
+    assert all("\x1b" not in result.reason for result in (run.proof.probes if run.proof else {}).values())

@@ -131,7 +131,7 @@ def test_too_many_tools_are_400_in_the_clients_form(running: Running, client: st
 
 @pytest.mark.parametrize("more", [-3, 0, 3])
 def test_files_are_bounded(more: int) -> None:
-    data = b"A" * (-(-LARGEST_MEDIA // 3) * 4 + more)
+    data = b"A" * (LARGEST_MEDIA // 3 * 4 + more)
     body = b'{"a":"b","image":"%b","c":"d"}' % data
     if more <= 0:
         check_shape(body)

@@ -224,7 +224,7 @@ def _check_tools(tools: bytes) -> None:
 def _check_media(body: bytes) -> None:
     """Base64 has no quote in it, so a text that is too large is a stretch without one. In a body of this size such a
     stretch has the byte at `longest` in it: two searches find its ends."""
-    longest = -(-LARGEST_MEDIA // 3) * 4
+    longest = LARGEST_MEDIA // 3 * 4
     begin = body.rfind(b'"', 0, longest) + 1
     end = body.find(b'"', longest)
     if (len(body) if end < 0 else end) - begin > longest:

@@ -41,19 +41,19 @@ class Bench:
         self.tls = tls
         self._urls = {"good": good.url, "plain": plain.url, "tls": tls.url, "closed": closed, "https": https}
 
-    def text(self, more: str, *, http: str = CLOCKS) -> str:
-        """The configuration with these lines after it."""
+    def text(self, more: str, *, http: str = CLOCKS, lines: str = "") -> str:
+        """The configuration: `lines` in each provider's table, `http` in that of all, `more` after them."""
         tables = [
-            f'[providers."{kind}-{name}"]\nprotocol = "{name}"\nbase_url = "{url}{base}"'
+            f'[providers."{kind}-{name}"]\nprotocol = "{name}"\nbase_url = "{url}{base}"\n{lines}'
             for kind, url in self._urls.items()
             for name, base in BASE.items()
         ]
         return "\n".join([*tables, f'[http]\nca_file = "tls.pem"\n{http}', more])
 
-    def config(self, more: str, *, http: str = CLOCKS) -> Config:
+    def config(self, more: str, *, http: str = CLOCKS, lines: str = "") -> Config:
         """The configuration, loaded."""
         file = self.folder / "dragoman.toml"
-        file.write_text(self.text(more, http=http))
+        file.write_text(self.text(more, http=http, lines=lines))
         return load_config(file, environ={}, home=self.folder)
 
     def answer(self, kind: str, *replies: Sequence[Step]) -> None:

@@ -35,9 +35,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def running(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A gateway with a route for each failure: its own first target, so that no circuit breaker helps."""
+@pytest.fixture(scope="module", params=["mended", "passing"])
+def running(
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Running]:
+    """A gateway with a route for each failure: its own first target, so that no circuit breaker helps. "passing": all
+    providers are taken for clean, so that bytes pass where client and provider speak one protocol."""
     routes = []
     for number, broken in enumerate(BROKEN):
         healthy = f"good-{broken.protocol}/model-1"
@@ -47,13 +50,13 @@ def running(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     routes.append('[routes.lone]\ntargets = ["plain-openai-chat/lone"]\n[routes.once]\nretries = 0\n'
                   'targets = ["plain-openai-chat/once"]\n[routes.both]\n'
                   'targets = ["plain-openai-chat/one", "good-openai-chat/two"]\nretries = 0')  # fmt: skip
-    config = bench.config("\n".join(routes))
+    config = bench.config("\n".join(routes), lines="clean = true" if request.param == "passing" else "")
     assert load_config(config.path, environ={}, home=bench.folder) == config
     with gateway(tmp_path_factory.mktemp("gateway"), config=config) as found:
         yield found
 
 
-def request(running: Running, client: str, model: str, *, stream: bool = True) -> tuple[int, dict[str, str], bytes]:
+def send(running: Running, client: str, model: str, *, stream: bool = True) -> tuple[int, dict[str, str], bytes]:
     sent = PROTOCOLS[client].render_request(Request(model, (QUESTION,), TOOLS, stream=stream)).http
     prefix = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini-generate": "/v1beta"}.get(client, "")
     path = sent.path if sent.path.startswith(("/v1", "/api")) else prefix + sent.path
@@ -78,12 +81,12 @@ def test_a_failure_before_the_first_word_changes_no_byte(
     bench.answer("good", stream_of(broken.protocol))
     with monkeypatch.context() as patched:
         fixed(patched)
-        direct = request(running, client, f"direct-{broken.protocol}", stream=stream)
+        direct = send(running, client, f"direct-{broken.protocol}", stream=stream)
     if broken.server in ("plain", "tls"):
         bench.answer(broken.server, steps(broken))
     with monkeypatch.context() as patched:
         fixed(patched)
-        answer = request(running, client, route_name(broken), stream=stream)
+        answer = send(running, client, route_name(broken), stream=stream)
     assert answer[0] == 200
     assert without_name(answer[2], route_name(broken)) == without_name(direct[2], f"direct-{broken.protocol}")
     assert steady(answer[1]) == steady(direct[1])
@@ -114,7 +117,7 @@ def test_the_last_failure_reaches_the_client_in_its_form(
     reset(running)
     bench.answer("plain", busy(status=500))
     bench.answer("good", busy("retry-after: 9", words="patience, please"))
-    status, headers, body = request(running, client, "both", stream=stream)
+    status, headers, body = send(running, client, "both", stream=stream)
     failure = PROTOCOLS[client].parse_error(status, body)
     assert (status, failure.kind, headers["retry-after"]) == (429, "rate", "9")
     assert headers["x-should-retry"] == "false", "SDKs would try again what was tried again here"
@@ -125,10 +128,10 @@ def test_the_last_failure_reaches_the_client_in_its_form(
 def test_tries_do_not_multiply(running: Running, bench: Bench) -> None:
     reset(running)
     bench.answer("plain", busy("retry-after-ms: 5"))
-    status, headers, _ = request(running, "openai-chat", "lone")
+    status, headers, _ = send(running, "openai-chat", "lone")
     assert (status, headers["x-should-retry"], len(bench.plain.requests)) == (429, "false", 3)
     bench.answer("plain", busy("retry-after: 5"))
-    status, headers, _ = request(running, "openai-chat", "once")
+    status, headers, _ = send(running, "openai-chat", "once")
     assert (status, headers["retry-after"], len(bench.plain.requests)) == (429, "5", 1)
     assert "x-should-retry" not in headers, "nobody tries it here"
 
@@ -136,7 +139,7 @@ def test_tries_do_not_multiply(running: Running, bench: Bench) -> None:
 def test_a_wait_that_is_too_long_is_passed_on_at_once(running: Running, bench: Bench) -> None:
     reset(running)
     bench.answer("plain", busy("retry-after: 61"))
-    status, headers, _ = request(running, "anthropic-messages", "lone")
+    status, headers, _ = send(running, "anthropic-messages", "lone")
     assert (status, headers["retry-after"], len(bench.plain.requests)) == (429, "61", 1)
 
 
@@ -157,7 +160,7 @@ def test_after_the_first_word_an_error_and_no_splice(client: str, running: Runni
     reset(running)
     bench.answer("plain", [*stream_of("openai-chat")[:-2], "close"])
     bench.answer("good", [head(), chunk(b""), "close"])
-    status, _, body = request(running, client, "both")
+    status, _, body = send(running, client, "both")
     decoder = PROTOCOLS[client].decoder(new_id=counter())
     events = [*decoder.feed(body), *decoder.close()]
     assert status == 200

@@ -266,9 +266,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._take(bytes(self._buffer[:nbytes]))
+        self._take(self._buffer[:nbytes])
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: memoryview) -> None:
         response = self._response
         if response is None:  # nothing was asked
             self.abort()

@@ -49,7 +49,7 @@ class Names:
         prepare: is told the name of each target that may be asked, before it is asked for the first time.
     """
 
-    __slots__ = ("_chains", "_config", "_listed", "_only_routes", "_own_port", "_proof", "_told", "prepare")
+    __slots__ = ("_chains", "_config", "_keys", "_listed", "_only_routes", "_own_port", "_proof", "_told", "prepare")
 
     def __init__(
         self, config: Config, *, only_routes: bool = False, proof: Callable[[Model], Proof | None] = lambda model: None
@@ -59,6 +59,7 @@ class Names:
         self._only_routes = only_routes
         self._proof = proof
         self._chains: dict[str, Chain] = {}
+        self._keys: dict[str, str] = {}
         self._told: dict[str, Model] = {}
         self._listed: tuple[Listed, ...] | None = None
         self._own_port = 0
@@ -68,12 +69,14 @@ class Names:
         """The gateway's own port: what would be a provider there is the gateway itself, which must not ask itself."""
         self._own_port = port
         self._chains.clear()
+        self._keys.clear()
         self._listed = None
 
     def take(self, config: Config) -> None:
         """Look in this configuration from now on. What servers told of their models stands."""
         self._config = config
         self._chains.clear()
+        self._keys.clear()
         self._listed = None
 
     def listed(self) -> tuple[Listed, ...]:
@@ -113,6 +116,7 @@ class Names:
         self._told = {target: model for target, model in self._told.items() if model.provider != provider}
         self._told |= {model.target: model for model in models}
         self._chains.clear()
+        self._keys.clear()
         self._listed = None
 
     def _model(self, target: str) -> Model:
@@ -190,7 +194,18 @@ class Names:
         return "" if "/" in key else key
 
     def _key(self, name: str) -> str:
-        """The route or target for a name; Ollama's clients may add `:latest` to it."""
+        """The route or target for a name."""
+        key = self._keys.get(name)
+        if key is None:
+            key = self._found(name)
+            if key in (name, EVERY_OTHER):  # what answers where nothing is configured may change with what is proven
+                if len(self._keys) >= _KEPT:
+                    self._keys.clear()
+                self._keys[name] = key
+        return key
+
+    def _found(self, name: str) -> str:
+        """The same, looked for; Ollama's clients may add `:latest` to it."""
         for candidate in (name, name.removesuffix(_LATEST)):
             if candidate in self._config.routes and candidate != EVERY_OTHER:
                 return candidate

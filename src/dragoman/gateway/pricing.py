@@ -50,7 +50,7 @@ class _Units(msgspec.Struct, frozen=True):
 class Pricing:
     """Costs of a gateway's answers. Used in one event loop."""
 
-    __slots__ = ("_config", "_prices", "_units", "_wanted")
+    __slots__ = ("_config", "_free", "_prices", "_units", "_wanted")
 
     def __init__(self, config: Config) -> None:
         self.take(config)
@@ -61,10 +61,16 @@ class Pricing:
         self._prices = Prices(config)
         self._units: dict[str, _Units] = {}
         self._wanted: set[str] = set()
+        self._free: set[str] = set()  # on servers of one's own
 
     def prepare(self, target: str) -> None:
         """A request for the target comes: its price is looked up now, so that it is there at the end."""
-        if target in self._wanted or target in self._config.prices or not self._may_cost(target):
+        if target in self._wanted or target in self._free or target in self._config.prices:
+            return
+        if not self._may_cost(target):
+            if len(self._free) >= _TARGETS:
+                self._free.clear()
+            self._free.add(target)
             return
         units = self._units.get(target)
         if units is not None and time.monotonic() < units.until:

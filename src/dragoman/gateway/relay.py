@@ -21,7 +21,7 @@ from dragoman.client.passing import Original
 from dragoman.client.target import Chain
 from dragoman.contract import Encoder, Glance, Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, failure_kind
-from dragoman.events import Event, Failure, Fold
+from dragoman.events import Event, Failure, fold
 from dragoman.gateway.flow import Flow, pass_on
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
@@ -155,28 +155,26 @@ async def _whole(
 ) -> None:
     """An answer in one piece: the sum of its events. A client that waits for one gets no keep-alive. `advised` gives a
     failure with what may help."""
-    fold = Fold()
-    batch: list[Event] = []
-    while came := await stream.next_batch():
-        batch = came
-        for event in batch:
-            fold.add(event)
+    events: list[Event] = []
+    while batch := await stream.next_batch():
+        events += batch
     record.begin()
     pass_on(stream, outlet, record)
-    reply = fold.reply()
-    if isinstance(reply.error, Failure):
-        _fail(protocol, advised(reply.error), stream, outlet, record)
+    last = events[-1]
+    if isinstance(last, Failure):
+        _fail(protocol, advised(last), stream, outlet, record)
         return
     record.passed = stream.passes
     if record.passed:
         body = stream.body()
     else:
         parsed = asked()
+        reply = fold(events)
         body = protocol.render_response(
             reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
         )
     outlet.send(Answer(200, body))
-    record.end(batch[-1])
+    record.end(last)
 
 
 def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Outlet, record: Record) -> None:

@@ -55,6 +55,28 @@ def test_all_streams_end_whole_while_new_ones_are_still_taken(tmp_path: Path) ->
             running.request("GET", "/livez")
 
 
+def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path) -> None:
+    data = wire("openai-chat", reply("text"))
+    folders = [tmp_path / name for name in ("old", "new")]
+    for folder in folders:
+        folder.mkdir()
+    with gateway(folders[0]) as old:
+        old.answer([head(200), chunk(data[:430]), 1.0, chunk(data[430:]), b"0\r\n\r\n"])
+        stream = begin(old)
+        response = stream.getresponse()
+        with pytest.raises(OSError, match="in use"), gateway(folders[1], port=old.gateway.port):
+            pass  # it does not end
+        drained = drain(old, 20)
+        while old.request("GET", "/readyz")[0] != 503:
+            assert not drained.done()
+        with gateway(folders[1], port=old.gateway.port) as new:
+            assert [new.request("GET", "/readyz")[0] for _ in range(20)] == [200] * 20
+            assert response.read().endswith(b"data: [DONE]\n\n")
+            drained.result(10)
+            assert new.request("GET", "/readyz")[0] == 200
+        stream.close()
+
+
 @pytest.mark.parametrize("protocol", list(PATHS))
 def test_at_the_end_of_its_time_a_stream_is_told_so(tmp_path: Path, protocol: str) -> None:
     with gateway(tmp_path) as running:

@@ -37,6 +37,8 @@ ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 DRAIN_SECONDS: Final = ServerConfig().drain_seconds
 #: Connections that may wait to be accepted.
 BACKLOG: Final = 1024
+#: How long a gateway on our port is asked whether it ends.
+_ASKING_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.02
 #: Seconds for telling clients that their time is over.
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -160,7 +162,7 @@ class Gateway:
 
         host, beside = _LOOPBACKS if self.host == _BOTH else (self.host, "")
         if listener is None:
-            first = await loop.create_server(connection, host, port, backlog=BACKLOG)
+            first = await _listening(connection, host, port)
         else:
             first = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
         self._listeners.append(first)
@@ -168,9 +170,7 @@ class Gateway:
         if beside and socket.has_ipv6:
             shares = listener is not None and hasattr(socket, "SO_REUSEPORT")
             try:
-                second = await loop.create_server(
-                    connection, beside, self.port, backlog=BACKLOG, reuse_port=shares or None
-                )
+                second = await _listening(connection, beside, self.port, shares=shares)
                 self._listeners.append(second)
             except OSError as problem:
                 if problem.errno not in _NO_IPV6:
@@ -216,6 +216,7 @@ class Gateway:
         """
         self._state.draining.set()
         self.observer.metrics.set(READY, 0)
+        self._let_the_next_in()
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         before = frozenset(self._connections)
@@ -234,6 +235,12 @@ class Gateway:
                     while self._connections:
                         await asyncio.sleep(_STEP_SECONDS)
         await self.close()
+
+    def _let_the_next_in(self) -> None:
+        """Share the port from now on with whoever asks to; `_listening` asks when `/readyz` says that this ends."""
+        if hasattr(socket, "SO_REUSEPORT"):
+            for listener in self._listeners:
+                _share(listener, True)
 
     async def _end_of(self, connections: Set[Connection], until: float) -> None:
         """Returns when each of them is closed, or at that time."""
@@ -312,3 +319,41 @@ def _client_keys(config: Config) -> list[Secret | str]:
         else read_secret(reference, f"server.keys[{position}]", environ=os.environ, home=Path.home(), folder=folder)
         for position, reference in enumerate(config.server.keys)
     ]
+
+
+async def _listening(
+    connection: Callable[[], Connection], host: str, port: int, *, shares: bool = False
+) -> asyncio.Server:
+    """Listen, also beside a gateway that drains: then it gets no new connection, and nobody is refused meanwhile.
+
+    Raises:
+        OSError: the port is taken, or the address is not this machine's.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=shares or None)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE or not hasattr(socket, "SO_REUSEPORT") or not await _drains(host, port):
+            raise
+    server = await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=True)
+    _share(server, False)  # from here on all new connections come to the newest
+    return server
+
+
+def _share(server: asyncio.Server, allowed: bool) -> None:
+    """Whether others may listen at the same address."""
+    for plain in server.sockets:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(allowed))
+
+
+async def _drains(host: str, port: int) -> bool:
+    """Whether a gateway is there that ends."""
+    try:
+        async with asyncio.timeout(_ASKING_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            line = await reader.readline()
+            writer.close()
+    except (OSError, TimeoutError):
+        return False
+    return line.startswith(b"HTTP/1.1 503 ")

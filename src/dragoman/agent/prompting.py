@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import termios
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, final
@@ -14,6 +15,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from dragoman.agent.confinement import Folder
@@ -85,7 +87,10 @@ class Line:
         return (await self._session.prompt_async("› ")).strip()
 
     async def ask(self, question: str) -> str:
-        """A short answer, which no history keeps. Raises as `read`."""
+        """A short answer, which no history keeps. What was typed before it was asked is no answer. Raises as `read`."""
+        clear_typeahead(self._asking.input)
+        with contextlib.suppress(OSError, ValueError):
+            termios.tcflush(self._asking.input.fileno(), termios.TCIFLUSH)
         return (await self._asking.prompt_async(FormattedText([("bold", question)]))).strip()
 
 

@@ -301,6 +301,36 @@ def test_a_file_that_breaks_while_it_is_open_is_put_aside_too(tmp_path: Path) ->
         assert post(running, follow)[0] == 200
 
 
+def test_a_file_that_is_removed_is_begun_anew_by_all_workers(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    state = f'[server]\nstate = "{tmp_path / "state"}"\n'
+    with gateway(tmp_path / "a", state) as first, gateway(tmp_path / "b", state) as second:
+        for worker in (first, second):
+            worker.answer(whole_of("openai-chat", reply("text")))
+            post(worker, {"model": "via-openai-chat", "input": "Hi"})
+        for file in (tmp_path / "state").iterdir():
+            file.unlink()
+        _, answer = post(first, {"model": "via-openai-chat", "input": "Hi"})
+        follow = {"model": "via-openai-chat", "input": "And?", "previous_response_id": answer["id"]}
+        assert post(second, follow)[0] == 200
+
+
+def test_workers_may_begin_a_file_at_once(tmp_path: Path) -> None:
+    async def begin() -> list[str]:
+        workers = [Responses(tmp_path / "responses.sqlite") for _ in range(8)]
+        await asyncio.gather(*(worker.keep("a", kept(f"r{number}")) for number, worker in enumerate(workers)))
+        found = [(await workers[-1 - number].find("a", f"r{number}")).id for number in range(8)]
+        for worker in workers:
+            worker.close()
+        return found
+
+    for _ in range(5):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        assert asyncio.run(begin()) == [f"r{number}" for number in range(8)]
+
+
 def test_a_file_of_a_newer_dragoman_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "state" / "responses.sqlite"
     file.parent.mkdir()

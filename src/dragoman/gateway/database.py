@@ -30,6 +30,7 @@ _PATIENCE: Final = 5_000
 #: Of the tables; a file of a later one is left alone.
 _VERSION: Final = 1
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 #: WAL: readers and the one writer do not wait for each other. NORMAL: what a power cut takes is the last moments, never
 #: the file. Deleted rows are overwritten, as they were somebody's conversation.
 _SETTINGS: Final = f"""
@@ -76,7 +77,7 @@ class Database:
             try:
                 return self._once(work)
             except sqlite3.DatabaseError as problem:
-                if problem.sqlite_errorcode & 0xFF not in _DAMAGE:
+                if _code(problem) not in _DAMAGE:
                     raise
                 self._put_aside()
             return self._once(work)
@@ -84,16 +85,27 @@ class Database:
             raise StoreFailed(str(problem)) from None
 
     def _once(self, work: Work[T]) -> T:
+        if self._connection is not None and self._file is not None and _identity(self._file) != self._identity:
+            self._shut()  # another worker has put it aside, or somebody has removed it
         if self._connection is None:
             self._connection = self._open()
         with self._connection as connection:
             return work(connection)
 
     def _open(self) -> sqlite3.Connection:
-        if self._file is not None:
+        until = time.monotonic() + _PATIENCE / 1_000
+        while self._file is not None:
             try:
                 return self._open_file(self._file)
             except (OSError, sqlite3.OperationalError) as problem:
+                # SQLite does not wait where two workers begin a file at once.
+                if (
+                    isinstance(problem, sqlite3.OperationalError)
+                    and _code(problem) in _BUSY
+                    and time.monotonic() < until
+                ):
+                    time.sleep(0.01)
+                    continue
                 _LOG.warning("%s cannot be used, so its contents stay in memory: %s", self._file, problem)
                 self._file = None
         return self._prepared(sqlite3.connect(_MEMORY))
@@ -115,7 +127,8 @@ class Database:
         if version > _VERSION:
             raise sqlite3.OperationalError("a newer dragoman has written it")
         connection.executescript(self._schema)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        if version < _VERSION:
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
         return connection
 
     def _put_aside(self) -> None:
@@ -137,6 +150,12 @@ class Database:
             connection, self._connection = self._connection, None
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
+
+
+def _code(problem: sqlite3.Error) -> int:
+    """SQLite's own code; 0 for what Python found."""
+    code: int = getattr(problem, "sqlite_errorcode", 0)
+    return code & 0xFF
 
 
 def _identity(file: Path) -> tuple[int, int] | None:

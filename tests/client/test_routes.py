@@ -11,6 +11,7 @@ from conversations import reply
 from dragoman.client import preparation
 from dragoman.events import Failure, Finish, Start, TextDelta, unfold
 from dragoman.protocols import PROTOCOLS
+from dragoman.types import Message, Origin, Text, Thinking, ToolCall, ToolResult
 from failing import BROKEN, PLACES, Broken, steps
 from grammar import check
 from scripted import streamed
@@ -75,3 +76,33 @@ def test_a_whole_answer_that_breaks_in_the_middle_comes_from_another_target(benc
     with dragoman.Client(config) as client:
         assert client.reply("r", "Hi").text == "Let me look."
     assert (len(bench.plain.requests), len(bench.good.requests)) == (1, 1)
+
+
+CALL = ToolCall("toolu_01", "get_weather", '{"city":"Paris"}')
+ASKED = (
+    Message("user", (Text("Weather in Paris?"),)),
+    Message(
+        "assistant",
+        (Thinking("They want the weather.", signature="sealed"), CALL),
+        origin=Origin("anthropic-messages", "anthropic/claude"),
+    ),
+    Message("tool", (ToolResult("toolu_01", "get_weather", (Text("sun"),)),)),
+)
+
+
+@pytest.mark.parametrize("first", PROTOCOLS)
+@pytest.mark.parametrize("second", PROTOCOLS)
+def test_each_target_is_asked_in_its_own_protocol(first: str, second: str, bench: Bench) -> None:
+    config = bench.config(f'[routes.r]\ntargets = ["plain-{first}/one", "good-{second}/two"]')
+    bench.answer("plain", steps(Broken("529", PLACES[0], first)))
+    bench.answer("good", stream_of(second))
+    with dragoman.Client(config) as client:
+        assert client.reply("r", ASKED).text == "Let me look."
+    for protocol, model, [seen] in ((first, "one", bench.plain.requests), (second, "two", bench.good.requests)):
+        path = seen.path if ":" in seen.path else ""
+        request = PROTOCOLS[protocol].parse_request(seen.body, path=path).request
+        assert request.model == model
+        [call] = [part for message in request.messages for part in message.parts if isinstance(part, ToolCall)]
+        [result] = [part for message in request.messages for part in message.parts if isinstance(part, ToolResult)]
+        assert (call.name, call.values(), result.call_id) == ("get_weather", {"city": "Paris"}, call.id)
+        assert b"sealed" not in seen.body, "the seal of another's thinking goes to nobody else"

@@ -6,15 +6,8 @@ reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue
 """
 
 from dragoman.config.agent import AgentConfig, AgentLimits, McpServer
-from dragoman.config.reading import (
-    FILE_NAME,
-    PATH_VARIABLE,
-    data_folder,
-    default_path,
-    key_variable,
-    load_config,
-    read_secret,
-)
+from dragoman.config.places import FILE_NAME, data_folder, default_path
+from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config, read_secret
 from dragoman.config.settings import (
     MOST_RETRIES,
     Config,

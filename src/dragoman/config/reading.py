@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, final
@@ -10,6 +9,7 @@ from typing import Any, Final, TypeVar, cast, final
 import msgspec
 
 from dragoman.config.agent import AgentConfig
+from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.settings import (
     Config,
     HttpConfig,
@@ -27,7 +27,6 @@ from dragoman.providers.endpoint import filled
 from dragoman.secret import Secret
 from dragoman.types import Params
 
-FILE_NAME: Final = "dragoman.toml"
 PATH_VARIABLE: Final = "DRAGOMAN_CONFIG"
 PROOFS_FILE: Final = "proofs.db"
 
@@ -55,38 +54,6 @@ def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], h
         return _Reading(file, environ=environ, home=home).config(_parse(file))
     except (ConfigError, UsageError) as problem:
         raise ConfigError(f"{file}: {problem}") from None
-
-
-def default_path(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where the configuration is looked for when nothing names it. Never relative, so never in the current folder."""
-    named = environ.get("APPDATA" if platform == "win32" else "XDG_CONFIG_HOME", "")
-    if Path(named).is_absolute():
-        folder = Path(named)
-    elif platform == "win32":
-        folder = home / "AppData" / "Roaming"
-    else:
-        folder = home / "Library" / "Application Support" if platform == "darwin" else home / ".config"
-    return folder.absolute() / "dragoman" / FILE_NAME
-
-
-def data_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where dragoman keeps what it learns, such as the results of validation."""
-    named = environ.get("LOCALAPPDATA" if platform == "win32" else "XDG_DATA_HOME", "")
-    if Path(named).is_absolute():
-        folder = Path(named)
-    elif platform == "win32":
-        folder = home / "AppData" / "Local"
-    else:
-        folder = home / "Library" / "Application Support" if platform == "darwin" else home / ".local" / "share"
-    return folder.absolute() / "dragoman"
-
-
-def state_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where the gateway keeps what outlives a request."""
-    if platform in ("win32", "darwin"):
-        return data_folder(environ=environ, home=home, platform=platform)
-    named = Path(environ.get("XDG_STATE_HOME", ""))
-    return (named if named.is_absolute() else home / ".local" / "state").absolute() / "dragoman"
 
 
 def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:

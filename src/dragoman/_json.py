@@ -49,7 +49,7 @@ def _refuse_constant(name: str) -> None:
 _exact = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def decode(data: bytes | str) -> Json | Malformed:
+def decode(data: bytes | str | Raw) -> Json | Malformed:
     """Decode one JSON value, strictly (RFC 8259)."""
     try:
         return _decode_any(data)
@@ -66,11 +66,11 @@ def is_json(data: bytes | str) -> bool:
     return True
 
 
-def typed_decoder(kind: type[T]) -> Callable[[bytes | str], T | Malformed]:
+def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]:
     """A decoder of one Struct; its result is `Malformed` when the text is not JSON or does not fit the Struct."""
     run = msgspec.json.Decoder(kind).decode
 
-    def decode_typed(data: bytes | str) -> T | Malformed:
+    def decode_typed(data: bytes | str | Raw) -> T | Malformed:
         try:
             return run(data)
         except _UNREADABLE as problem:

@@ -33,19 +33,19 @@ def read_body(body: bytes) -> Fields:
 
 def read_fields(value: Raw | None) -> Fields | None:
     """The fields of an object, without those that are null; None when it is none."""
-    fields = _decode_fields(bytes(value)) if value is not None else None
+    fields = _decode_fields(value) if value is not None else None
     return None if fields is None or isinstance(fields, Malformed) else without_nulls(fields)
 
 
 def read_items(value: Raw | None) -> list[Raw] | None:
     """The items of a list; None when it is none."""
-    items = _decode_items(bytes(value)) if value is not None else None
+    items = _decode_items(value) if value is not None else None
     return None if isinstance(items, Malformed) else items
 
 
 def read(value: Raw | None) -> Json:
     """The value; None when there is none or it cannot be read."""
-    decoded = _json.decode(bytes(value)) if value is not None else None
+    decoded = _json.decode(value) if value is not None else None
     return None if isinstance(decoded, Malformed) else decoded
 
 
@@ -77,8 +77,8 @@ def read_texts(value: Raw | None) -> tuple[str, ...]:
 
 
 def without_nulls(fields: Fields) -> Fields:
-    """The fields that say something."""
-    return {key: value for key, value in fields.items() if bytes(value) != b"null"}
+    """The fields that say something. A long value is not copied only to see that it is none of four bytes."""
+    return {key: value for key, value in fields.items() if len(value) != 4 or bytes(value) != b"null"}
 
 
 def make_native(protocol: ProtocolName, fields: Fields, *modelled: str) -> Native | None:

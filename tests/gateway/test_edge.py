@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -309,3 +310,19 @@ def test_paths_that_are_not_served_are_said_in_the_clients_form(running: Running
     assert found["/v1beta/models/m:fly"]["error"]["status"] == "NOT_FOUND"
     assert found["/v1/messages/batches"]["type"] == "error"
     assert running.request("GET", "/api/chat")[0] == 405
+
+
+def test_a_large_body_comes_whole_in_whatever_pieces(tmp_path: Path) -> None:
+    text = "".join(f"{number} " for number in range(500_000))
+    body = json.dumps({"model": "via-openai-chat", "messages": [{"role": "user", "content": text}]}).encode()
+    with gateway(tmp_path) as running, socket.create_connection(("127.0.0.1", running.gateway.port), 20) as connection:
+        running.answer(stream_of("openai-chat", reply("text")))
+        for fields in (("content-length: %d" % len(body),), ("transfer-encoding: chunked",)):
+            head, _, _ = post(b"", *fields).partition(b"\r\n\r\n")
+            whole = body if "length" in fields[0] else b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+            connection.sendall(head + b"\r\n\r\n" + whole)
+            answer = b""
+            while b"\r\n\r\n" not in answer or not answer.endswith(b"}"):
+                answer += connection.recv(65536)
+            assert status(answer) == 200
+            assert running.provider.requests[-1].json["messages"][0]["content"] == text

@@ -7,6 +7,7 @@ starts, and bounded; writes never wait, `Outlet.drained` does.
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from collections import deque
 from typing import Final, NamedTuple, cast
@@ -27,6 +28,8 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
+#: Bytes of a body that are read before others have their turn.
+_READ_AT_ONCE: Final = 512 * 1024
 
 
 class _Refused(Exception):
@@ -51,9 +54,9 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_application", "_body", "_body_before", "_body_size", "_fields", "_gate", "_head", "_head_size",
-        "_is_admitted", "_is_closing", "_is_discarding", "_limits", "_loop", "_parser", "_peers", "_target", "_task",
-        "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
+        "_application", "_body", "_body_before", "_body_read", "_body_size", "_fields", "_gate", "_head", "_head_size",
+        "_is_admitted", "_is_closing", "_is_discarding", "_large", "_limits", "_loop", "_parser", "_peers", "_target",
+        "_task", "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
@@ -78,8 +81,9 @@ class Connection(asyncio.Protocol):
         self._is_admitted = False
         self._fields: dict[str, str] = {}
         self._head: Head | None = None
-        self._head_size = self._unheaded = self._body_size = self._body_before = 0
+        self._head_size = self._unheaded = self._body_size = self._body_before = self._body_read = 0
         self._body: list[bytes] = []
+        self._large: io.BytesIO | None = None
 
     # ------------------------------------------------------------ the connection
 
@@ -96,7 +100,7 @@ class Connection(asyncio.Protocol):
         self._disarm()
         self._transport = None
         self._waiting.clear()
-        self._body = []
+        self._body, self._large = [], None
         self._gate.open()
         if self._task is not None:
             self._task.cancel()
@@ -242,7 +246,28 @@ class Connection(asyncio.Protocol):
         self._body_size += len(body)
         if self._body_size > self._limits.body:
             raise _Refused(_too_large_body(self._limits))
+        self._keep(body)
+
+    def _keep(self, body: bytes) -> None:
+        """Keep a piece of the body. A large one is gathered in place: joining its pieces would stop the loop for as
+        long as copying takes, and take as much memory again."""
+        if self._large is not None:
+            self._large.write(body)
+            if self._body_size - self._body_read > _READ_AT_ONCE and self._transport is not None:
+                # The event loop would go on reading what has come, and let nobody else in between.
+                self._body_read = self._body_size
+                self._transport.pause_reading()
+                self._loop.call_soon(self._read_on)
+            return
         self._body.append(body)
+        if self._body_size > _READ_AT_ONCE:
+            self._large = io.BytesIO()
+            self._large.writelines(self._body)
+            self._body = []
+
+    def _read_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def on_message_complete(self) -> None:
         if self._is_discarding or self._head is None:
@@ -251,7 +276,8 @@ class Connection(asyncio.Protocol):
         is_chunked = self._parser.get_http_version() != "1.0"
         keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
         keeps = keeps and not self._application.is_draining
-        self._waiting.append(_Received(self._head, b"".join(self._body), keeps, is_chunked, self._is_admitted))
+        body = b"".join(self._body) if self._large is None else self._large.getvalue()
+        self._waiting.append(_Received(self._head, body, keeps, is_chunked, self._is_admitted))
         self._begin()
         if len(self._waiting) > _WAITING:
             raise _Refused(Failure("bad_request", "too many requests on one connection at once", 400))
@@ -316,7 +342,7 @@ class Connection(asyncio.Protocol):
         outlet = HttpOutlet(self._transport, self._gate, head, keeps=False, is_chunked=True)
         outlet.send(answer)
         self._is_discarding = True
-        self._body = []
+        self._body, self._large = [], None
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._arm(self._limits.linger_seconds)

@@ -228,6 +228,18 @@ def test_gemini_embeds_one_content(running: Running, version: str, kind: str) ->
     }  # fmt: skip
 
 
+def test_embeddings_are_counted(running: Running) -> None:
+    def tokens() -> float:
+        text = running.request("GET", "/metrics")[2].decode()
+        name = 'dragoman_tokens_total{provider="openai-chat",kind="input"} '
+        return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+
+    before = tokens()
+    running.answer(whole(vectors_of("openai-chat", VECTORS[:1])))
+    post(running, "/v1/embeddings", {"model": "via-openai-chat", "input": "a"})
+    assert tokens() == before + 7
+
+
 def test_a_field_of_the_providers_own_protocol_stays(running: Running) -> None:
     running.answer(whole(vectors_of("ollama-chat", VECTORS[:1])))
     post(running, "/api/embed", {"model": "via-ollama-chat", "input": "a", "truncate": False, "keep_alive": "5m"})

@@ -115,6 +115,7 @@ def test_responses_can_be_read_and_deleted(running: Running) -> None:
     # What went on from it has lost its beginning: no model is asked half a conversation.
     status, refused = post(running, {"model": "via-openai-chat", "input": "3", "previous_response_id": second["id"]})
     assert (status, refused["error"]["type"]) == (404, "invalid_request_error")
+    assert refused["error"]["code"] == "previous_response_not_found"
 
 
 def test_an_unknown_id_and_another_keys_id_look_the_same(running: Running) -> None:

@@ -167,7 +167,10 @@ class App:
             self._send_refusal(self._refusal(head, failure), failure, outlet, record)
             return
         except (UnknownModel, Refused) as problem:
-            self._send_refusal(refusal(protocol, problem.failure), problem.failure, outlet, record)
+            answer = refusal(protocol, problem.failure)
+            self._send_refusal(answer, problem.failure, outlet, record)
+            if record.attempts:  # a provider was asked, and this is what it came to
+                record.end(problem.failure, answer.status)
             return
         except DragomanError as problem:  # a setting or an extra is missing
             failure = Failure("bad_request", str(problem), 400)

@@ -13,7 +13,7 @@ from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.forward import Forwarder
 from dragoman.gateway.http import Answer
 from dragoman.protocols import EMBEDDING, embedder
-from dragoman.types import Native, ProtocolName
+from dragoman.types import Native, ProtocolName, Usage
 
 #: Texts of one request.
 _MOST_INPUTS: Final = 2_048
@@ -58,10 +58,12 @@ class _Asked:
             raise WireError(f"model {request.model[:120]!r} has no embeddings: its provider offers none that are known")
         theirs = embedder(target.protocol.name)
         asked = msgspec.structs.replace(request, model=target.model, native=self._own(request, target.protocol.name))
-        embedded = theirs.parse_response(await self._forwarder.whole(target, theirs.render_request(asked)))
+        body = await self._forwarder.whole(call, target, theirs.render_request(asked))
+        embedded = theirs.parse_response(body)
         if len(embedded.vectors) != len(request.inputs):
             counts = f"expected {len(request.inputs)} embeddings, got {len(embedded.vectors)}"
             raise Refused(Failure("wire", counts, 502))
+        call.record.usage = Usage(input=embedded.tokens)
         call.answer(Answer(200, self.embedder.render_response(request, embedded, _estimate(request))))
 
     def _own(self, request: EmbedRequest, name: ProtocolName) -> Native | None:

@@ -52,22 +52,32 @@ class Forwarder:
                     return _speaking(target, target.provider.speaking(protocol))
         return None
 
-    async def whole(self, target: Target, http: HttpRequest) -> bytes:
+    async def whole(self, call: Call, target: Target, http: HttpRequest) -> bytes:
         """The body of a target's answer.
 
         Raises:
             Refused: there is none, or it says that the request failed.
         """
-        response = await self._open(target, http)
         try:
-            return await self._read(response)
-        finally:
-            response.close()
+            response = await self._open(target, http)
+            try:
+                body = await self._read(response)
+            finally:
+                response.close()
+        except Refused as problem:
+            call.record.attempt(target.name, "failed", problem.failure.kind, problem.failure.status)
+            raise
+        call.record.attempt(target.name, "done", status=response.status)
+        return body
 
     async def pass_on(self, call: Call, target: Target, http: HttpRequest) -> None:
         """Send a target's answer to the client while it comes, byte for byte."""
-        response = await self._open(target, http)
         outlet, record = call.outlet, call.record
+        try:
+            response = await self._open(target, http)
+        except Refused as problem:
+            record.attempt(target.name, "failed", problem.failure.kind, problem.failure.status)
+            raise
         record.passed = True
         try:
             outlet.start(200, response.headers.get("content-type", "application/json"))
@@ -79,10 +89,12 @@ class Forwarder:
                         await outlet.drained()
             except TransportFailed as problem:
                 record.outcome, record.error = "cut", problem.failure.kind
+                record.attempt(target.name, "failed", problem.failure.kind)
                 outlet.cut()
                 return
             outlet.end()
             record.outcome = "done"
+            record.attempt(target.name, "done", status=response.status)
         finally:
             response.close()
 

@@ -43,11 +43,12 @@ _PRUNED_SIZE: Final = 8 * 1024 * 1024
 
 
 class NotKept(Exception):
-    """There is no such response or item of this owner; `id` is the one that was asked for."""
+    """There is no such response, or item of one, of this owner; `id` is the one that was asked for."""
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, *, is_item: bool = False) -> None:
         super().__init__(id)
         self.id = id
+        self.is_item = is_item
 
 
 @final
@@ -180,7 +181,7 @@ def _item(connection: sqlite3.Connection, owner: str, id: str) -> Raw:
     for raw in output_of(found[0]) if found is not None else ():
         if _id(raw) == id:
             return raw
-    raise NotKept(id)
+    raise NotKept(id, is_item=True)
 
 
 def _insert(connection: sqlite3.Connection, owner: str, kept: Kept) -> int:

@@ -18,9 +18,10 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.client.offloading import run_sized
 from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle, no_glance
 from dragoman.errors import WireError
-from dragoman.events import Event, Reply
+from dragoman.events import Event, Failure, Reply
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.gateway.database import StoreFailed
+from dragoman.gateway.endpoint import Refused
 from dragoman.gateway.http import Answer, Outlet
 from dragoman.gateway.responses import LONGEST, Kept, NotKept, Responses
 from dragoman.identifiers import new_id
@@ -40,19 +41,21 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
     """Prepare a request; None when it neither goes on from something kept nor is to be kept.
 
     Raises:
-        WireError: what it goes on from is not there, or the conversation is too long.
+        WireError: the conversation is too long, or cannot be read now.
+        Refused: what it goes on from is not there.
     """
     fields, said = await run_sized(len(body), partial(_read, body))
     is_kept = read(fields.get("store")) is not False
     previous = read_text(fields.get("previous_response_id")) or None
     if not is_kept and previous is None and _REFERENCE.encode() not in bytes(fields.get("input", b"")):
         return None
+    before: list[Raw] = []
     try:
-        before = [] if previous is None else await responses.conversation(owner, previous)
         said = await _resolved(responses, owner, said)
+        if previous is not None:
+            before = await responses.conversation(owner, previous)
     except NotKept as problem:
-        path = "previous_response_id" if problem.id == previous else "input"
-        raise WireError(f"response or item {problem.id[:120]!r} not found", status=404, path=path) from None
+        raise Refused(_missing(problem.id, is_item=problem.is_item)) from None
     except StoreFailed:
         raise WireError("stored responses cannot be read now", status=503) from None
     size = sum(map(len, map(bytes, before)))
@@ -60,6 +63,14 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
         raise WireError(f"expected a conversation of at most {LONGEST} bytes", status=413, path="previous_response_id")
     make = partial(StoredTurn, responses, owner, fields, said=said, before=before, previous=previous, is_kept=is_kept)
     return await run_sized(size + len(body), make)
+
+
+def _missing(id: str, *, is_item: bool) -> Failure:
+    """What goes on from something that is not there, or belongs to another key, or lost its beginning."""
+    if is_item:
+        return Failure("not_found", f"input: item {id[:120]!r} not found", 404, code="item_not_found")
+    message = f"previous_response_id: response {id[:120]!r} not found"
+    return Failure("not_found", message, 404, code="previous_response_not_found")
 
 
 def _read(body: bytes) -> tuple[Fields, list[Raw]]:

@@ -50,17 +50,21 @@ async def _measure(scale: Scale) -> list[Result]:
     count = scale.pick(20, 4)
     deaths: list[Death] = []
     with Provider() as provider, Provider() as second:
+        # A first target of its own for each death: a circuit breaker would soon pass over one that keeps dying.
         routes = "".join(
-            f'[routes.to-{name}]\ntargets = ["{name}/model-1", "{name}-second/model-2"]\n' for name in BASE
+            f'[routes."{client}-{name}-{number}"]\ntargets = ["{name}/{client}-{number}", "{name}-second/model-2"]\n'
+            for client in PROTOCOLS
+            for name in BASE
+            for number in range(count)
         )
         config = "\n".join([providers(provider.url), providers(second.url, suffix="-second"), routes])
         with Gateway(config) as gateway:
             for client in PROTOCOLS:
                 for name in PROTOCOLS:
                     chance = random.Random(f"{client} {name}")
-                    for _ in range(count):
+                    for number in range(count):
                         script = provider.script(dying(name, chance))
-                        path, body = spoken(client, f"to-{name}", text=f"{script}, the weather please")
+                        path, body = spoken(client, f"{client}-{name}-{number}", text=f"{script}, the weather please")
                         answer = await ask(gateway.port, path, body)
                         deaths.append(Death(client, name, answer, provider.of(script)))
             spliced = sum(asked.head.startswith(b"POST") for asked in second.asked)

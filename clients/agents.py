@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from driver import CHAT, GEMINI, MESSAGES, MODEL, OLLAMA, RESPONSES, Driver, Place, Start, preset, shell_lines
+from driver import CHAT, GEMINI, MESSAGES, MODEL, RESPONSES, Driver, Place, Start, preset, shell_lines
 from plan import Call, Plan, plan_of_commands
 from programs import PROMPT
 
@@ -73,7 +73,7 @@ def _continue_drivers() -> list[Driver]:
         ("chat", CHAT, "openai", "/v1"),
         ("anthropic", MESSAGES, "anthropic", "/v1"),
         ("google", GEMINI, "gemini", "/v1beta"),
-        ("ollama", OLLAMA, "ollama", ""),
+        ("ollama", CHAT, "ollama", ""),  # its provider of that name speaks OpenAI Chat
     ]
     plan = plan_of_commands("Bash", lambda command: {"command": command})
     return [

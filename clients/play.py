@@ -54,7 +54,7 @@ def play(driver: Driver, provider: str, keep: Path | None) -> dict[str, Any]:
                 outcome = _run(driver, place)
                 faults = _faults(driver, place, played, outcome)
             said = log.read_text(encoding="utf-8")
-            faults += _faults_of_gateway(said, passed=provider != protocol)
+            faults += _faults_of_gateway(driver, said, passed=provider != protocol)
             if keep is not None:
                 _keep(keep / f"{driver.name}.{provider}", played, outcome, said, faults)
     return {
@@ -125,12 +125,13 @@ def _faults(driver: Driver, place: Place, played: Played, outcome: isolated.Outc
     return faults + ([problem] if problem else [])
 
 
-def _faults_of_gateway(log: str, *, passed: bool) -> list[str]:
+def _faults_of_gateway(driver: Driver, log: str, *, passed: bool) -> list[str]:
     """What the gateway's own record of the requests says against it."""
     lines = (line for line in log.splitlines() if line.startswith("{"))
     records = [record for record in map(json.loads, lines) if record["kind"] == "request" and record.get("route")]
     faults = [f"the gateway's log: {line[:200]}" for line in log.splitlines() if "Traceback" in line]
     faults += [f"a request ended as {one['outcome']!r}" for one in records if one["outcome"] != "done"]
+    faults += [f"it spoke {one.get('client')}" for one in records if one.get("client") != driver.speaks][:1]
     if not all(one["stream"] for one in records):
         faults.append("an answer was asked for as a whole")
     if passed and not all(one.get("passed") for one in records):

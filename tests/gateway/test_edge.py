@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -326,3 +327,27 @@ def test_a_large_body_comes_whole_in_whatever_pieces(tmp_path: Path) -> None:
                 answer += connection.recv(65536)
             assert status(answer) == 200
             assert running.provider.requests[-1].json["messages"][0]["content"] == text
+
+
+@pytest.mark.parametrize(
+    ("version", "fields"),
+    [
+        ("1.0", ["transfer-encoding: chunked"]),
+        ("1.1", ["transfer-encoding: gzip, chunked"]),
+        ("1.1", ["transfer-encoding: identity, chunked"]),
+        ("1.1", ["transfer-encoding: ,chunked"]),
+        ("1.1", ["transfer-encoding: x", "transfer-encoding: chunked"]),
+        ("1.1", ["transfer-encoding: chunked", "transfer-encoding: chunked"]),
+        ("1.1", ["transfer-encoding: chunked", "content-length: 5"]),
+        ("0.9", ["content-length: 5"]),
+        ("2.0", ["content-length: 5"]),
+    ],
+)
+def test_a_doubtful_end_of_a_request_is_400_and_the_connection_is_closed(
+    running: Running, version: str, fields: list[str]
+) -> None:
+    body = b"0\r\n\r\n" if "transfer" in fields[0] else b"12345"
+    data = post(body, *fields).replace(b"HTTP/1.1", f"HTTP/{version}".encode(), 1)
+    answer = talk(running, data + post(BODY, f"content-length: {len(BODY)}"))
+    assert status(answer) == 400
+    assert len(re.findall(rb"HTTP/1.1 \d", answer)) == 1

@@ -28,6 +28,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
 #: Bytes of a body that are read before others have their turn.
 _READ_AT_ONCE: Final = 512 * 1024
 
@@ -227,6 +228,7 @@ class Connection(asyncio.Protocol):
             self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace"), self._fields
         )
         self._unheaded = 0
+        self._check_framing()
         length = self._fields.get("content-length", "0")
         if length.isdigit() and int(length) > self._limits.body:
             raise _Refused(_too_large_body(self._limits))
@@ -239,6 +241,15 @@ class Connection(asyncio.Protocol):
             if self._fields.get("expect", "").lower() == "100-continue" and self._transport is not None:
                 self._transport.write(_CONTINUE)
         self._arm(self._limits.body_seconds)
+
+    def _check_framing(self) -> None:
+        """Where a request ends must be beyond doubt, or a proxy before us may count requests otherwise than we do."""
+        version = self._parser.get_http_version()
+        encoding = self._fields.get("transfer-encoding", "chunked")
+        if version not in _VERSIONS:
+            raise _Refused(Failure("bad_request", f"expected HTTP/1.1, got HTTP/{version}", 400))
+        if encoding.lower() != "chunked" or (version == "1.0" and "transfer-encoding" in self._fields):
+            raise _Refused(Failure("bad_request", "expected no transfer-encoding but chunked, in HTTP/1.1", 400))
 
     def on_body(self, body: bytes) -> None:
         if self._is_discarding:

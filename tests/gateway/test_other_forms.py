@@ -275,3 +275,28 @@ def test_a_provider_that_embeds_too_little_is_not_believed(running: Running) -> 
     assert (status, headers["retry-after"]) == (429, "7")
     running.answer(whole(b"<html>"))
     assert post(running, "/v1/embeddings", {"model": "via-openai-chat", "input": "a"})[0] == 502
+
+
+# ---------------------------------------------------------------- Gemini's paths
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+@pytest.mark.parametrize("kind", ["models", "tunedModels"])
+def test_gemini_streams_an_array_or_events(running: Running, version: str, kind: str) -> None:
+    path = f"/{version}/{kind}/via-openai-chat"
+    body = {"contents": [{"parts": [{"text": "Hi"}]}]}
+    running.answer(stream_of("openai-chat", reply("text")))
+    _, headers, answer = post(running, f"{path}:streamGenerateContent", body)
+    chunks = json.loads(answer)
+    assert headers["content-type"] == "application/json"
+    said = [part["text"] for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"] if "text" in part]
+    assert "".join(said) == reply("text").text
+    running.answer(stream_of("openai-chat", reply("text")))
+    _, headers, answer = post(running, f"{path}:streamGenerateContent?alt=sse", body)
+    assert headers["content-type"] == "text/event-stream"
+    assert [json.loads(line[6:]).keys() for line in answer.splitlines() if line.startswith(b"data: ")]
+    running.answer(whole_of("openai-chat", reply("text")))
+    _, _, answer = post(running, f"{path}:generateContent", body)
+    assert json.loads(answer)["candidates"][0]["finishReason"] == "STOP"
+    _, _, answer = post(running, f"{path}:countTokens", body)
+    assert json.loads(answer)["totalTokens"] > 0

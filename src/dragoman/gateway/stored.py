@@ -44,12 +44,13 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
         WireError: the conversation is too long, or cannot be read now.
         Refused: what it goes on from is not there.
     """
-    fields, said = await run_sized(len(body), partial(_read, body))
+    fields = await run_sized(len(body), partial(_read, body))
     is_kept = read(fields.get("store")) is not False
     previous = read_text(fields.get("previous_response_id")) or None
     if not is_kept and previous is None and _REFERENCE.encode() not in bytes(fields.get("input", b"")):
         return None
     before: list[Raw] = []
+    said = await run_sized(len(body), partial(_items, fields))
     try:
         said = await _resolved(responses, owner, said)
         if previous is not None:
@@ -73,8 +74,8 @@ def _missing(id: str, *, is_item: bool) -> Failure:
     return Failure("not_found", message, 404, code="previous_response_not_found")
 
 
-def _read(body: bytes) -> tuple[Fields, list[Raw]]:
-    """The fields of a request, and the items of its input.
+def _read(body: bytes) -> Fields:
+    """The fields of a request.
 
     Raises:
         WireError: it is none, or wants what is not kept here.
@@ -82,7 +83,7 @@ def _read(body: bytes) -> tuple[Fields, list[Raw]]:
     fields = read_body(body)
     if "conversation" in fields:
         raise WireError("expected previous_response_id: conversations are not kept here", path="conversation")
-    return fields, _items(fields)
+    return fields
 
 
 async def _resolved(responses: Responses, owner: str, items: list[Raw]) -> list[Raw]:

@@ -362,6 +362,23 @@ def test_a_folder_that_cannot_be_written_keeps_them_in_memory(tmp_path: Path) ->
 # ---------------------------------------------------------------- bounds
 
 
+def test_a_conversation_may_grow_so_long_and_no_longer(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.gateway.responses.LONGEST", 4_000)
+    running.answer(whole_of("openai-chat", reply("text")))
+    body: dict[str, Any] = {"model": "via-openai-chat", "input": "w" * 900}
+    for _ in range(3):
+        status, answer = post(running, body)
+        assert status == 200
+        body["previous_response_id"] = answer["id"]
+    _, last = post(running, body)
+    body["previous_response_id"] = last["id"]
+    running.provider.requests.clear()
+    assert post(running, body)[0] == 413
+    assert ask(running, "GET", f"/v1/responses/{last['id']}/input_items")[0] == 413
+    assert ask(running, "GET", f"/v1/responses/{last['id']}")[0] == 200
+    assert running.provider.requests == []
+
+
 def kept(id: str, size: int = 10) -> Kept:
     return Kept(id, None, (), json.dumps({"id": id, "text": "x" * size}).encode())
 

@@ -19,7 +19,7 @@ from dragoman.gateway.database import StoreFailed
 from dragoman.gateway.endpoint import Call, Endpoint
 from dragoman.gateway.http import Answer
 from dragoman.gateway.relay import Relay
-from dragoman.gateway.responses import NotKept, Responses
+from dragoman.gateway.responses import NotKept, Responses, TooLong
 from dragoman.gateway.stored import HeldOutlet, begin
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
@@ -125,6 +125,8 @@ def _looking(ask: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Await
             raise WireError(f"response {problem.id[:120]!r} not found", status=404) from None
         except StoreFailed:
             raise WireError("stored responses cannot be read now", status=503) from None
+        except TooLong:
+            raise WireError("the conversation is too long to be listed", status=413) from None
         call.answer(answer)
 
     return serve

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
 
@@ -51,6 +52,10 @@ class NotKept(Exception):
         self.is_item = is_item
 
 
+class TooLong(Exception):
+    """A conversation of more than `LONGEST` bytes."""
+
+
 @final
 class Kept(msgspec.Struct, frozen=True):
     """A response. `input`: the items of its own request, those of the requests before not among them."""
@@ -77,7 +82,8 @@ _decode_named = _json.typed_decoder(_Named)
 class Responses:
     """The stored responses of all clients. All methods wait for the database's thread, never for the event loop.
 
-    All of them raise `StoreFailed` when the database cannot be used, and `NotKept` for what is not there.
+    All of them raise `StoreFailed` when the database cannot be used, and `NotKept` for what is not there;
+    `conversation` raises `TooLong` too.
     """
 
     __slots__ = ("_bounds", "_database", "_new_rows", "_new_size")
@@ -96,13 +102,10 @@ class Responses:
         answer unless that is not wanted. The conversation counts as used."""
 
         def collect(connection: sqlite3.Connection) -> list[Raw]:
-            rows = _chain(connection, owner, id)
-            items: list[Raw] = []
-            for kept in rows:
-                items += kept.input
-                if with_answer or kept is not rows[-1]:
-                    items += output_of(kept.response)
-            return items
+            rounds = _rounds(connection, owner, id)
+            if not with_answer:
+                rounds[-1] = rounds[-1][0], []
+            return [item for said, answered in rounds for item in (*said, *answered)]
 
         return await self._database.run(collect)
 
@@ -156,20 +159,28 @@ def _find(connection: sqlite3.Connection, owner: str, id: str) -> Kept:
     return Kept(id, found[0], () if isinstance(items, Malformed) else items, found[2])
 
 
-def _chain(connection: sqlite3.Connection, owner: str, id: str) -> list[Kept]:
-    """The responses of a conversation, the first one first."""
-    rows: list[Kept] = []
+def _rounds(connection: sqlite3.Connection, owner: str, id: str) -> list[tuple[Sequence[Raw], list[Raw]]]:
+    """What was said and answered in each round of a conversation, the first one first."""
+    rounds: list[tuple[Sequence[Raw], list[Raw]]] = []
+    ids: list[str] = []
+    size = 0
     previous: str | None = id
     while previous is not None:
-        rows.append(_find(connection, owner, previous))
-        previous = rows[-1].previous
+        kept = _find(connection, owner, previous)
+        answered = output_of(kept.response)
+        rounds.append((kept.input, answered))
+        ids.append(previous)
+        size += sum(len(bytes(item)) for item in (*kept.input, *answered))
+        if size > LONGEST:
+            raise TooLong
+        previous = kept.previous
     now = int(time.time())
     connection.executemany(
         "UPDATE response SET used = ? WHERE owner = ? AND id = ? AND used < ?",
-        [(now, owner, kept.id, now - _USE_SECONDS) for kept in rows],
+        [(now, owner, one, now - _USE_SECONDS) for one in ids],
     )
-    rows.reverse()
-    return rows
+    rounds.reverse()
+    return rounds
 
 
 def _item(connection: sqlite3.Connection, owner: str, id: str) -> Raw:

@@ -23,7 +23,7 @@ from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.gateway.database import StoreFailed
 from dragoman.gateway.endpoint import Refused
 from dragoman.gateway.http import Answer, Outlet
-from dragoman.gateway.responses import LONGEST, Kept, NotKept, Responses
+from dragoman.gateway.responses import LONGEST, Kept, NotKept, Responses, TooLong
 from dragoman.identifiers import new_id
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
@@ -59,11 +59,11 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
         raise Refused(_missing(problem.id, is_item=problem.is_item)) from None
     except StoreFailed:
         raise WireError("stored responses cannot be read now", status=503) from None
-    size = sum(map(len, map(bytes, before)))
-    if size > LONGEST:
-        raise WireError(f"expected a conversation of at most {LONGEST} bytes", status=413, path="previous_response_id")
+    except TooLong:
+        message = f"expected a conversation of at most {LONGEST} bytes"
+        raise WireError(message, status=413, path="previous_response_id") from None
     make = partial(StoredTurn, responses, owner, fields, said=said, before=before, previous=previous, is_kept=is_kept)
-    return await run_sized(size + len(body), make)
+    return await run_sized(sum(len(bytes(item)) for item in before) + len(body), make)
 
 
 def _missing(id: str, *, is_item: bool) -> Failure:

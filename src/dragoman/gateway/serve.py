@@ -36,7 +36,7 @@ ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
 DRAIN_SECONDS: Final = ServerConfig().drain_seconds
 #: Connections that may wait to be accepted.
-BACKLOG: Final = 1024
+BACKLOG: Final = 4096
 #: How long a gateway on our port is asked whether it ends.
 _ASKING_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.02

@@ -72,7 +72,7 @@ async def differing(cases: list[Played]) -> list[str]:
     """What of each case differs."""
     dialects = list(dict.fromkeys(case.dialect for case in cases))
     with Provider() as provider:
-        tables = [providers(provider.url)]
+        tables = ["[http]\nretries = 0\n", providers(provider.url)]
         for number, dialect in enumerate(dialects):
             changed = {
                 field: getattr(dialect, field)

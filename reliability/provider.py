@@ -128,7 +128,8 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._received = b""
+        self._received = bytearray()
+        self._wanted = 0  # bytes of the request that is being received, when its head is there
         self._asked: Asked | None = None
         self._task: asyncio.Task[None] | None = None
         self._flows = asyncio.Event()
@@ -159,17 +160,21 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        if self._task is None:
+        if self._task is None and len(self._received) >= self._wanted:
             self._next()
 
     def _next(self) -> None:
-        head, separator, rest = self._received.partition(b"\r\n\r\n")
-        found = _LENGTH.search(head)
-        length = int(found[1]) if found is not None else 0
-        if not separator or len(rest) < length:
+        end = self._received.find(b"\r\n\r\n") + 4
+        if end < 4:
             return
-        self._received = rest[length:]
-        self._asked = asked = Asked(head, rest[:length])
+        head = bytes(self._received[: end - 4])
+        found = _LENGTH.search(head)
+        self._wanted = end + (int(found[1]) if found is not None else 0)
+        if len(self._received) < self._wanted:
+            return
+        self._asked = asked = Asked(head, bytes(self._received[end : self._wanted]))
+        del self._received[: self._wanted]
+        self._wanted = 0
         self._provider.asked.append(asked)
         self._task = asyncio.get_running_loop().create_task(self._play(asked))
 

@@ -203,7 +203,9 @@ async def bombs(gateway: Gateway, provider: Provider, scale: Scale) -> list[Resu
         found = await one(gateway, provider, what, client="openai-chat", over=True, path=path, body=body,
                           headers={"content-encoding": encoding}, expected=(400, 413, 415))  # fmt: skip
         extra = found.grown - found.size
-        measured = f"{what}: {found.answer.status} after {milliseconds(found.seconds)}, peak {extra / _MIB:+.0f} MiB over the body"
+        measured = (
+            f"{what}: {found.answer.status} after {milliseconds(found.seconds)}, peak {extra / _MIB:+.0f} MiB beside it"
+        )
         passed = (
             found.answer.status in found.expected and not found.asked and found.seconds <= 0.2 and extra <= 32 * _MIB
         )

@@ -31,7 +31,7 @@ def slowly() -> Iterator[Step]:
 
 
 def measure(scale: Scale) -> Iterator[Result]:
-    """Cancels at random moments; then requests one after the other; then a server that closes what it promised to keep."""
+    """Cancels at random moments; requests one after the other; a server that closes what it promised to keep."""
     yield from asyncio.run(_measure(scale))
 
 
@@ -74,7 +74,7 @@ async def _measure(scale: Scale) -> list[Result]:
                    f"{busy} busy with nobody's request, {held} kept, {more:+d} file descriptors beside them, "
                    f"of {count} cancels{note}", not busy and more <= 2),
             Result("R14", "10 of 10 probes ≤ 50 ms",
-                   f"{good}, most {milliseconds(max(seconds for _, seconds in probes))} (the answer itself takes 12 ms)",
+                   f"{good}, most {milliseconds(max(seconds for _, seconds in probes))} (12 ms of it the answer)",
                    good == 10),
             Result("R14", "≥ 95 % on a kept connection", f"{reused:.1%} of {len(answers)}", reused >= 0.95),
             Result("R14", "a kept connection that the server closes fails no request", f"{promised} failed",

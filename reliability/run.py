@@ -29,12 +29,15 @@ RELIABILITY: Final = {
     "R12": "r12_drain",
     "R13": "r13_reload",
     "R14": "r14_pool",
-    "R18": "r18_loop",
     "R15": "r15_retries",
     "R16": "r16_outliers",
+    "R18": "r18_loop",
+    "R19": "r19_smuggling",
+    "R20": "r20_fuzz",
     "R22": "r22_duplicates",
-    "R30": "r30_quiet_logs",
     "R24": "r24_overflow",
+    "R28": "r28_rate_limits",
+    "R30": "r30_quiet_logs",
 }
 SECURITY: Final = {
     "S2": "s02_exposure",

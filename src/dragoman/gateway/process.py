@@ -28,7 +28,7 @@ from dragoman.gateway.workers import Supervisor, Worker, bind
 from dragoman.types import ProtocolName
 
 #: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other.
-_NEW_OBJECTS: Final = 20_000
+_NEW_OBJECTS: Final = 5_000
 #: How long a thread that works on a large request may keep the event loop waiting, each time.
 _SWITCH_SECONDS: Final = 0.000_5
 

@@ -24,8 +24,8 @@ _SETTINGS = "[http]\nfirst_event_seconds = 2\nsilence_seconds = 1\nretries = 0\n
 #: What tends to break readers.
 _NASTY = (
     b"\x00", b"\xff", b"\xed\xa0\x80", b"\r", b"\n", b"\r\n", b"\n\n", b'"', b"\\", b"\\u", b"\\ud800", b"{", b"}",
-    b"[", b"]", b":", b",", b"null", b"true", b"-", b"1e999", b"9" * 40, b"NaN", b"data:", b"event:", b"[DONE]", b"[" * 200,
-    b'{"a":' * 150, b"\xef\xbb\xbf", b"\xf0\x9f", b" ", b"content-length: 5\r\n", b"0\r\n\r\n", b"chunked",
+    b"[", b"]", b":", b",", b"null", b"true", b"-", b"1e999", b"9" * 40, b"NaN", b"data:", b"event:", b"[DONE]",
+    b"[" * 200, b'{"a":' * 150, b"\xef\xbb\xbf", b"\xf0\x9f", b" ", b"content-length: 5\r\n", b"0\r\n\r\n", b"chunked",
 )  # fmt: skip
 
 

@@ -351,3 +351,18 @@ def test_a_doubtful_end_of_a_request_is_400_and_the_connection_is_closed(
     answer = talk(running, data + post(BODY, f"content-length: {len(BODY)}"))
     assert status(answer) == 400
     assert len(re.findall(rb"HTTP/1.1 \d", answer)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "cross-site", "origin": "https://evil.example"}, 403),
+        ({"sec-fetch-site": "cross-site", "origin": "http://localhost:3000"}, 200),
+        ({"sec-fetch-site": "same-site"}, 200),
+        ({"sec-fetch-site": "none"}, 200),
+        ({}, 200),
+    ],
+)
+def test_a_picture_of_another_sites_page_is_not_served(running: Running, fields: dict[str, str], expected: int) -> None:
+    assert running.request("GET", "/api/tags", headers=fields)[0] == expected

@@ -36,7 +36,12 @@ class Guard:
             # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
             return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
         origin = head.headers.get("origin")
-        if origin is not None and not self._is_allowed(host_name(origin.partition("://")[2])):
+        if origin is None:
+            # Pictures, scripts and links of a page come without an Origin; browsers say so in another header.
+            is_foreign = head.headers.get("sec-fetch-site") == "cross-site"
+        else:
+            is_foreign = not self._is_allowed(host_name(origin.partition("://")[2]))
+        if is_foreign:
             return Failure("permission", "requests from other sites' pages are not taken", 403)
         if needs_key and self._digests and not self.owner(head):
             return Failure("auth", "expected a client key of this gateway", 401)

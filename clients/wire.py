@@ -17,6 +17,7 @@ PIECE = 97  # characters of arguments or text in one event
 MODEL = "scripted-1"
 CREATED = 1_780_000_000
 SIGNATURE = "c2lnbmF0dXJlLW9mLXRoZS1jYWxs"
+DUMMY_SIGNATURE = "skip_thought_signature_validator"
 
 
 @dataclass
@@ -368,7 +369,9 @@ def read_gemini(path: str, body: dict[str, Any]) -> Asked:
             asked.results.append((open_calls.pop(number or 0)[0], json.dumps(answer["response"])))
         if made:
             signature = made[0].get("thoughtSignature")
-            _expect(signature == SIGNATURE, "the first call of a step has the thought_signature that it came with")
+            # Strands makes a step of each of two calls that came at once: the second one came without a signature.
+            is_second = len(asked.calls) > 1 and signature == DUMMY_SIGNATURE
+            _expect(signature == SIGNATURE or is_second, "a step's first call has the thought_signature it came with")
         for part in made:
             _expect(isinstance(part["functionCall"].get("args", {}), dict), "args are an object")
             call = (f"position-{len(asked.calls)}", part["functionCall"]["name"], part["functionCall"].get("args", {}))

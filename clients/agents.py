@@ -123,7 +123,12 @@ def _qwen_code(kind: str) -> Callable[[Place], Start]:
 
 def _qwen_drivers() -> list[Driver]:
     modes = [("chat", CHAT, "openai"), ("anthropic", MESSAGES, "anthropic"), ("google", GEMINI, "gemini")]
-    plan = plan_of_commands("run_shell_command", lambda command: {"command": command, "is_background": False})
+
+    def arguments(command: str) -> dict[str, Any]:
+        """It loses the output of a command that ends at once, now and then, on a busy machine."""
+        return {"command": f"{command}; sleep 0.5", "is_background": False}
+
+    plan = plan_of_commands("run_shell_command", arguments)
     return [
         Driver(f"qwen-code-{mode}", "qwen-code", "@qwen-code/qwen-code", speaks, _qwen_code(kind), plan)
         for mode, speaks, kind in modes

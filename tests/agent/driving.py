@@ -10,6 +10,7 @@ import fcntl
 import os
 import pty
 import re
+import secrets
 import select
 import shlex
 import shutil
@@ -61,7 +62,9 @@ def at_prompt(terminal: Terminal, after: str, *, prompt: str = PROMPT) -> str:
     while True:
         text = terminal.text()
         if after in text and text.rfind(prompt) > text.rfind(after):
-            return text
+            time.sleep(0.15)
+            if terminal.text() == text:  # all of it is drawn
+                return text
         assert time.monotonic() < end, f"no prompt after {after!r}; the screen:\n{text[-4000:]}"
         time.sleep(0.05)
 
@@ -128,7 +131,7 @@ class Tmux:
     def __init__(self, command: list[str], *, folder: Path, environ: Mapping[str, str]) -> None:
         program = shutil.which("tmux")
         assert program is not None, "needs tmux: apt install tmux"
-        self._tmux = [program, "-L", f"dragoman-{os.getpid()}", "-f", "/dev/null"]
+        self._tmux = [program, "-L", f"dragoman-{secrets.token_hex(4)}", "-f", "/dev/null"]
         line = " ".join(["exec", "env", "-i", *(f"{key}={shlex.quote(value)}" for key, value in environ.items())])
         line += " " + shlex.join(command)
         self._run("new-session", "-d", "-s", "it", "-x", str(COLUMNS), "-y", str(LINES), "-c", str(folder), line)

@@ -36,7 +36,7 @@ def brain(request: Request) -> list[Part]:
         if "count" in said:
             return [Text("one two three " * 400)]
         if "wait" in said:
-            return numbered([call("run", argv=["sleep", "60"])], turn)
+            return numbered([call("run", argv=["sleep", "4711.25"])], turn)
         if "bump" in said:
             return numbered([call("run", argv=["sh", "-c", "echo x >> counter; sleep 60"])], turn)
         return numbered(
@@ -126,7 +126,8 @@ def switching(kind: type, place: Path) -> str:
             wait_for(terminal, "2 steps · ", count=number + 1)
             at_prompt(terminal, "2 steps · ")
         enter(terminal, "what do you remember?")
-        text = wait_for(terminal, "I remember No-0,")
+        wait_for(terminal, "I remember No-0,")
+        text = at_prompt(terminal, "1 step · ")
         for server in servers.values():
             check_pairs(server)
         last = servers[order[-1]].requests[-1]
@@ -176,16 +177,17 @@ def stopping(kind: type, place: Path) -> str:
         terminal.type("\x03")
         at_prompt(terminal, "0 steps · ")
         enter(terminal, "please wait")
-        at_prompt(terminal, "sleep 60", prompt=QUESTION)
+        at_prompt(terminal, "sleep 4711.25", prompt=QUESTION)
         enter(terminal, "y")
-        _until_runs("sleep\x0060")
+        _until_runs("sleep\x004711.25")
         terminal.type("\x03")
         wait_for(terminal, "Whether it had its effect")
         at_prompt(terminal, "1 step · ")
         enter(terminal, "what do you remember?")
-        text = wait_for(terminal, "I remember nothing.")
+        wait_for(terminal, "I remember nothing.")
+        text = at_prompt(terminal, "I remember nothing.")
         check_pairs(servers["openai-chat"])
-        assert _running("sleep\x0060") == []
+        assert _running("sleep\x004711.25") == []
     return text
 
 
@@ -208,7 +210,8 @@ def killed(kind: type, place: Path) -> str:
             enter(terminal, "n")
             wait_for(terminal, PROMPT)
             enter(terminal, "what do you remember?")
-            text = wait_for(terminal, "I remember nothing.")
+            wait_for(terminal, "I remember nothing.")
+            text = at_prompt(terminal, "I remember nothing.")
         check_pairs(servers["openai-chat"])
         result = [part for message in servers["openai-chat"].requests[-1].messages for part in message.parts]
         assert any(isinstance(part, ToolResult) and "interrupted" in part.text for part in result)

@@ -120,7 +120,7 @@ def test_commands_and_files_are_completed(tmp_path: Path) -> None:
             terminal.type("\r")
             at_prompt(terminal, "1 step · ")
             terminal.type("/hel\t")
-            wait_for(terminal, "/help")
+            wait_for(terminal, "/help", count=2)
             terminal.type("\r")
             wait_for(terminal, "go on with another model")
     assert seen == ["read a-long-name.txt"]

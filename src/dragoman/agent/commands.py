@@ -76,7 +76,9 @@ class Commands:
         """Do what the line says; what goes wrong is a page too."""
         name, _, argument = line.removeprefix("/").strip().partition(" ")
         name = {"exit": "quit", "q": "quit", "?": "help"}.get(name, name)
-        work = self._works().get(name)
+        works = self._works()
+        meant = [name] if name in works else [each for each in works if name and each.startswith(name)]
+        work = works[meant[0]] if len(meant) == 1 else None
         if work is None:
             return Page(f"unknown command /{plain_line(name, 40)}; /help lists them")
         try:

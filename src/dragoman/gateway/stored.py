@@ -7,7 +7,7 @@ bytes leave, so that the next request finds it, whichever worker it comes to. Pr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.client.offloading import run_sized
 from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle, no_glance
 from dragoman.errors import WireError
-from dragoman.events import Event, Failure, Reply
+from dragoman.events import Failure, Reply
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.gateway.database import StoreFailed
 from dragoman.gateway.endpoint import Refused
@@ -124,8 +124,9 @@ class StoredTurn:
         body: what to relay.
     """
 
-    __slots__ = ("_before", "_echo", "_encoder", "_id", "_is_kept", "_owner", "_previous", "_responses", "_said",
-                 "_whole", "body")  # fmt: skip
+    __slots__ = (
+        "_echo", "_encoder", "_id", "_is_kept", "_owner", "_previous", "_responses", "_said", "_whole", "body",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class StoredTurn:
         self._previous = previous
         self._is_kept = is_kept
         self._id = f"resp_{new_id()}"
-        self._encoder: _Encoder | None = None
+        self._encoder: Encoder | None = None
         self._whole = b""
         echo: dict[str, Raw] = {"store": _TRUE if is_kept else _FALSE}
         if previous is not None:
@@ -164,8 +165,7 @@ class StoredTurn:
             return msgspec.structs.replace(parsed, style=style)
 
         def encoder(*, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> Encoder:
-            inner = protocol.encoder(new_id=new_id, model=model, created=created, style=style)
-            self._encoder = _Encoder(inner)
+            self._encoder = protocol.encoder(new_id=new_id, model=model, created=created, style=style)
             return self._encoder
 
         def render_response(
@@ -185,7 +185,8 @@ class StoredTurn:
     @property
     def response(self) -> bytes:
         """The final response object; b"" while there is none."""
-        return self._whole or (self._encoder.response if self._encoder is not None else b"")
+        streamed: bytes = getattr(self._encoder, "response", b"")  # of this protocol's encoder alone
+        return self._whole or streamed
 
     async def keep(self) -> None:
         """Keep the response, if it was to be kept and is worth it."""
@@ -201,34 +202,6 @@ class StoredTurn:
 def _is_worth_keeping(response: bytes) -> bool:
     value = _json.decode(response)
     return isinstance(value, dict) and value.get("status") in _KEPT_STATUSES
-
-
-class _Encoder:
-    """An encoder whose final response object can be asked for."""
-
-    __slots__ = ("_inner",)
-
-    def __init__(self, inner: Encoder) -> None:
-        self._inner = inner
-
-    @property
-    def response(self) -> bytes:
-        """The final response object; b"" before it was written."""
-        response: bytes = getattr(self._inner, "response", b"")
-        return response
-
-    @property
-    def aborted(self) -> bool:
-        """As the encoder's."""
-        return self._inner.aborted
-
-    def encode(self, events: Iterable[Event]) -> bytes:
-        """As the encoder's."""
-        return self._inner.encode(events)
-
-    def keepalive(self) -> bytes:
-        """As the encoder's."""
-        return self._inner.keepalive()
 
 
 class HeldOutlet:

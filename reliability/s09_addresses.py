@@ -18,6 +18,7 @@ from reliability.row import Result, Scale
 from reliability.watched import Watched, is_possible
 
 _PREFIX = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini-generate": "/v1beta"}
+_NAME_SERVICE = 53
 #: Other names of fields in which gateways take an address.
 FIELDS = ("base_url", "api_base", "api_url", "endpoint", "url", "host", "baseURL", "custom_host", "provider", "target")
 HEADERS = ("x-base-url", "x-api-base", "x-portkey-custom-host", "helicone-target-url", "x-target-url", "x-upstream-url")
@@ -61,7 +62,42 @@ def measure(scale: Scale) -> Iterator[Result]:
             asyncio.run(ask(gateway.port, *spoken("openai-chat", "openai-chat/model-1")))
             asked = any(asked.head.startswith(b"POST") for asked in provider.asked[-2:])
             seen = ("127.0.0.1", provider.port) in watched.connections()
+            yield from fetching(scale)
             yield Result("S9", "what watches does see a connect", f"the provider's own: {seen}", seen and asked)
+
+
+def fetching(scale: Scale) -> Iterator[Result]:
+    """The same with every public host allowed for pictures: what is not public is not connected to all the same."""
+    with Provider() as provider:
+        settings = '[http]\nimage_hosts = ["*"]\nretries = 0\n'
+        with Gateway(providers(provider.url, settings)) as gateway, Watched(gateway.pid) as watched:
+            tried = asyncio.run(fetched(gateway, provider))
+            found = {place for place in strangers(watched, provider) if place[1] != _NAME_SERVICE}
+    shown = f": {sorted(found)[:5]}" if found else ""
+    measured = f'{len(found)} strange addresses in {tried} cases with image_hosts = ["*"]{shown}; names are looked up'
+    yield Result(
+        "S10", "0 connects to what is not public", measured, not found and gateway.process.returncode in (0, None)
+    )
+
+
+async def fetched(gateway: Gateway, provider: Provider) -> int:
+    """Pictures that a server takes as data only, at addresses of this machine and of private networks."""
+    slots = asyncio.Semaphore(10)
+
+    async def one(client: str, url: str) -> None:
+        async with slots:
+            question = Message("user", (Text("What is this?"), Media("image", "image/png", url=url)))
+            request = Request("ollama-chat/model-1", (question,), params=Params(max_tokens=100), stream=True)
+            sent = PROTOCOLS[client].render_request(request).http
+            path = sent.path if sent.path.startswith("/v1/") else _PREFIX.get(client, "") + sent.path
+            await ask(gateway.port, path, sent.body)
+
+    urls = [
+        f"{scheme}{address[4:]}" for port in (80, 443) for address in addresses(port) for scheme in ("http", "https")
+    ]
+    clients = ("openai-chat", "anthropic-messages", "openai-responses", "gemini-generate")
+    await asyncio.gather(*(one(client, url) for url in urls for client in clients))
+    return len(urls) * len(clients)
 
 
 def strangers(watched: Watched, provider: Provider) -> set[tuple[str, int]]:

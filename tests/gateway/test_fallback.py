@@ -15,11 +15,11 @@ from cases import counter
 from chains import Bench, busy, running_bench, stream_of
 from dragoman.client import preparation
 from dragoman.config import load_config
-from dragoman.events import Start
+from dragoman.events import Failure, Finish, Start, fold
 from dragoman.gateway import relay
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request
-from failing import BROKEN, Broken, steps
+from failing import BROKEN, PLACES, Broken, steps
 from gateway.running import Running, gateway
 from gateway.test_matrix import QUESTION, TOOLS
 from scripted import chunk, head
@@ -164,7 +164,7 @@ def test_after_the_first_word_an_error_and_no_splice(client: str, running: Runni
     decoder = PROTOCOLS[client].decoder(new_id=counter())
     events = [*decoder.feed(body), *decoder.close()]
     assert status == 200
-    assert type(events[-1]).__name__ == "Failure"
+    assert isinstance(events[-1], Failure)
     assert not bench.good.requests
 
 
@@ -182,3 +182,21 @@ def wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+@pytest.mark.parametrize("works", [True, False], ids=["answers", "fails"])
+def test_a_target_may_change_after_a_keepalive_took_the_head_along(
+    client: str, works: bool, bench: Bench, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A sign of life says nothing of the answer, so it commits nothing."""
+    config = bench.config(f'[routes.r]\ntargets = ["plain-{client}/one", "good-{client}/two"]\nretries = 0')
+    bench.answer("plain", steps(Broken("stall", PLACES[1], client)))
+    bench.answer("good", stream_of(client) if works else busy(status=500, words="something broke"))
+    with gateway(tmp_path_factory.mktemp("gateway"), config=config, keepalive_seconds=0.1) as found:
+        status, _, body = send(found, client, "r")
+    decoder = PROTOCOLS[client].decoder(new_id=counter())
+    events = [*decoder.feed(body), *decoder.close()]
+    assert status == 200
+    assert isinstance(events[-1], Finish if works else Failure)
+    assert ("Let me look." in fold(events).text) is works

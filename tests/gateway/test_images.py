@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from conversations import reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, Message, Request, Text
-from gateway.running import Running, whole_of
+from gateway.running import Running, gateway, whole_of
 from gateway.test_matrix import ask
 
 URL = "https://images.example/cat.png?token=secret"
@@ -36,3 +37,12 @@ def test_no_model_answers_without_the_image(running: Running, client: str) -> No
     assert "expected images as data" in message
     assert "secret" not in message
     assert running.provider.requests == []
+
+
+def test_the_next_target_of_a_route_may_take_it(tmp_path: Path) -> None:
+    with gateway(tmp_path, '[routes.both]\ntargets = ["ollama-chat/model-1", "openai-chat/model-1"]\n') as running:
+        running.answer(whole_of("openai-chat", reply("text")))
+        status, body = ask(running, "openai-chat", Request("both", REQUEST.messages, stream=False))
+        assert status == 200, body
+        [seen] = running.provider.requests
+        assert (seen.path, URL in json.dumps(seen.json)) == ("/v1/chat/completions", True)

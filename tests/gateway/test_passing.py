@@ -265,8 +265,6 @@ def test_a_stream_that_is_cut_is_told_and_no_half_call_is_whole(
         found = read_any(protocol, answer).tool_calls if status == 200 else []
         for call in found:
             assert (call.name, call.values()) in [(one.name, one.values()) for one in intact.tool_calls], (cut, answer)
-        if status == 200:  # frames that came whole left as they were
-            assert answer.startswith(data[: data.rfind(FRAME_END[protocol], 0, cut)])
 
 
 def read_any(protocol: str, body: bytes) -> Reply:

@@ -6,7 +6,7 @@ import pytest
 
 import dragoman
 from cases import counter
-from chains import Bench, ask, stream_of
+from chains import CLOCKS, Bench, ask, stream_of
 from conversations import reply
 from dragoman.client import preparation
 from dragoman.events import Failure, Finish, Start, TextDelta, unfold
@@ -22,7 +22,8 @@ def test_a_failure_before_the_first_word_is_invisible(
     broken: Broken, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = f"{broken.server}-{broken.protocol}/m", f"good-{broken.protocol}/model-1"
-    config = bench.config(f'[routes.r]\ntargets = ["{first}", "{second}"]')
+    route = f'[routes.r]\ntargets = ["{first}", "{second}"]'
+    config = bench.config(route, http=CLOCKS if broken.failure == "stall" else "")
     bench.answer("good", stream_of(broken.protocol))
     monkeypatch.setattr(preparation, "new_id", counter())
     direct, _ = ask(config, second)

@@ -148,7 +148,8 @@ class HttpPool:
 
     async def _connected(self, place: _Place, shown: str) -> HttpConnection:
         if place.is_tls and self._context is None:
-            self._context = self._make_context()
+            # Reading this machine's authorities takes 20 ms and more; streams must not stand still for it.
+            self._context = await asyncio.to_thread(self._make_context)
         try:
             async with asyncio.timeout(self._connect):
                 connection = await self._first_of(place, await self._addresses(place), shown)

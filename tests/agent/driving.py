@@ -136,6 +136,7 @@ class Tmux:
         line += " " + shlex.join(command)
         self._run("new-session", "-d", "-s", "it", "-x", str(COLUMNS), "-y", str(LINES), "-c", str(folder), line)
         self._run("set-option", "-g", "history-limit", "5000")
+        self._run("set-option", "-g", "remain-on-exit", "on")
         self.pid = int(self._run("display-message", "-p", "-t", "it", "#{pane_pid}"))
 
     def _run(self, *words: str) -> str:

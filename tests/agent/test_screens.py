@@ -20,21 +20,23 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 
 pytestmark = pytest.mark.screens
+#: Its length decides where lines end.
+PLACE = Path(tempfile.gettempdir()) / "dragoman-screens"
 SCREENS = Path(__file__).with_name("screens")
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder whose name is always the same: it stands on the screens, and its length decides where lines end."""
-    folder = Path(tempfile.gettempdir()) / "dragoman-screens"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    yield folder
-    shutil.rmtree(folder)
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(mode=0o700)
+    yield PLACE
+    shutil.rmtree(PLACE)
 
 
 def settled(text: str) -> str:
     """A screen without what differs from run to run."""
+    text = text.replace(str(PLACE), "PLACE")
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
     text = re.sub(r"\d{10}-[A-Za-z0-9]{10}", "SESSION", text)
     # How the bytes fell into pieces is chance; one screen of them is in the documentation.

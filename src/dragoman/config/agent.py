@@ -39,7 +39,7 @@ class AgentLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The agent. `target`: the model when the command line names none. `allow`: rules, `TOOL` or `TOOL:PATTERN`.
 
-    `tools`: Python files whose functions are tools, and names of entry points of the group `dragoman.tools`.
+    `tools`: Python files whose functions are tools, and names of entry points of the group `dragoman_tools`.
     `shell`: whether the model may ask for scripts. `sandbox` False:
     commands run without one although it could be had.
     """

@@ -1,7 +1,7 @@
 """The user's own tools: the functions of a Python file of theirs, or those that an installed package offers.
 
 A file's tools are its functions whose names do not begin with `_`; a package's are what an entry point of the group
-`dragoman.tools` names: a function, or a list of them. `function.idempotent = True` says that a call may be repeated
+`dragoman_tools` names: a function, or a list of them. `function.idempotent = True` says that a call may be repeated
 without asking when its outcome was lost. Nothing is loaded that the user did not name.
 """
 
@@ -23,7 +23,7 @@ from dragoman.errors import ConfigError, UsageError
 from dragoman.functions import FunctionTool, tool_of
 from dragoman.types import ToolCall
 
-GROUP: Final = "dragoman.tools"
+GROUP: Final = "dragoman_tools"
 
 
 def load_tools(name: str) -> list[Planner]:

@@ -73,7 +73,10 @@ def main() -> int:
             sys.stdout.flush()
             if not result.passed:
                 missed.append(result.id)
-        print(f"    {name} took {time.monotonic() - began:.0f} s", file=sys.stderr)
+        load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+        print(
+            f"    {name} took {time.monotonic() - began:.0f} s; load {load} on {os.cpu_count()} cores", file=sys.stderr
+        )
     print(f"missed: {', '.join(dict.fromkeys(missed))}" if missed else "every goal is met")
     return 1 if missed else 0
 

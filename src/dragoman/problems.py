@@ -59,9 +59,12 @@ _RATE: Final = re.compile(
 )
 _QUOTA: Final = re.compile(
     r"insufficient (?:\w+ )?(?:quota|balance|credit|fund)|exceeded your current quota|credit balance is too low"
-    r"|out of credits|no credits|billing (?:hard )?limit|spend(?:ing)? limit"
-    r"|requires more credits|account .{0,20}overdue",
+    r"|out of credits|no credits|requires more credits|account .{0,20}overdue",
     re.IGNORECASE,
+)
+#: A limit that somebody set to what may be spent: waiting for it is no matter of seconds, whatever a header says.
+_SPENT: Final = re.compile(
+    r"spend(?:ing)? limit|billing (?:hard )?limit|reached your (?:\w+ ){0,3}usage limits?", re.IGNORECASE
 )
 _AUTH: Final = re.compile(
     r"(?:invalid|incorrect|missing|no|not valid).{0,20}api.?key|api.?key.{0,20}not valid", re.IGNORECASE
@@ -282,7 +285,7 @@ def _pick_kind(found: _Finding, message: str, waits: float | None) -> FailureKin
         return "quota"
     if "context" in known or (found.status not in (401, 403, 429) and says_overflow(message)):
         return "context"
-    if _QUOTA.search(message) and waits is None:
+    if _SPENT.search(message) or (_QUOTA.search(message) and waits is None):
         return "quota"
     if _AUTH.search(message) and found.status in (None, 400, 401, 403):
         return "auth"

@@ -97,6 +97,21 @@ def test_a_429_that_speaks_of_money_is_never_tried_again(code):
     assert isinstance(pick_delay(failure, tries=1, random=1.0), str)
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (429, "You have reached your spending limit."),
+        (429, "Your team has exceeded its monthly spend limit."),
+        (400, "You have reached your specified workspace API usage limits. You will regain access on 2026-12-01."),
+        (429, "Billing hard limit has been reached"),
+    ],
+)
+def test_a_limit_of_money_told_in_words_is_one_whatever_the_wait(status, words):
+    failure = read_problem(b'{"error":{"message":"%b"}}' % words.encode(), status=status, headers={"retry-after": "5"})
+    assert failure.kind == "quota"
+    assert next_of(failure) == "b/two"
+
+
 def test_the_budget_allows_a_few_retries_and_then_a_share():
     budget = Budget()
     budget.note_request(100.0)

@@ -73,11 +73,19 @@ def _continue_drivers() -> list[Driver]:
         ("chat", CHAT, "openai", "/v1"),
         ("anthropic", MESSAGES, "anthropic", "/v1"),
         ("google", GEMINI, "gemini", "/v1beta"),
-        ("ollama", CHAT, "ollama", ""),  # its provider of that name speaks OpenAI Chat
+        ("ollama", CHAT, "ollama", ""),
     ]
     plan = plan_of_commands("Bash", lambda command: {"command": command})
     return [
-        Driver(f"continue-{mode}", "continue", "@continuedev/cli", speaks, _continue(provider, path), plan)
+        Driver(
+            f"continue-{mode}",
+            "continue",
+            "@continuedev/cli",
+            speaks,
+            _continue(provider, path),
+            plan,
+            note="as it does to Ollama" if mode == "ollama" else "",
+        )
         for mode, speaks, provider, path in modes
     ]
 

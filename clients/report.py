@@ -22,16 +22,16 @@ _HEAD = """# Clients
 
 <!-- Written by `make clients`. -->
 
-Unmodified packages from PyPI and npm, run through `dragoman serve` to a scripted provider on {date} (Python {python},
-{system}): {passed} of {total} runs passed. Each run: the client offers its tools, gets one call, runs it, sends the result,
-gets two calls at once, runs both, sends the results, gets a text. The arguments hold quotes, escapes, line ends and
-characters of many scripts; one of them is {kilobytes} kB long. The provider refuses what its vendor would refuse, and
-compares calls and results exactly. No machine but this one was reachable. Programs were set up as `dragoman env` says.
+Unmodified packages from PyPI and npm through `dragoman serve` to a scripted provider; the latest run of each, made on
+{date} (Python {python}, {system}): {passed} of {total} passed. In a run the client offers its tools, gets one call, runs
+it, sends the result, gets two calls at once, runs both, sends the results and gets a text, all streamed. The arguments
+hold quotes, escapes, line ends and characters of many scripts; one of them is {kilobytes} kB long. The provider refuses what
+its vendor would refuse, compares calls and results exactly, and as Gemini asks for the signatures that it gave, which most
+clients do not keep. No machine but this one was reachable. Programs were set up as `dragoman env` says.
 
-The columns are the provider's protocol. In the last one the provider speaks the client's own protocol and is declared
-clean, so that bytes pass through as they are (–: never, because
-the gateway stores them for this client, or must give its calls a form of their own); in the others
-everything is read and written anew.
+The columns are the provider's protocol: what it says is read and written anew. In the last one the provider speaks the
+client's own protocol and is declared clean, so that bytes pass as they are (–: they never do, because the gateway stores
+the responses for this client, or must give its calls a form of their own).
 
 | client | version | speaks | {columns} | passed through |
 |---|---|---|{dashes}---|

@@ -31,6 +31,8 @@ Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "a
 FRAME_LIMIT: Final = 32 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
+_BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
+_ENDING: Final = 4
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -370,9 +372,26 @@ class _EventLines:
 
     def _many(self, lines: bytes, name_line: bytes) -> Iterable[Frame]:
         """The frames of events that are alike, unless they are taken together."""
-        if not lines or (self._take_many is not None and lines.count(b"\n") >= _FEW and self._take_many(lines)):
+        if not lines:
             return ()
-        return zip(lines.split(b"\n"), repeat(name_line[7:].strip()))
+        many = lines.count(b"\n")
+        if self._take_many is None or many < _FEW:
+            return zip(lines.split(b"\n"), repeat(name_line[7:].strip()))
+        if self._take_many(lines):
+            return ()
+        return self._middle(lines.split(b"\n"), name_line[7:].strip())
+
+    def _middle(self, lines: list[bytes], name: bytes) -> Iterator[Frame]:
+        """A response that came at once begins and ends otherwise than it goes on."""
+        assert self._take_many is not None
+        end = len(lines) - _ENDING
+        if end - _BEGINNING > _FEW:
+            yield from zip(lines[:_BEGINNING], repeat(name))
+            if self._take_many(b"\n".join(lines[_BEGINNING:end])):
+                lines = lines[end:]
+            else:
+                lines = lines[_BEGINNING:]
+        yield from zip(lines, repeat(name))
 
     def close(self, rest: bytes) -> Iterator[Frame]:
         """The body ended, perhaps in the middle of a line."""

@@ -244,6 +244,9 @@ def test_a_longer_prompt_goes_only_to_a_model_with_more_room(bench: Bench) -> No
     assert run(chain) == ["failed"], "of the other nothing is known"
     assert run(msgspec.structs.replace(chain, targets=(chain.targets[0], small))) == ["failed"]
     assert run(msgspec.structs.replace(chain, targets=(chain.targets[0], large))) == ["failed", "answered"]
+    third = msgspec.structs.replace(large, model="model-3")
+    passed_over = msgspec.structs.replace(chain, targets=(chain.targets[0], small, third))
+    assert run(passed_over) == ["failed", "skipped", "answered"]
 
 
 def test_a_target_whose_key_is_missing_is_passed_over(bench: Bench) -> None:

@@ -186,7 +186,9 @@ class Course:
 
     def _go(self, move: Move, *, says: str) -> None:
         for position in move.skipped:
-            self._skip(self._chain.targets[position].name, "its circuit breaker is open")
+            passed = self._candidates[position]
+            why = "not known to take so many tokens" if passed.is_admitted else "its circuit breaker is open"
+            self._skip(passed.name, why)
         if says or move.position != self._position:
             self._note(f"{says or 'passed over'}: next is {self._chain.targets[move.position].name}, {move.reason}")
         self._position = move.position

@@ -18,7 +18,7 @@ import pytest
 from conversations import reply
 from gateway.running import stream_of, wire
 from gateway.test_metrics import samples
-from gateway.test_serve import configured, serve
+from gateway.test_serve import asked_models, configured, serve
 from scripted import chunk, head, serving
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are workers only where there is fork")
@@ -29,7 +29,8 @@ def ask(port: int, path: str = "/v1/chat/completions") -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
     try:
-        connection.request("GET" if path == "/metrics" else "POST", path, None if path == "/metrics" else body)
+        is_page = path in ("/metrics", "/readyz")
+        connection.request("GET" if is_page else "POST", path, None if is_page else body)
         response = connection.getresponse()
         return response.status, response.read()
     finally:
@@ -58,6 +59,7 @@ def test_numbers_add_up_whoever_is_asked(tmp_path: Path) -> None:
         with serve(tmp_path, *words) as (_, port):
             for _ in range(40):
                 assert ask(port)[0] == 200
+            until(lambda: numbers(port).get(REQUESTS) == 40)
             found = [numbers(port) for _ in range(8)]
     assert {one[REQUESTS] for one in found} == {40.0}
     assert {one["dragoman_ready_workers"] for one in found} == {2.0}
@@ -70,13 +72,14 @@ def test_a_worker_that_dies_is_replaced_and_its_numbers_stay(tmp_path: Path) -> 
         with serve(tmp_path, *words) as (program, port):
             for _ in range(20):
                 assert ask(port)[0] == 200
+            until(lambda: numbers(port).get(REQUESTS) == 20)  # the last one is counted after its client has it all
             before = children(program.pid)
             os.kill(before[0], signal.SIGKILL)
             until(lambda: len(children(program.pid)) == 2 and before[0] not in children(program.pid))
             for _ in range(20):
                 assert ask(port)[0] == 200
             until(lambda: numbers(port)["dragoman_ready_workers"] == 2)
-            assert numbers(port)[REQUESTS] == 40
+            until(lambda: numbers(port)[REQUESTS] == 40)
 
 
 def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> None:
@@ -138,3 +141,25 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
                 )  # fmt: skip
                 assert (run.returncode, run.stdout) == (1, "")
                 assert "ddress already in use" in run.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ports are not shared")
+@pytest.mark.parametrize(("before", "after"), [("2", "2"), ("1", "2"), ("2", "1")])
+def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path, before: str, after: str) -> None:
+    data = wire("ollama-chat", reply("text"))
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), 2.0, chunk(data[150:]), b"0\r\n\r\n"]
+    with serving(steps) as provider:
+        file = str(configured(tmp_path, provider.url))
+        with serve(tmp_path, "--config", file, "--workers", before) as (old, port):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+            connection.request("POST", "/v1/chat/completions", body)
+            until(lambda: bool(asked_models(provider)))
+            old.send_signal(signal.SIGTERM)
+            until(lambda: ask(port, "/readyz")[0] == 503)
+            with serve(tmp_path, "--config", file, "--port", str(port), "--workers", after) as (_, taken):
+                assert taken == port
+                assert connection.getresponse().read().endswith(b"data: [DONE]\n\n")
+                connection.close()
+                assert old.wait(10) == 0
+                assert ask(port)[0] == 200

@@ -123,7 +123,7 @@ def pick_port(named: int | None, preset: Preset | None, config: Config, *, host:
         return int(configured)
     wanted = [port for port in (preset.port if preset is not None else None, int(configured)) if port is not None]
     for port in wanted:
-        if is_free(host, port):
+        if is_free(host, port) or is_ending(host, port):
             return port
         other = "Ollama may run there; " if port == _OLLAMA_PORT else ""
         hint(f"port {port} is taken: {other}another is used, so the client must be told\n")
@@ -142,6 +142,13 @@ def is_free(host: str, port: int) -> bool:
         except OSError as problem:
             return problem.errno != errno.EADDRINUSE
         return True
+
+
+def is_ending(host: str, port: int) -> bool:
+    """Whether a gateway listens there that is about to end, and shares its port with the next."""
+    from dragoman.gateway.serve import drains
+
+    return asyncio.run(drains(host, port))
 
 
 def render_for_people() -> Render:

@@ -333,7 +333,7 @@ async def _listening(
     try:
         return await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=shares or None)
     except OSError as problem:
-        if problem.errno != errno.EADDRINUSE or not hasattr(socket, "SO_REUSEPORT") or not await _drains(host, port):
+        if problem.errno != errno.EADDRINUSE or not hasattr(socket, "SO_REUSEPORT") or not await drains(host, port):
             raise
     server = await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=True)
     _share(server, False)  # from here on all new connections come to the newest
@@ -346,14 +346,17 @@ def _share(server: asyncio.Server, allowed: bool) -> None:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(allowed))
 
 
-async def _drains(host: str, port: int) -> bool:
-    """Whether a gateway is there that ends."""
+async def drains(host: str, port: int) -> bool:
+    """Whether a gateway listens there that is about to end."""
     try:
         async with asyncio.timeout(_ASKING_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)
-            writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-            line = await reader.readline()
-            writer.close()
+            try:
+                writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                line = await reader.readline()
+            finally:
+                writer.close()
+                writer.transport.abort()  # nothing of it is waited for
     except (OSError, TimeoutError):
         return False
     return line.startswith(b"HTTP/1.1 503 ")

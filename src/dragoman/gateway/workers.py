@@ -8,6 +8,7 @@ system has no SO_REUSEPORT they share one socket. The parent serves nothing; it 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -21,7 +22,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.gateway.serve import BACKLOG
+from dragoman.gateway.serve import BACKLOG, drains
 from dragoman.gateway.siblings import begin_draining, end_draining
 
 #: A worker that lived for less seconds than this died of its start; the next is begun after a pause that doubles.
@@ -65,11 +66,16 @@ def bind(host: str, port: int, count: int) -> list[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     can_share = hasattr(socket, "SO_REUSEPORT") and sys.platform == "linux"  # elsewhere it does not spread
     # A port that another gateway of this user shares would be shared with it: the first one asks for it alone.
-    first = _listening(family, host, port, shares=False)
-    if not can_share:
-        return [first, *(first.dup() for _ in range(count - 1))]
-    port = first.getsockname()[1]
-    first.close()
+    try:
+        first = _listening(family, host, port, shares=False)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE or not can_share or not asyncio.run(drains(host, port)):
+            raise
+    else:
+        if not can_share:
+            return [first, *(first.dup() for _ in range(count - 1))]
+        port = first.getsockname()[1]
+        first.close()
     return [_listening(family, host, port, shares=True) for _ in range(count)]
 
 
@@ -188,6 +194,8 @@ class Supervisor:
     def _end(self) -> None:
         if not self._is_ending:
             begin_draining(self._folder, (slot for slot, _ in self._running.values()))
+            for listener in self._sockets:  # nobody is begun any more: what waits there would wait for nobody
+                listener.close()
         self._is_ending = True
         self._tell(signal.SIGTERM)
 

@@ -98,7 +98,8 @@ def test_decoding_loads_no_network_and_no_event_loop() -> None:
     ],
 )
 def test_a_missing_extra_is_answered_with_its_install_line(words: list[str], modules: list[str], extra: str) -> None:
-    script = f"import sys\nsys.modules.update(dict.fromkeys({modules!r}))\nfrom dragoman.cli.main import main\nsys.exit(main({words!r}))"
+    hidden = f"import sys\nsys.modules.update(dict.fromkeys({modules!r}))\n"
+    script = f"{hidden}from dragoman.cli.main import main\nsys.exit(main({words!r}))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
     assert run.returncode == 1
     assert f'pip install "dragoman[{extra}]"'.encode() in run.stderr

@@ -16,7 +16,7 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config
 
-EXAMPLE = '  eval "$(dragoman env claude-code --shell)"'
+EXAMPLE = "  dragoman env claude-code"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -286,3 +286,7 @@ def test_a_route_may_have_further_names(tmp_path: Path) -> None:
         assert said == f"routes.other.aliases[0]: {taken!r} names routes.{owner} already"
     for wrong in ("*", ""):
         assert refusal(tmp_path, text + second.format(wrong)) == "routes.other.aliases[0]: expected a name"
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "x = " + "[" * 100_000) == "expected TOML that is nested less deeply"

@@ -247,6 +247,8 @@ def _parse(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"expected TOML: {problem}") from None
+    except RecursionError:
+        raise ConfigError("expected TOML that is nested less deeply") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigError(f"cannot be read: {problem}") from None
 

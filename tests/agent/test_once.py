@@ -18,7 +18,7 @@ from dragoman.agent.plan import Outcome, Plan
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.types import Request, Tool, ToolCall
 
-HISTORIES = 600
+HISTORIES = 200
 #: A folder in memory where there is one: the disk's waiting is no part of this.
 SHARED = Path("/dev/shm")
 

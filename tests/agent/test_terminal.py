@@ -9,7 +9,8 @@ import pytest
 
 from agent import scenes
 from agent.driving import PROMPT, QUESTION, PseudoTerminal, at_prompt, chatting, enter, wait_for
-from agent.playing import call, numbered, playing
+from agent.playing import call, numbered, playing, script
+from agent.test_hostile_repositories import REPOSITORIES, trap
 from agent.test_plain import SEQUENCES
 from dragoman.types import Part, ProtocolName, Request, Text, Thinking
 
@@ -76,6 +77,30 @@ def test_three_hundred_escape_sequences_reach_the_terminal_from_nowhere(tmp_path
         is None
     )
     assert "\x07" not in raw
+
+
+def test_a_folder_full_of_traps_sends_nothing_and_starts_nothing(tmp_path: Path) -> None:
+    """All hostile repositories in one, with a person at the terminal who looks around and says no."""
+    work, home, proof = tmp_path / "work", tmp_path / "home", tmp_path / "proof"
+    work.mkdir()
+    home.mkdir()
+    reads = [call("list"), call("search", pattern="touch"), call("read", path="README.md")]
+    asks = [call("run", argv=["git", "status"])]
+    config = home / "mine.toml"
+    with trap() as (url, seen), playing(script(list(reads), list(asks), "seen it all")) as server:
+        for plant in REPOSITORIES.values():
+            plant(work, url, proof)
+        config.write_text(server.table())
+        with chatting(PseudoTerminal, tmp_path, config, "lab/m", home=home) as terminal:
+            wait_for(terminal, PROMPT)
+            enter(terminal, "look around")
+            at_prompt(terminal, "git status", prompt=QUESTION)
+            enter(terminal, "n")
+            at_prompt(terminal, "3 steps · ")
+            enter(terminal, "/tools")
+            at_prompt(terminal, "needs no asking: nothing but reading")
+        assert seen == []
+    assert not proof.exists()
 
 
 def test_what_is_typed_over_several_lines_is_one_prompt(tmp_path: Path) -> None:

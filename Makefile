@@ -59,7 +59,7 @@ agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its scr
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak
 
-clients: $(STAMP)  ## real client programs through the gateway, from PyPI and npm (3 GB); ONLY=codex,litellm PROVIDERS=gemini
+clients: $(STAMP)  ## real client programs through the gateway, from PyPI and npm (4 GB); ONLY=codex,litellm PROVIDERS=gemini
 	.venv/bin/python clients/run.py --only "$(ONLY)" --providers "$(PROVIDERS)"
 
 clients-lock:  ## pin what clients/locks/*.in name again

@@ -9,9 +9,11 @@ import pytest
 
 from agent.faces import Bench, Watching, check_sound
 from agent.playing import call, script
+from dragoman.agent.confinement import Folder
 from dragoman.agent.face import CallBegins, Failed, Verdict
 from dragoman.agent.plan import Outcome, Plan
 from dragoman.agent.tools.own import _planner
+from dragoman.agent.tools.search import find_ripgrep, search_tool
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.events import TextDelta, ToolCallDelta
 from dragoman.functions import tool_of
@@ -216,3 +218,25 @@ def test_more_calls_than_one_answer_may_have_are_refused(tmp_path: Path) -> None
         (bench.place / f"f{number}").write_text("x")
     run(bench)
     assert [is_error for _, _, is_error in bench.results()] == [False] * 32 + [True] * 8
+
+
+@pytest.mark.parametrize("ripgrep", [None, *([find_ripgrep()] if find_ripgrep() else [])])
+def test_a_search_finds_lines_and_never_looks_into_files_of_keys(tmp_path: Path, ripgrep: str | None) -> None:
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    for name in (".env", ".ENV.local", "server.pem", "sub/id_rsa", "sub/credentials"):
+        (work / name).write_text("needle = secret")
+    for name in ("a.py", "sub/b.txt", ".hidden"):
+        (work / name).write_text("hay\nneedle = 1\n")
+    (work / "link").symlink_to("/etc")
+    folder = Folder(work)
+    tool = search_tool(folder, ripgrep=ripgrep)
+    for asked, found in (
+        (call("search", pattern="need.e"), [".hidden:2:needle = 1", "a.py:2:needle = 1", "sub/b.txt:2:needle = 1"]),
+        (call("search", pattern="needle", path="sub"), ["sub/b.txt:2:needle = 1"]),
+        (call("search", pattern="needle", files="*.py"), ["a.py:2:needle = 1"]),
+        (call("search", pattern="needle", files=".env*"), ["(no match)"]),
+        (call("search", pattern="root:"), ["(no match)"]),
+    ):
+        assert asyncio.run(tool.plan(asked).do()).text.split("\n") == found  # type: ignore[arg-type]
+    folder.close()

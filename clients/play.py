@@ -132,6 +132,8 @@ def _faults_of_gateway(driver: Driver, log: str, *, passed: bool) -> list[str]:
     faults = [f"the gateway's log: {line[:200]}" for line in log.splitlines() if "Traceback" in line]
     faults += [f"a request ended as {one['outcome']!r}" for one in records if one["outcome"] != "done"]
     faults += [f"it spoke {one.get('client')}" for one in records if one.get("client") != driver.speaks][:1]
+    if not records:
+        faults.append("the gateway's log tells of no request")
     if not all(one["stream"] for one in records):
         faults.append("an answer was asked for as a whole")
     if passed and not all(one.get("passed") for one in records):

@@ -225,6 +225,18 @@ def test_each_clock_ends_the_response(steps, clock, said, tmp_path):
         assert said in found.message
 
 
+def test_a_request_is_not_held_while_its_answer_comes(tmp_path):
+    async def main(url: str) -> None:
+        async with dragoman.AsyncClient(config_for(url, tmp_path)) as client:
+            async with client.stream("lab/m", "word " * 10_000) as stream:
+                assert len(stream._exchange.outgoing.body) > 50_000
+                await stream.next_batch()
+                assert stream._exchange.outgoing.body == b""
+
+    with serving([head(), chunk(event({"content": "a"})), "hold"]) as server:
+        asyncio.run(main(server.url))
+
+
 def test_leaving_early_closes_the_connection(tmp_path):
     with serving([head(), chunk(event({"content": "a"})), "hold"]) as server:
         with dragoman.Client(config_for(server, tmp_path)) as client:

@@ -125,6 +125,10 @@ class Exchange:
         if not 200 <= status < 300:
             self._error_body = []
 
+    def release(self) -> None:
+        """The answer has begun: the request is not sent again, so its body need not be held."""
+        self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
         if self._error_body is not None:

@@ -194,6 +194,12 @@ class PassingExchange:
         if status != 200 or not is_expected or headers.get("content-encoding", "identity") != "identity":
             self._turn()
 
+    def release(self) -> None:
+        """As `Exchange.release`."""
+        self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+        if self._usual is not None:
+            self._usual.release()
+
     def feed(self, data: bytes) -> list[Event]:
         """As `Exchange.feed`. Once the answer flows its bytes are with the client already."""
         if self._usual is not None:

@@ -222,6 +222,8 @@ class AsyncStream:
         elif not isinstance(last, Finish) and (self._is_whole or not (is_begun or len(held) > _MOST_HELD)):
             return []
         self._held, self._has_begun = [], True
+        if self._exchange is not None:
+            self._exchange.release()
         return held
 
     async def _goes_on(self, failure: Failure) -> bool:

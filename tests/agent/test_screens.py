@@ -39,8 +39,8 @@ def settled(text: str) -> str:
     text = text.replace(str(PLACE), "PLACE")
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
     text = re.sub(r"\d{10}-[A-Za-z0-9]{10}", "SESSION", text)
-    # How the bytes fell into pieces is chance; one screen of them is in the documentation.
-    text = re.sub(r"(?s)(^bytes +events +deviations\n).*?(?=^› /compact)", r"\1…\n", text, flags=re.MULTILINE)
+    # How the bytes fell into pieces is chance; tests/agent/test_wire.py has what is drawn of them.
+    text = re.sub(r"(?s)(?<=^› /wire\n).*?(?=^› /compact)", "…\n", text, flags=re.MULTILINE)
     text = "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n"
     text = re.sub(r"\n{3,}", "\n\n", text)
     return re.sub(r"\n+(?=[^\n]+\n\Z)", "\n", text)

@@ -73,14 +73,14 @@ class Record:
         usage, cost, stop: of the answer; None and "" where nobody said.
         deviations: how often each code came.
         first_event: when something of the answer came; None when nothing did.
-        bytes_in, bytes_out: of the bodies, on the client's side; None when not counted.
+        bytes_in: of the body, on the client's side.
         passed: the answer's bytes went through untouched.
         headers: go with the head of the answer.
         trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
     """
 
     __slots__ = (
-        "attempts", "bytes_in", "bytes_out", "client", "client_request_id", "cost", "deviations", "error",
+        "attempts", "bytes_in", "client", "client_request_id", "cost", "deviations", "error",
         "first_event", "headers", "max_tokens", "method", "outcome", "owner", "page", "passed", "provider_request_id",
         "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
         "usage",
@@ -108,7 +108,6 @@ class Record:
         self.started = time.perf_counter()
         self.first_event: float | None = None
         self.bytes_in = bytes_in
-        self.bytes_out: int | None = None
         self.stream = self.passed = False
         self.headers: dict[str, str] = {"x-request-id": self.request_id}
         if self.client_request_id:
@@ -281,7 +280,6 @@ class Entry(msgspec.Struct, omit_defaults=True, gc=False):
     cost_usd: Decimal | None = None
     first_ms: float | None = None
     bytes_in: int = 0
-    bytes_out: int | None = None
     deviations: dict[str, int] = {}
 
 
@@ -312,7 +310,6 @@ def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> 
         None if record.cost is None else record.cost.usd,
         None if first is None else round((first - record.started) * 1_000, 1),
         record.bytes_in,
-        record.bytes_out,
         record.deviations,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import termios
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, final
@@ -89,7 +88,9 @@ class Line:
     async def ask(self, question: str) -> str:
         """A short answer, which no history keeps. What was typed before it was asked is no answer. Raises as `read`."""
         clear_typeahead(self._asking.input)
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(ImportError, OSError, ValueError):
+            import termios
+
             termios.tcflush(self._asking.input.fileno(), termios.TCIFLUSH)
         return (await self._asking.prompt_async(FormattedText([("bold", question)]))).strip()
 

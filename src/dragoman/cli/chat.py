@@ -17,7 +17,7 @@ from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless, hint, say
 from dragoman.config import Config
-from dragoman.errors import UsageError
+from dragoman.errors import MissingExtra, UsageError
 
 EXAMPLE = (
     "  dragoman chat ollama/granite4\n"
@@ -64,6 +64,11 @@ def run(options: argparse.Namespace) -> int:
     if options.prompt is None:
         if options.json:
             raise UsageError("expected --json together with -p PROMPT")
+        try:
+            import prompt_toolkit  # noqa: F401
+            import rich  # noqa: F401
+        except ModuleNotFoundError:
+            raise MissingExtra('a chat at a terminal needs the extra "agent": pip install "dragoman[agent]"') from None
         from dragoman.agent.terminal import chat
 
         return chat(wish, config)

@@ -171,18 +171,18 @@ class Hole:
 
 
 async def leave_connecting(gateway: Gateway, hole: Hole) -> float | None:
-    """Seconds from our leaving to the end of one of the gateway's attempts to connect."""
+    """Seconds from our leaving to the end of the gateway's attempt to connect: then it has as few files as before."""
+    files = gateway.files()
     path, body = spoken("openai-chat", "hole/model")
     caller = await Caller.connect(gateway.port)
-    before = hole.foreign()
     await caller.send(rendered(path, body))
     deadline = time.monotonic() + 3
-    while not (mine := hole.foreign() - before) and time.monotonic() < deadline:
+    while not hole.foreign() and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
-    if not mine:
+    if not hole.foreign():
         return None
     began = time.monotonic()
     caller.reset()
-    while mine & hole.foreign() and time.monotonic() < began + 3:
-        await asyncio.sleep(0.01)
-    return None if mine & hole.foreign() else time.monotonic() - began
+    while gateway.files() > files and time.monotonic() < began + 3:
+        await asyncio.sleep(0.002)
+    return None if gateway.files() > files or hole.foreign() else time.monotonic() - began

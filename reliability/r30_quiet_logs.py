@@ -13,6 +13,9 @@ from reliability.provider import Provider
 from reliability.r13_reload import running
 from reliability.row import Result, Scale
 
+#: What had not begun would be asked for again, and go on.
+_SETTINGS = "[http]\nretries = 0\n"
+
 
 def measure(scale: Scale) -> Iterator[Result]:
     """As many streams as file descriptors allow, up to 4,000."""
@@ -23,7 +26,7 @@ def measure(scale: Scale) -> Iterator[Result]:
 
 
 async def _measure(count: int) -> Result:
-    with Provider() as provider, Gateway(providers(provider.url)) as gateway:
+    with Provider() as provider, Gateway(providers(provider.url, _SETTINGS)) as gateway:
         script = provider.script(running)
         data = rendered(*spoken("openai-chat", f"openai-chat/{script}"))
         callers = []

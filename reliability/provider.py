@@ -199,6 +199,8 @@ class _Connection(asyncio.Protocol):
 
     def reset(self) -> None:
         """Close with an RST."""
+        if self._transport.is_closing():
+            return
         plain = self._transport.get_extra_info("socket")
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()

@@ -78,8 +78,8 @@ def endless(protocol: str) -> Iterator[Step]:
 
 def mid_argument(protocol: str) -> Script:
     """A stream that falls silent inside a call's arguments."""
-    data = wire(protocol, "long")
-    return [head(200, PROTOCOLS[protocol].stream_type), chunk(data[: data.index(b"line of") + 20]), "hold"]
+    data = wire(protocol, "text-call")
+    return [head(200, PROTOCOLS[protocol].stream_type), chunk(data[: data.index(b"edits") + 3]), "hold"]
 
 
 #: What the provider does → which clock has to go off.

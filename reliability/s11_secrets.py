@@ -32,8 +32,10 @@ KEYS = {
 HEADER = "canaryheader-6a9f03c41d7e"
 QUERY = "canaryquery-e21b7c90d54f"
 FILE = "sk-canaryfile-718de40f9b2c4a06"
+FILED_HEADER = "canaryfiled-header-b04e97d2"
+SECOND_KEY = "dk-canarysecond-90d1c6e57a3f"
 WRONG = "dk-canarywrong-4c8b1fe0297d"
-SECRETS = (CLIENT_KEY, *KEYS.values(), HEADER, QUERY, FILE, WRONG)
+SECRETS = (CLIENT_KEY, SECOND_KEY, *KEYS.values(), HEADER, FILED_HEADER, QUERY, FILE, WRONG)
 CONTENT = {
     "system": "canary-of-the-system-prompt", "prompt": "canary-of-the-prompt", "arguments": "canary-of-the-arguments",
     "result": "canary-of-the-result", "answer": "canary-of-the-answer", "call": "canary-of-the-new-call",
@@ -44,7 +46,7 @@ STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 529)
 
 def config(url: str) -> str:
     """All kinds of secrets in all places that take one."""
-    tables = ['[server]\nkeys = ["env:CLIENT_KEY"]']
+    tables = ['[server]\nkeys = ["env:CLIENT_KEY", "env:SECOND_KEY"]']
     for name, base in BASE.items():
         key = name.upper().replace("-", "_")
         tables.append(
@@ -53,6 +55,7 @@ def config(url: str) -> str:
         )
     tables.append(
         f'[providers.filed]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\napi_key = "file:key"'
+        f'\nheaders = {{ "x-team-key" = "{FILED_HEADER}" }}'
         f'\n[providers.gone]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "file:key"'
         f'\n[providers.nowhere]\nprotocol = "gemini-generate"\nbase_url = "http://nowhere.invalid"\n'
         'api_key = "file:key"'
@@ -96,7 +99,9 @@ def measure(scale: Scale) -> Iterator[Result]:
     """Keys first, then what people write."""
     with Provider() as provider:
         variables = {f"KEY_{name.upper().replace('-', '_')}": key for name, key in KEYS.items()}
-        gateway = Gateway(config(provider.url), environ={"CLIENT_KEY": CLIENT_KEY, **variables})
+        gateway = Gateway(
+            config(provider.url), environ={"CLIENT_KEY": CLIENT_KEY, "SECOND_KEY": SECOND_KEY, **variables}
+        )
         (gateway.home / "key").write_text(FILE, encoding="utf-8")
         with gateway:
             answers = asyncio.run(provoke(gateway, provider))
@@ -109,9 +114,8 @@ def measure(scale: Scale) -> Iterator[Result]:
                 f"{len(found)} answers and {len(kept)} of {len(SECRETS)} secrets in log, metrics, files; "
                 f"{len(answers)} errors provoked, keys were sent {sent} times"
             )
-            yield Result(
-                "S11", "0 hits of ≥ 12 secrets in ≥ 200 errors", measured, not found and not kept and sent > 200
-            )
+            enough = len(SECRETS) >= 12 and sent > 200
+            yield Result("S11", "0 hits of ≥ 12 secrets in ≥ 200 errors", measured, not found and not kept and enough)
             asked = asyncio.run(converse(gateway, provider))
             shown = hits(written(gateway, []), CONTENT)
             for line in shown:
@@ -148,9 +152,11 @@ async def provoke(gateway: Gateway, provider: Provider) -> list[tuple[str, Answe
             for stream in (True, False):
                 path, body = spoken(client, f"{name}/{provider.script(steps)}", stream=stream)
                 jobs.append(one(f"{client} ← {name}, {str(steps[0])[:40]}", path, body, headers=right))
-    for target in ("gone/x", "nowhere/x", f"filed/{provider.script(whole(FILE.encode(), 401))}", "x"):
+    quoted = provider.script(whole(f"{FILE}, {FILED_HEADER}, for {SECOND_KEY}".encode(), 401))
+    for target in ("gone/x", "nowhere/x", f"filed/{quoted}", "x"):
         for client in BASE:
-            jobs.append(one(target[:10], *spoken(client, target), headers=right))
+            second = {"authorization": f"Bearer {SECOND_KEY}"}
+            jobs.append(one(target[:10], *spoken(client, target), headers=second))
     for path in (f"/v1beta/models?key={WRONG}", f"/v1beta/models/x:generateContent?key={WRONG}"):
         jobs.append(one("a wrong key in the query", path, b"{}"))
     jobs.append(one("a wrong key", "/v1/messages", headers={"x-api-key": WRONG}))

@@ -79,19 +79,19 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]
     return decode_typed
 
 
-def lines_decoder(kind: type[T]) -> Callable[[bytes], list[T] | None]:
+def lines_decoder(kind: type[T]) -> Callable[[list[bytes]], list[T] | None]:
     """A decoder of many Structs at once, one from each line; None when any is not JSON or does not fit.
 
     Each line begins with `{` and ends with `}`: so two broken ones never make a whole one.
     """
     run = msgspec.json.Decoder(kind).decode_lines
 
-    def decode_lines(lines: bytes) -> list[T] | None:
+    def decode_lines(lines: list[bytes]) -> list[T] | None:
         try:
-            values = run(lines)
+            values = run(b"\n".join(lines))
         except _UNREADABLE:
             return None
-        return values if len(values) == lines.count(b"\n") + 1 else None  # a line may hold two
+        return values if len(values) == len(lines) else None  # a line may hold two
 
     return decode_lines
 

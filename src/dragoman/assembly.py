@@ -42,6 +42,7 @@ from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, To
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
+_FEW: Final = 8  # fragments that are not worth a look at them all
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
@@ -377,13 +378,17 @@ class Assembly:
 
     def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
         """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
-        if call.live is None or not call.text.add_open(texts, "".join(texts)):
+        if call.live is not None and call.text.add_open(texts, "".join(texts)):
+            index = call.index
+            call.fragments += len(texts)
+            self.events += [ToolCallDelta(index, text) for text in texts]
+        elif len(texts) < _FEW:
             for text in texts:
                 self.add_arguments(call, text)
-            return
-        index = call.index
-        call.fragments += len(texts)
-        self.events += [ToolCallDelta(index, text) for text in texts]
+        else:  # the object opens or closes somewhere in them
+            middle = len(texts) // 2 if call.live is not None else 1
+            self.add_many_arguments(call, texts[:middle])
+            self.add_many_arguments(call, texts[middle:])
 
     def _whole_characters(self, call: OpenCall, text: str) -> str:
         """Arguments without half surrogate pairs: one at the end waits for its other half."""

@@ -22,9 +22,9 @@ from dragoman.deviations import clip
 Frame: TypeAlias = tuple[bytes, bytes]
 #: Takes a deviation's code, place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, str], None]
-#: Takes the data of events that came together and look alike, a line for each, from brace to brace; False when it wants
+#: Takes the data of events that came together and look alike, each from brace to brace; False when it wants
 #: them one by one. Its work is done between the frames before and after them.
-TakeMany: TypeAlias = Callable[[bytes], bool]
+TakeMany: TypeAlias = Callable[[list[bytes]], bool]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 #: Bytes of one frame or of a whole JSON body, unless set.
@@ -350,36 +350,35 @@ class _EventLines:
         """Events of any form, the last one perhaps not whole."""
         blocks = data.split(b"\n\n")
         last = blocks.pop()  # b"" when the data ends with a blank line
-        alike: list[bytes] = []  # data of plain events, all with the same name line
-        named = b""
+        alike: list[bytes] = []  # data of plain events in a row
+        head = b""  # what they begin with, up to the brace
         for block in blocks:
+            if alike and block.startswith(head) and block.find(b"\n", len(head)) < 0 and block[-1:] == b"}":
+                alike.append(block[len(head) - 1 :])
+                continue
             cut = block.find(b"data: {")
             if block.find(b"\n", cut) < 0 <= cut and (not cut or _is_name_line(block, cut)) and block[-1:] == b"}":
-                if block[:cut] != named:
-                    yield from self._many(b"\n".join(alike), named)
-                    alike, named = [], block[:cut]
-                alike.append(block[cut + 6 :])
+                yield from self._many(alike, head)
+                alike, head = [block[cut + 6 :]], block[: cut + 7]
                 continue
-            yield from self._many(b"\n".join(alike), named)
+            yield from self._many(alike, head)
             alike = []
             for line in block.split(b"\n"):
                 yield from self._line(line)
             yield from self._dispatch()
-        yield from self._many(b"\n".join(alike), named)
+        yield from self._many(alike, head)
         if last:
             for line in last.split(b"\n")[:-1]:
                 yield from self._line(line)
 
-    def _many(self, lines: bytes, name_line: bytes) -> Iterable[Frame]:
-        """The frames of events that are alike, unless they are taken together."""
-        if not lines:
-            return ()
-        many = lines.count(b"\n")
-        if self._take_many is None or many < _FEW:
-            return zip(lines.split(b"\n"), repeat(name_line[7:].strip()))
+    def _many(self, lines: list[bytes], head: bytes) -> Iterable[Frame]:
+        """The frames of events that are alike, unless they are taken together. `head`: what each begins with."""
+        name = head[7 : -len(b"\ndata: {")].strip()
+        if self._take_many is None or len(lines) <= _FEW:
+            return zip(lines, repeat(name))
         if self._take_many(lines):
             return ()
-        return self._middle(lines.split(b"\n"), name_line[7:].strip())
+        return self._middle(lines, name)
 
     def _middle(self, lines: list[bytes], name: bytes) -> Iterator[Frame]:
         """A response that came at once begins and ends otherwise than it goes on."""
@@ -387,7 +386,7 @@ class _EventLines:
         end = len(lines) - _ENDING
         if end - _BEGINNING > _FEW:
             yield from zip(lines[:_BEGINNING], repeat(name))
-            if self._take_many(b"\n".join(lines[_BEGINNING:end])):
+            if self._take_many(lines[_BEGINNING:end]):
                 lines = lines[end:]
             else:
                 lines = lines[_BEGINNING:]
@@ -471,9 +470,9 @@ def _with_line_feeds(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _plain_events(data: bytes) -> tuple[bytes, bytes] | None:
-    """The data of whole events that are all alike, and their name line: one line from brace to brace, the same name
-    or none.
+def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
+    """The data of whole events that are all alike, and what each begins with: one line from brace to brace, the same
+    name or none.
 
     Several times as fast as block by block; None when any is of another form.
     """
@@ -484,7 +483,7 @@ def _plain_events(data: bytes) -> tuple[bytes, bytes] | None:
     joined = b"\n".join(lines)
     if joined.count(b"\n") != len(lines) - 1 or joined.count(b"}\n{") != len(lines) - 1:
         return None
-    return joined, data[:cut]
+    return lines, data[: cut + 7]
 
 
 def _is_name_line(data: bytes, end: int) -> bool:

@@ -63,9 +63,9 @@ _decode_thinking: Final = _json.lines_decoder(_ThinkingEvent)
 _decode_json: Final = _json.lines_decoder(_JsonEvent)
 
 
-def read_burst(lines: bytes) -> Burst | None:
+def read_burst(lines: list[bytes]) -> Burst | None:
     """What the events say together; None when they are not all of one kind, or not of one block."""
-    first = lines[: lines.find(b"\n")]
+    first = lines[0]
     found: list[tuple[int, str]] = []
     if b'"text_delta"' in first:
         takes = "text_delta"

@@ -111,7 +111,7 @@ class Decoder:
         except TooLarge:
             assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
 
-    def _take_many(self, lines: bytes) -> bool:
+    def _take_many(self, lines: list[bytes]) -> bool:
         """Deltas that all let one block grow."""
         burst = read_burst(lines)
         block = self._blocks.by_index.get(burst.block) if burst is not None else None

@@ -80,7 +80,7 @@ _decode_texts: Final = _json.lines_decoder(_TextChunk)
 _decode_arguments: Final = _json.lines_decoder(_ArgumentsChunk)
 
 
-def read_texts(lines: bytes, choice: int | None) -> list[str] | None:
+def read_texts(lines: list[bytes], choice: int | None) -> list[str] | None:
     """The texts of chunks that hold text alone, none of them empty; None when any holds something else.
 
     Args:
@@ -94,7 +94,7 @@ def read_texts(lines: bytes, choice: int | None) -> list[str] | None:
     return texts if len(texts) == len(chunks) else None
 
 
-def read_arguments(lines: bytes, choice: int | None) -> tuple[int, list[str]] | None:
+def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[str]] | None:
     """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
     holds something else."""
     chunks = _decode_arguments(lines)

@@ -37,9 +37,9 @@ _decode_texts: Final = _json.lines_decoder(_Text)
 _decode_arguments: Final = _json.lines_decoder(_Arguments)
 
 
-def read_burst(lines: bytes) -> Burst | None:
+def read_burst(lines: list[bytes]) -> Burst | None:
     """What the events say together; None when they are not all of one kind, or not of one part."""
-    if b'"response.output_text.delta"' in lines[: lines.find(b"\n")]:
+    if b'"response.output_text.delta"' in lines[0]:
         said = _decode_texts(lines)
         if said is None:
             return None
@@ -51,4 +51,4 @@ def read_burst(lines: bytes) -> Burst | None:
             return None
         item, place = grown[0].output_index, -1
         texts = [each.delta for each in grown if each.output_index == item]
-    return Burst(item, place, texts) if len(texts) == lines.count(b"\n") + 1 and all(texts) else None
+    return Burst(item, place, texts) if len(texts) == len(lines) and all(texts) else None

@@ -129,7 +129,7 @@ class Decoder:
             if assembly.phase != "open":
                 live.clear()
 
-    def _take_many(self, lines: bytes) -> bool:
+    def _take_many(self, lines: list[bytes]) -> bool:
         """Plain deltas that all let one part grow."""
         burst = read_burst(lines)
         item = self._items.live.get(burst.item) if burst is not None else None

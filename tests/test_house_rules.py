@@ -17,7 +17,7 @@ FUNCTION_LINES = 60
 LARGER_FILES: dict[str, int] = {
     "assembly.py": 660,  # one automaton; its states share every attribute
     "events.py": 450,  # the vocabulary and its fold stand or fall together
-    "framing.py": 580,  # two readers over one buffer
+    "framing.py": 600,  # two readers over one buffer
     "stages/repair.py": 640,  # one automaton
 }
 LARGER_FUNCTIONS: dict[str, int] = {}

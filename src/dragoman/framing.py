@@ -330,7 +330,7 @@ class _EventLines:
         cut = data.rfind(b"\n\n") + 2
         plain = _plain_events(data[:cut]) if cut > 1 else None
         if plain is None:
-            return self._blocks(data)
+            return self._in_three(data, *_middle_of(data))
         frames = self._many(*plain)
         return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
 
@@ -345,6 +345,16 @@ class _EventLines:
             return
         yield self._dispatch()
         yield self.feed(data[stop + 1 :])
+
+    def _in_three(self, data: bytes, begin: int, end: int) -> Iterator[Frame]:
+        """The events before, in and behind the part in which all are alike."""
+        plain = _plain_events(data[begin:end]) if end > begin else None
+        if plain is None:
+            yield from self._blocks(data)
+            return
+        yield from self._blocks(data[:begin])
+        yield from self._many(*plain)
+        yield from self._blocks(data[end:])
 
     def _blocks(self, data: bytes) -> Iterator[Frame]:
         """Events of any form, the last one perhaps not whole."""
@@ -484,6 +494,17 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
     if joined.count(b"\n") != len(lines) - 1 or joined.count(b"}\n{") != len(lines) - 1:
         return None
     return lines, data[: cut + 7]
+
+
+def _middle_of(data: bytes) -> tuple[int, int]:
+    """Where events like the one in the middle begin and end, others before and behind them; (0, 0) for none."""
+    start = data.find(b"\n\n", len(data) // 2) + 2
+    brace = data.find(b"{", start, start + 200)
+    if start < 2 or brace < 0:
+        return 0, 0
+    between = b"\n\n" + data[start : brace + 1]
+    last = data.rfind(between) + 2
+    return data.find(between) + 2, data.find(b"\n\n", last) + 2
 
 
 def _is_name_line(data: bytes, end: int) -> bool:

@@ -41,21 +41,22 @@ class Reader:
 
     def _through(self, events: list[Event]) -> list[Event]:
         """All stages, one after the other. Long runs of one kind go apart: most stages have nothing to do with them."""
-        if len(events) < _LONG:
-            return self._pass(events)
+        kinds = set(map(type, events))
+        if len(events) < _LONG or len(kinds) == 1:
+            return self._pass(events, kinds)
         runs = [list(run) for _, run in groupby(events, type)]
-        if len(runs) == 1 or len(runs) * _LONG > len(events):
-            return self._pass(events)
+        if len(runs) * _LONG > len(events):
+            return self._pass(events, kinds)
         out: list[Event] = []
         for run in runs:
             # with the first of a run a stage may find that it has nothing to do with the others
-            out += self._pass(run[:1])
+            kinds = {type(run[0])}
+            out += self._pass(run[:1], kinds)
             if len(run) > 1:
-                out += self._pass(run[1:])
+                out += self._pass(run[1:], kinds)
         return out
 
-    def _pass(self, events: list[Event]) -> list[Event]:
-        kinds = set(map(type, events))
+    def _pass(self, events: list[Event], kinds: set[type[Event]]) -> list[Event]:
         for stage in self._stages:
             if stage.handles.isdisjoint(kinds):
                 continue

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_MARKS: Final = re.compile(r"[`~\n]")
 _TICKS: Final = re.compile(r"`+")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
 _BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
@@ -42,7 +41,7 @@ class Code:
     def _read(self) -> None:
         text = "".join(self._waiting)
         self._waiting.clear()
-        if _MARKS.search(text) is None:
+        if "`" not in text and "~" not in text and "\n" not in text:
             self._go_on(text)
             return
         *lines, rest = text.split("\n")
@@ -74,7 +73,7 @@ class Code:
         self._last = (self._last + text[-2:])[-2:]
         self._is_blank = self._is_blank and text.isspace()
         position = 0
-        for ticks in _TICKS.finditer(text):
+        for ticks in _TICKS.finditer(text) if "`" in text else ():
             if ticks.start() > 0:
                 self._end_run()
             self._run += ticks.end() - ticks.start()

@@ -7,7 +7,7 @@ from functools import partial
 import jiter
 import orjson
 import streams
-from measuring import Row, exponent, medians
+from measuring import Row, exponent, fastest
 
 from dragoman._json import Raw
 from dragoman.contract import Decoder, Stage
@@ -84,7 +84,7 @@ def against_orjson() -> Iterator[Row]:
         for kind in ("text", "arguments"):
             written = streams.frames(protocol, kind, COUNT)
             pieces = streams.blocks(written)
-            alone, whole, single, staged = medians(
+            alone, whole, single, staged = fastest(
                 each(orjson.loads, streams.payloads(protocol, written)),
                 lambda: decode(protocol, pieces),  # noqa: B023
                 lambda: decode(protocol, written),  # noqa: B023
@@ -109,12 +109,12 @@ def growth() -> Iterator[Row]:
                 ("all stages", decode_staged, pieces),
                 ("partial read on every delta", partial(decode_looking, growing=growing), written),
             ):
-                seconds = medians(*((lambda one=one: run(protocol, one)) for one in fed), repeats=5)  # noqa: B023
+                seconds = fastest(*((lambda one=one: run(protocol, one)) for one in fed), repeats=5)  # noqa: B023
                 yield Row("S4", f"{protocol} {kind}, {mode}: growth exponent", 1.1, exponent(SIZES, seconds), "")
     pieces_largest = streams.blocks(streams.frames("openai-chat", "arguments", SIZES[-1]))
-    (ours,) = medians(lambda: decode_looking("openai-chat", pieces_largest, "edits"), repeats=5)
+    (ours,) = fastest(lambda: decode_looking("openai-chat", pieces_largest, "edits"), repeats=5)
     texts = streams.cut(streams.nested_arguments(SIZES[-1]), streams.WIDTH)
-    (theirs,) = medians(lambda: jiter_each(texts), repeats=1)
+    (theirs,) = fastest(lambda: jiter_each(texts), repeats=1)
     what = "a call of 8,000 deltas, read on every delta: jiter on every delta / ours"
     yield Row("S4", what, 50, theirs / ours, at_least=True)
 
@@ -131,7 +131,7 @@ def looking() -> Iterator[Row]:
     for protocol in streams.GROWING:
         for kind, growing in GROWING.items():
             written = streams.frames(protocol, kind, COUNT)
-            plain, looked, loads = medians(
+            plain, looked, loads = fastest(
                 lambda: decode(protocol, written),  # noqa: B023
                 lambda: decode_looking(protocol, written, growing),  # noqa: B023
                 each(json.loads, streams.payloads(protocol, written)),
@@ -146,7 +146,7 @@ def parallel() -> Iterator[Row]:
         count = streams.deltas(protocol, "parallel", 50)
         many, one = (streams.frames(protocol, *kind) for kind in (("parallel", 50), ("arguments", count)))
         pieces = streams.blocks(many), streams.blocks(one)
-        of_many, of_one, loads_many, loads_one = medians(
+        of_many, of_one, loads_many, loads_one = fastest(
             *((lambda fed=fed: decode(protocol, fed)) for fed in pieces),  # noqa: B023
             *(each(orjson.loads, streams.payloads(protocol, written)) for written in (many, one)),
         )
@@ -155,7 +155,7 @@ def parallel() -> Iterator[Row]:
     for protocol in streams.PROTOCOLS:
         if protocol not in streams.GROWING:
             fifty, four_hundred = (streams.blocks(streams.frames(protocol, "parallel", count)) for count in (50, 400))
-            seconds = medians(lambda: decode(protocol, fifty), lambda: decode(protocol, four_hundred))  # noqa: B023
+            seconds = fastest(lambda: decode(protocol, fifty), lambda: decode(protocol, four_hundred))  # noqa: B023
             note = f"{seconds[0] / 50 * 1e6:.0f} CPU-µs a call"
             yield Row(
                 "S6",
@@ -172,13 +172,13 @@ def extremes() -> Iterator[Row]:
     for protocol in streams.PROTOCOLS:
         sizes = (MEGABYTE // 8, MEGABYTE // 2, MEGABYTE)
         packets = [in_packets(protocol, size) for size in sizes]
-        seconds = medians(*((lambda one=one: decode(protocol, one)) for one in packets), repeats=5)  # noqa: B023
+        seconds = fastest(*((lambda one=one: decode(protocol, one)) for one in packets), repeats=5)  # noqa: B023
         what = f"{protocol}: one event of 128 KB → 1 MB in 1 KB packets: growth exponent"
         yield Row("S7", what, 1.1, exponent(sizes, seconds), "", note=f"1 MB in {seconds[-1] * 1000:.1f} CPU-ms")
     counts = (10_000, 100_000)
     for protocol in streams.PROTOCOLS:
         tiny = [streams.frames(protocol, "text", count) for count in counts]
-        seconds = medians(*((lambda one=one: decode(protocol, one)) for one in tiny), repeats=3)  # noqa: B023
+        seconds = fastest(*((lambda one=one: decode(protocol, one)) for one in tiny), repeats=3)  # noqa: B023
         what = f"{protocol}: 10,000 → 100,000 packets of one event: growth exponent"
         yield Row("S7", what, 1.1, exponent(counts, seconds), "", note=f"{seconds[-1]:.2f} CPU-s per 100k")
 

@@ -46,7 +46,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="goals, such as S1,M1")
     parser.add_argument("--environments", type=Path, help="folder with an environment for each further library")
     options = parser.parse_args()
-    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; CPU seconds, medians\n")
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    print(f"{machine}; CPU seconds, the least of samples that take turns\n")
     print_header()
     said: list[str] = []
     missed = []

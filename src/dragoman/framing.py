@@ -475,7 +475,7 @@ class _EventLines:
 def _with_line_feeds(data: bytes) -> bytes:
     """The same lines, each ended by LF. A search for one byte is much faster than one for two."""
     pieces = data.split(b"\r")
-    if all(piece[:1] == b"\n" for piece in pieces[1:]):
+    if [piece[:1] for piece in pieces].count(b"\n") >= len(pieces) - (data[:1] != b"\n"):
         return b"".join(pieces)
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
@@ -488,6 +488,9 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
     """
     cut = data.find(b"data: {")
     if cut < 0 or (cut and not _is_name_line(data, cut)) or data[-3:] != b"}\n\n":
+        return None
+    last = data.rfind(b"\n\n", 0, -2)
+    if last >= 0 and not data.startswith(data[: cut + 7], last + 2):
         return None
     lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
     joined = b"\n".join(lines)

@@ -60,6 +60,8 @@ class Indices:
         """The event, with the index that its part has in the output."""
         if type(event) not in _OF_PARTS:
             return event
+        if not self._added and event.index in self._given:  # type: ignore[union-attr]
+            return event
         index = self.of(event.index)  # type: ignore[union-attr]
         return event if index == event.index else msgspec.structs.replace(event, index=index)  # type: ignore[union-attr]
 

@@ -28,13 +28,13 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
-    Head,
+    FirstChunk,
     Part,
     RawChunk,
     UsageMetadata,
     camel_key,
     decode_chunk,
-    decode_head,
+    decode_first_chunk,
     decode_raw_chunk,
     read_media,
 )
@@ -78,8 +78,8 @@ class Decoder:
             return []
         try:
             for frame, _ in self._reader.feed(data):
-                chunk = decode_chunk(frame)
-                if type(chunk) is Chunk:
+                chunk = decode_chunk(frame) if self._begun else decode_first_chunk(frame)
+                if type(chunk) is Chunk or type(chunk) is FirstChunk:
                     self._read_chunk(chunk, frame)
                 else:
                     self._read_odd_frame(frame)
@@ -219,9 +219,9 @@ class Decoder:
         if not _is_answer(chunk):
             return
         self._begun = True
-        head = decode_head(frame)
+        head = chunk if isinstance(chunk, FirstChunk) else decode_first_chunk(frame)
         if isinstance(head, Malformed):
-            head = Head()
+            head = FirstChunk()
         self._assembly.start(
             read_text(head.responseId) or read_text(head.response_id),
             read_text(head.modelVersion) or read_text(head.model_version),

@@ -119,8 +119,8 @@ class Chunk(msgspec.Struct, gc=False):
     prompt_feedback: Raw = NOTHING
 
 
-class Head(msgspec.Struct, gc=False):
-    """What the first chunk says beside its answer, as it is."""
+class FirstChunk(Chunk, gc=False):
+    """A chunk with what the first one says beside its answer, as it is."""
 
     responseId: Raw = NOTHING
     modelVersion: Raw = NOTHING
@@ -144,7 +144,7 @@ class RawChunk(msgspec.Struct, gc=False):
     candidates: list[_RawCandidate] | None = None
 
 
-decode_head: Final = _json.typed_decoder(Head)
+decode_first_chunk: Final = _json.typed_decoder(FirstChunk)
 decode_chunk: Final = _json.typed_decoder(Chunk)
 decode_raw_chunk: Final = _json.typed_decoder(RawChunk)
 decode_call: Final = _json.typed_decoder(FunctionCall)

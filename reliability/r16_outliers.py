@@ -44,7 +44,9 @@ def measure(scale: Scale) -> Iterator[Result]:
         yield Result("R16", f"{name}: ≤ 0.5 % errors in 2 s, 0 after", f"{first:.2%}, {later} of {seen.sent}",
                      first <= 0.005 and not later)  # fmt: skip
         if name == "killed":
-            probes = sum(bad + 2 <= at < healed for at in seen.asked)
+            # A probe over a connection that was kept is sent once more over a new one when that one is dead.
+            asked = sorted(at for at in seen.asked if bad + 2 <= at < healed)
+            probes = sum(not number or at - asked[number - 1] > 1 for number, at in enumerate(asked))
             most = int((healed - bad) / 5) + 1
             yield Result("R16", "killed: asked by one probe at a time", f"{probes} in {healed - bad - 2:.0f} s",
                          probes <= most)  # fmt: skip

@@ -16,11 +16,13 @@ import pytest
 from dragoman.agent.sandbox import OUTPUT_LIMIT, Finished, Sandbox, clean_environment, find_bubblewrap
 
 CANARY = "canary-7d0f31"
+#: Not the one of a virtual environment: that may lie in /tmp, which is empty in a sandbox.
+PYTHON = os.path.realpath(sys.executable)
 BUBBLEWRAP = find_bubblewrap()
 #: With the sandbox only where bubblewrap works; what holds without it is tested everywhere.
 KINDS = [None, *([BUBBLEWRAP] if BUBBLEWRAP else [])]
 ENVIRON = {
-    "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+    "PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin",
     "HOME": "/nonexistent",
     "LANG": "C.UTF-8",
 }
@@ -99,7 +101,7 @@ def test_what_a_command_leaves_behind_is_ended(sandbox: Sandbox) -> None:
     """Also what made itself a daemon: another session, another parent, output closed."""
     mark = f"31537{os.getpid()}"
     daemon = f"import os,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\nfor n in range(3): os.close(n)\ntime.sleep({mark})"
-    finished = script(sandbox, f"{sys.executable} -c '{daemon}'; nohup sleep {mark} >/dev/null 2>&1 & echo left")
+    finished = script(sandbox, f"{PYTHON} -c '{daemon}'; nohup sleep {mark} >/dev/null 2>&1 & echo left")
     assert (finished.status, finished.output.strip()) == (0, "left")
     if sys.platform == "linux":
         assert left_overs(mark) == []
@@ -122,15 +124,13 @@ def test_a_fork_bomb_is_ended(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_a_file_cannot_fill_the_disk(sandbox: Sandbox, tmp_path: Path) -> None:
-    finished = run(sandbox, sys.executable, "-c", "f=open('big','wb')\nf.seek(1<<31)\nf.write(b'x')\nf.close()")
+    finished = run(sandbox, PYTHON, "-c", "f=open('big','wb')\nf.seek(1<<31)\nf.write(b'x')\nf.close()")
     assert finished.status != 0
     assert not (tmp_path / "big").exists() or (tmp_path / "big").stat().st_size <= 1 << 30
 
 
 def test_of_endless_output_beginning_and_end_are_kept(sandbox: Sandbox) -> None:
-    finished = run(
-        sandbox, sys.executable, "-c", "print('first')\nfor n in range(600_000): print('line', n)\nprint('last')"
-    )
+    finished = run(sandbox, PYTHON, "-c", "print('first')\nfor n in range(600_000): print('line', n)\nprint('last')")
     assert finished.output.startswith("first\n")
     assert finished.output.endswith("last\n")
     assert len(finished.output) <= OUTPUT_LIMIT + 100
@@ -182,9 +182,9 @@ def test_without_asking_for_it_there_is_no_network(sandbox: Sandbox) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         port = str(server.getsockname()[1])
-        finished = run(sandbox, sys.executable, "-c", CONNECT, port)
+        finished = run(sandbox, PYTHON, "-c", CONNECT, port)
         assert (finished.status != 0) is (sandbox.bubblewrap is not None)
-        allowed = run(sandbox, sys.executable, "-c", CONNECT, port, network=True)
+        allowed = run(sandbox, PYTHON, "-c", CONNECT, port, network=True)
         assert allowed.status == 0
 
 

@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-#: A step of a response: bytes to send, seconds to wait, or "reset", "close", "hold" (until the client goes).
-Step = bytes | float | str
+#: A step of a response: bytes to send, seconds to wait, a semaphore to wait for, or "reset", "close", "hold" (until the
+#: client goes).
+Step = bytes | float | threading.Semaphore | str
+#: Seconds after which a semaphore is waited for no more.
+_PATIENCE = 30.0
 
 
 @dataclass
@@ -134,6 +137,8 @@ def _play(server: Scripted, connection: socket.socket, steps: Sequence[Step]) ->
             connection.sendall(step)
         elif isinstance(step, float):
             time.sleep(step)
+        elif isinstance(step, threading.Semaphore):
+            step.acquire(timeout=_PATIENCE)
         elif step == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()

@@ -31,8 +31,11 @@ def text(*words: str) -> list[bytes]:
 
 
 def call(name: str, arguments: str, call_id: str = "call_1") -> list[bytes]:
+    return call_in(name, [arguments[start : start + 4] for start in range(0, len(arguments), 4)], call_id)
+
+
+def call_in(name: str, pieces: list[str], call_id: str = "call_1") -> list[bytes]:
     function = {"index": 0, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
-    pieces = [arguments[start : start + 4] for start in range(0, len(arguments), 4)]
     deltas = [event({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}) for piece in pieces]
     return [event({"tool_calls": [function]}), *deltas, event({}, "tool_calls"), b"data: [DONE]\n\n"]
 
@@ -81,13 +84,18 @@ def test_one_turn_as_events_and_as_a_reply(tmp_path):
 
 
 def test_arguments_grow_before_the_eyes_of_the_caller(tmp_path):
-    with serving(streamed(*call("get_weather", '{"city": "Par\\u00eds", "days": 3}'))) as server:
+    looked = threading.Semaphore(0)  # each piece leaves when the one before was looked at: none come together
+    pieces = ['{"city":', ' "Par', "\\u00eds", '", ', '"days": 3', "}"]
+    first, start, *deltas, finish, done, end = streamed(*call_in("get_weather", pieces))
+    steps = [first, start, *(step for delta in deltas for step in (delta, looked)), finish, done, end]
+    with serving(steps) as server:
         with dragoman.Client(config_for(server, tmp_path)) as client:
             looks = []
             with client.stream("lab/m", "hello", tools=[get_weather]) as stream:
                 for step in stream:
                     if isinstance(step, ToolCallDelta):
                         looks.append(dict(stream.partial(step.index)))
+                        looked.release()
             assert stream.reply.tool_calls[0].values() == {"city": "París", "days": 3}
     assert looks[0] == {}
     assert {"city": "Par"} in looks

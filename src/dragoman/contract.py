@@ -13,7 +13,7 @@ from typing import Protocol as Interface
 import msgspec
 
 from dragoman._json import Raw
-from dragoman.events import Deviation, Event, Failure, Reply
+from dragoman.events import Deviation, Event, Failure, Finish, Reply
 from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
@@ -222,6 +222,13 @@ class LookAtRequest(Interface):
     def __call__(self, body: bytes, *, path: str = ...) -> Glance | None: ...
 
 
+class LookAtAnswer(Interface):
+    """Looks at the body of a whole answer without reading it: how it ended. None: something in it is not as the
+    protocol says, or it cannot be told without reading it."""
+
+    def __call__(self, body: bytes) -> Finish | None: ...
+
+
 class RenderRequest(Interface):
     """Writes a request for a provider."""
 
@@ -252,7 +259,7 @@ class Protocol(msgspec.Struct, frozen=True):
 
     `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
     its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
-    they fetch an image that is named by its address.
+    they fetch an image that is named by its address. `glance` and `conclude` are for bytes that pass.
     """
 
     name: ProtocolName
@@ -266,12 +273,18 @@ class Protocol(msgspec.Struct, frozen=True):
     render_response: RenderResponse
     render_error: RenderError
     glance: LookAtRequest
+    conclude: LookAtAnswer
     truncates_silently: bool = False
     takes_image_urls: bool = True
 
 
 def no_glance(body: bytes, *, path: str = "") -> Glance | None:
     """For a form of a protocol whose requests must always be read."""
+    return None
+
+
+def no_conclusion(body: bytes) -> Finish | None:
+    """For a protocol whose whole answers must always be read."""
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,9 +38,13 @@ def held(protocol: str, data: bytes = b"") -> list[Step]:
     return [head(200, PROTOCOLS[protocol].stream_type), *([chunk(data)] if data else []), "hold"]
 
 
-def send(running: Running, path: str, body: bytes) -> socket.socket:
-    """A request on a socket of its own."""
-    connection = socket.create_connection(("127.0.0.1", running.gateway.port), timeout=10)
+def send(running: Running, path: str, body: bytes, *, receives: int | None = None) -> socket.socket:
+    """A request on a socket of its own; `receives`: bytes that the kernel may hold unread."""
+    connection = socket.socket()
+    connection.settimeout(10)
+    if receives is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
+    connection.connect(("127.0.0.1", running.gateway.port))
     lines = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     connection.sendall(f"{lines}content-length: {len(body)}\r\n\r\n".encode() + body)
     return connection
@@ -252,6 +257,21 @@ def test_a_client_that_never_reads_is_left(tmp_path: Path) -> None:
         with send(found, path, body):
             assert found.provider.client_gone.wait(10)
             _wait_for(lambda: not found.gateway._connections)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what the other side has taken")
+def test_a_client_that_reads_a_little_is_not_left(tmp_path: Path) -> None:
+    """Less than our own buffer shows: it looks full all the while."""
+    piece = wire("openai-chat", [Start(id="r"), TextStart(0), TextDelta(0, "x" * 60_000)])
+    with gateway(tmp_path, limits=Limits(stall_seconds=1.0)) as found:
+        found.answer([head(200), *[chunk(piece)] * 400, "hold"])
+        path, body = spoken("openai-chat", "openai-chat")
+        with send(found, path, body, receives=4096) as connection:
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                assert connection.recv(1024)
+                time.sleep(0.1)
+            assert not found.provider.client_gone.is_set()
 
 
 def test_a_slow_client_reads_a_large_answer_to_its_end(tmp_path: Path) -> None:

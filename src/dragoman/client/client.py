@@ -24,6 +24,7 @@ from dragoman.client.preparation import Means, Preparation
 from dragoman.client.resolver import resolve_chain
 from dragoman.client.run import Answer, Steps
 from dragoman.client.steering import LOG, Steering
+from dragoman.client.straight import Straight
 from dragoman.client.stream import AsyncStream
 from dragoman.client.target import Chain, Target
 from dragoman.client.transport import Response, Transport, TransportFailed
@@ -212,6 +213,7 @@ class AsyncClient:
         owner: str = "",
         trace_parent: str = "",
         original: Original | None = None,
+        begun: Straight | None = None,
         size: int = 0,
     ) -> AsyncStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
@@ -224,6 +226,7 @@ class AsyncClient:
             owner: whose conversation it is; nobody gets the seals of another's.
             trace_parent: the trace that it is part of, for the provider.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
+            begun: the shortest way, which was tried and did not do.
             size: of the request in bytes; a large one is worked on in a thread.
 
         Raises:
@@ -250,12 +253,39 @@ class AsyncClient:
         )
         return AsyncStream(
             preparation.make_ready,
-            Course(chain, self.steering.standings, log=LOG.info),
-            transport=self._transport,
+            Course(chain, self.steering.standings, log=LOG.info) if begun is None else begun.course,
+            transport=self._transport if begun is None else begun,
             clocks=self._clocks,
             random=random.random,
             keeps_reply=keeps_reply,
             is_whole=is_whole or not request.stream,
+        )
+
+    def straight(self, chain: Chain, original: Original, *, trace_parent: str = "") -> Straight | None:
+        """The shortest way for a request whose bytes pass and whose answer is not streamed; None: only `open` will do.
+
+        Raises:
+            ConfigError: no target of the chain may be asked.
+        """
+        chain, said = self.steering.line_up(chain)
+        target = chain.targets[0]
+        ready = self.steering.in_proven_way(target)
+        clocks = self._clocks
+        is_healthy = self.steering.standings.of(target.name).breaker.admits(asyncio.get_running_loop().time())
+        if said or self._on_wire is not None or not is_healthy or not target.provider.base_url:
+            return None
+        if not self.steering.passes(ready, original):
+            return None
+        outgoing = self._addresses.outgoing(ready, original, asks_usage=False)
+        if trace_parent:
+            outgoing.headers["traceparent"] = trace_parent
+        return Straight(
+            ready,
+            original,
+            outgoing,
+            Course(chain, self.steering.standings, log=LOG.info),
+            transport=self._transport,
+            limit=min(clocks.first_event_of(local=target.provider.local, reasoning=True, whole=True), clocks.total),
         )
 
     async def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:

@@ -53,8 +53,8 @@ class Course:
         return self._chain.retries > 0 or len(self._chain.targets) > 1
 
     def begin(self, now: float) -> None:
-        """Pick the first target."""
-        if len(self._chain.targets) > 1:
+        """Pick the first target, unless one is being asked already."""
+        if len(self._chain.targets) > 1 and not self._is_under_way:
             self._look(now)
             self._go(pick_first(self._candidates), says="")
 

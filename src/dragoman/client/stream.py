@@ -14,6 +14,7 @@ from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange
 from dragoman.client.fallback import Attempt
 from dragoman.client.passing import PassingExchange
+from dragoman.client.straight import Straight
 from dragoman.client.target import Target
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.errors import DragomanError
@@ -42,7 +43,7 @@ class AsyncStream:
         prepare: Callable[[Target], Coroutine[Any, Any, tuple[Exchange | PassingExchange, float]]],
         course: Course,
         *,
-        transport: Transport,
+        transport: Transport | Straight,
         clocks: Clocks,
         random: Callable[[], float],
         keeps_reply: bool = True,

@@ -14,9 +14,10 @@ from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
+from dragoman.gateway.gate import Gate, waiting
 from dragoman.gateway.http import Answer, Application, Head, Limits
 from dragoman.gateway.log import place_of
-from dragoman.gateway.outlet import Gate, HttpOutlet
+from dragoman.gateway.outlet import HttpOutlet
 
 try:
     import httptools
@@ -113,7 +114,8 @@ class Connection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        self._gate.shut()
+        if self._transport is not None:
+            self._gate.shut(self._transport)
 
     def resume_writing(self) -> None:
         self._gate.open()
@@ -137,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
-        self._unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        self._unsent = waiting(self._transport) if self._transport is not None else 0
         self._timer = self._loop.call_later(seconds, self._expire)
 
     def _disarm(self) -> None:
@@ -147,8 +149,8 @@ class Connection(asyncio.Protocol):
 
     def _expire(self) -> None:
         """Too slow. One that is between two requests, or is being closed, is owed no words."""
-        if self._transport is not None and 0 < self._transport.get_write_buffer_size() < self._unsent:
-            self._arm(self._limits.linger_seconds)  # it still reads the last response
+        if self._gate.is_shut or (self._transport is not None and 0 < waiting(self._transport) < self._unsent):
+            self._arm(self._limits.linger_seconds)  # it still reads the last response, or the gate gives it up
             return
         if self._body_size - self._body_before >= self._limits.body_least:
             self._body_before = self._body_size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dragoman.client import AsyncStream
 from dragoman.client.passing import is_cut
@@ -117,7 +117,7 @@ class Flow:
 
     def _begin(self) -> None:
         self._is_begun = True
-        pass_on(self._stream, self._outlet, self._record)
+        pass_on(self._stream.headers, self._outlet, self._record)
         self._outlet.start(200, self._content_type)
 
     def _tick(self) -> None:
@@ -132,8 +132,7 @@ class Flow:
         self._handle = self._loop.call_at(due, self._tick)
 
 
-def pass_on(stream: AsyncStream, outlet: Outlet, record: Record) -> None:
+def pass_on(headers: Mapping[str, str], outlet: Outlet, record: Record) -> None:
     """What of the provider's head is the client's business, before its own head leaves."""
-    headers = stream.headers
     record.provider_request_id = provider_request_id(headers)
     outlet.headers.update(limit_headers(headers, now=time.time()))

@@ -20,16 +20,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     head: int = 64 * 1024
     fields: int = 100
     body: int = 32 * 1024 * 1024
-    #: with what one read of the provider's socket adds to it (64 KiB, translated) it stays under 256 KiB
-    unsent: int = 64 * 1024
+    #: the kernel has as much again to send in the meantime; one read of the provider's socket (64 KiB) comes on top
+    unsent: int = 16 * 1024
     #: for a whole head, for `body_least` bytes of a body that is not whole, for the next request on a kept connection
     head_seconds: float = 10.0
     body_seconds: float = 10.0
     body_least: int = 10 * 1024
     idle_seconds: float = 75.0
-    #: how long a client may take to read some of what waits for it: at the end of a connection, within a stream
+    #: how long a client may take nothing of what waits for it: at the end of a connection; before it
     linger_seconds: float = 5.0
-    stall_seconds: float = 120.0
+    stall_seconds: float = 30.0
 
 
 @final

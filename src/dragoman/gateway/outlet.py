@@ -7,61 +7,12 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
+from dragoman.gateway.gate import Gate
 from dragoman.gateway.http import Answer, Head
 
 _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
 }
-
-
-class Gate:
-    """Shut while more waits for a client than it should."""
-
-    __slots__ = ("_go_on", "_opened", "_seconds", "_timer")
-
-    def __init__(self, seconds: float) -> None:
-        """`seconds`: the longest that anybody waits for it to open."""
-        self._opened: asyncio.Event | None = None  # None while it was never shut, as with nearly every client
-        self._seconds = seconds
-        self._go_on: Callable[[], None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def shut(self) -> None:
-        """The transport asks to pause."""
-        if self._opened is None:
-            self._opened = asyncio.Event()
-        self._opened.clear()
-
-    def open(self) -> None:
-        """The transport has room, or is gone."""
-        if self._opened is not None:
-            self._opened.set()
-        if self._go_on is not None and self._timer is not None:
-            self._timer.cancel()
-            go_on, self._go_on = self._go_on, None
-            go_on()
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether to wait before more is written."""
-        return self._opened is not None and not self._opened.is_set()
-
-    async def opened(self) -> None:
-        """Returns when it is open.
-
-        Raises:
-            TimeoutError: it does not open.
-        """
-        if self._opened is not None:
-            async with asyncio.timeout(self._seconds):
-                await self._opened.wait()
-
-    def when_open(self, go_on: Callable[[], None], *, give_up: Callable[[], None]) -> None:
-        """Call `go_on` when it opens next, or `give_up` when it does not. One that waits already is forgotten."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._go_on = go_on
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, give_up)
 
 
 class HttpOutlet:
@@ -117,14 +68,12 @@ class HttpOutlet:
         return self._gate.is_shut
 
     async def drained(self) -> None:
-        try:
-            await self._gate.opened()
-        except TimeoutError:
-            self._transport.abort()
-            raise ConnectionAbortedError("the client does not read") from None
+        await self._gate.opened()
+        if self._transport.is_closing():
+            raise ConnectionAbortedError("the client does not read, or is gone")
 
     def when_drained(self, go_on: Callable[[], None]) -> None:
-        self._gate.when_open(go_on, give_up=self._transport.abort)
+        self._gate.when_open(go_on)
 
     def _render_head(self, status: int, fields: dict[str, str]) -> bytes:
         self.is_begun = True

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
-from dragoman.client.fallback import Outcome
+from dragoman.client.fallback import Attempt, Outcome
 from dragoman.client.offloading import run_sized
 from dragoman.client.passing import Original
+from dragoman.client.straight import Straight
 from dragoman.client.target import Chain
 from dragoman.contract import Encoder, Glance, Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, failure_kind
@@ -53,7 +54,7 @@ class Relay:
         self._client = client
         self._names = names
         self._keepalive_seconds = keepalive_seconds
-        self._streams: set[AsyncStream] = set()
+        self._streams: set[AsyncStream | Straight] = set()
 
     def interrupt(self, failure: Failure) -> None:
         """End all answers that are under way; their clients are told this failure, in the stream where one began."""
@@ -73,6 +74,11 @@ class Relay:
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream, record.max_tokens = parsed.request.stream, parsed.request.params.max_tokens
+            straight = None
+            if original is not None and not parsed.request.stream:
+                straight = self._client.straight(chain, original, trace_parent=record.trace_parent)
+                if straight is not None and await self._passed(protocol, straight, outlet, record):
+                    return
             chain = _with_history(parsed.request.native, chain)
             stream = self._client.open(
                 chain,
@@ -82,6 +88,7 @@ class Relay:
                 owner=record.owner,
                 trace_parent=record.trace_parent,
                 original=original,
+                begun=straight,
                 size=size,
             )
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
@@ -97,7 +104,7 @@ class Relay:
                         await _whole(protocol, asked, stream, outlet, record, advised=self._names.advised)
             finally:
                 self._streams.discard(stream)
-                _note_attempts(stream, record)
+                _note_attempts(stream.attempts, record)
         except WireError as problem:
             _refuse(protocol, Failure(failure_kind(problem.status), str(problem), problem.status), outlet, record)
         except UnknownModel as problem:
@@ -116,6 +123,30 @@ class Relay:
             return None
         original = Original(protocol, body, glance, path=head.target, headers=head.headers)
         return original if self._client.steering.passes(self._names.chain(glance.model).targets[0], original) else None
+
+    async def _passed(self, protocol: Protocol, straight: Straight, outlet: Outlet, record: Record) -> bool:
+        """Answer by the shortest way; whether that did."""
+        self._streams.add(straight)
+        plain = None
+        is_over = True
+        try:
+            plain = await straight.answer()
+            is_over = plain is not None or straight.failure is not None
+        finally:
+            self._streams.discard(straight)
+            if is_over:
+                _note_attempts(straight.course.attempts, record)
+        if plain is not None:
+            record.begin()
+            record.passed = True
+            pass_on(plain.headers, outlet, record)
+            outlet.send(Answer(200, plain.body))
+            record.end(plain.finish)
+        elif straight.failure is not None:
+            answer = refusal(protocol, straight.failure)
+            outlet.send(answer)
+            record.end(straight.failure, answer.status)
+        return is_over
 
     async def _stream(
         self, protocol: Protocol, asked: Callable[[], Parsed], stream: AsyncStream, outlet: Outlet, record: Record
@@ -159,7 +190,7 @@ async def _whole(
     while batch := await stream.next_batch():
         events += batch
     record.begin()
-    pass_on(stream, outlet, record)
+    pass_on(stream.headers, outlet, record)
     last = events[-1]
     if isinstance(last, Failure):
         _fail(protocol, advised(last), stream, outlet, record)
@@ -179,7 +210,7 @@ async def _whole(
 
 def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
     """The last target's failure, before anything of its answer left."""
-    pass_on(stream, outlet, record)
+    pass_on(stream.headers, outlet, record)
     answer = refusal(protocol, failure)
     if stream.retries_itself:  # SDKs try again too, and the tries would multiply
         answer.headers["x-should-retry"] = "false"
@@ -187,8 +218,8 @@ def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Out
     record.end(failure, answer.status)
 
 
-def _note_attempts(stream: AsyncStream, record: Record) -> None:
-    for attempt in stream.attempts:
+def _note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
+    for attempt in attempts:
         reason = "skipped" if attempt.outcome == "skipped" else attempt.kind or ""
         record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)
 

@@ -18,6 +18,7 @@ from dragoman.events import Failure
 from dragoman.gateway.app import App
 from dragoman.gateway.edge import Connection
 from dragoman.gateway.endpoints import make_endpoints
+from dragoman.gateway.gate import hold_little
 from dragoman.gateway.guard import Guard, is_loopback
 from dragoman.gateway.http import Limits
 from dragoman.gateway.metrics import GENERATION, READY
@@ -165,12 +166,14 @@ class Gateway:
             first = await _listening(connection, host, port)
         else:
             first = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
+        hold_little(first.sockets)
         self._listeners.append(first)
         self.port = first.sockets[0].getsockname()[1]
         if beside and socket.has_ipv6:
             shares = listener is not None and hasattr(socket, "SO_REUSEPORT")
             try:
                 second = await _listening(connection, beside, self.port, shares=shares)
+                hold_little(second.sockets)
                 self._listeners.append(second)
             except OSError as problem:
                 if problem.errno not in _NO_IPV6:

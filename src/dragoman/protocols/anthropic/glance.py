@@ -1,11 +1,16 @@
-"""What must be known of a Messages request before its bytes are passed on."""
+"""What must be known of a Messages request before its bytes are passed on, and of a whole answer."""
 
 from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman import _json
 from dragoman.contract import Glance
+from dragoman.events import Finish
+from dragoman.protocols.anthropic.wire import STOP_REASONS
+from dragoman.types import Usage
 
 
 class _Seen(msgspec.Struct, gc=False):
@@ -20,3 +25,54 @@ def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read."""
     seen = _decode(body)
     return None if isinstance(seen, _json.Malformed) else Glance(seen.model, bool(seen.stream))
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+
+
+class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):
+    text: _Name
+
+
+class _Call(msgspec.Struct, tag_field="type", tag="tool_use", gc=False):
+    id: _Name
+    name: _Name
+    input: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
+
+
+class _Usage(msgspec.Struct, gc=False):
+    input_tokens: _Count
+    output_tokens: _Count
+    cache_read_input_tokens: _Count | None = None
+    cache_creation_input_tokens: _Count | None = None
+    output_tokens_details: None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    id: _Name
+    type: Literal["message"]
+    role: Literal["assistant"]
+    content: Annotated[list[_Text | _Call], msgspec.Meta(min_length=1)]
+    stop_reason: Literal["end_turn", "tool_use", "max_tokens", "stop_sequence"]
+    usage: _Usage
+    error: None = None
+
+
+_decode_message: Final = _json.typed_decoder(_Message)
+
+
+def conclude(body: bytes) -> Finish | None:
+    """As `LookAtAnswer`."""
+    message = _decode_message(body)
+    if isinstance(message, _json.Malformed):
+        return None
+    word, calls = message.stop_reason, [block.id for block in message.content if type(block) is _Call]
+    if len(set(calls)) < len(calls) or (word != "max_tokens" and bool(calls) != (word == "tool_use")):
+        return None
+    usage = message.usage
+    read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    whole = usage.input_tokens + (read or 0) + (written or 0)
+    return Finish(STOP_REASONS[word], word, Usage(whole, usage.output_tokens, read, written))

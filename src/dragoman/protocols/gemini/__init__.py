@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Protocol
+from dragoman.contract import Protocol, no_conclusion
 from dragoman.protocols.gemini.decode import Decoder, parse_error
 from dragoman.protocols.gemini.encode import Encoder, render_error, render_response
 from dragoman.protocols.gemini.glance import glance
@@ -27,4 +27,5 @@ PROTOCOL = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
+    conclude=no_conclusion,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Protocol
+from dragoman.contract import Protocol, no_conclusion
 from dragoman.protocols.ollama.decode import Decoder, parse_error
 from dragoman.protocols.ollama.encode import Encoder, render_error, render_response
 from dragoman.protocols.ollama.glance import glance
@@ -24,4 +24,5 @@ PROTOCOL = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
+    conclude=no_conclusion,
 )

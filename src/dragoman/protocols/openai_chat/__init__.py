@@ -7,7 +7,7 @@ from typing import Final
 from dragoman.contract import Protocol
 from dragoman.protocols.openai_chat.decode import Decoder, parse_error
 from dragoman.protocols.openai_chat.encode import Encoder, render_error, render_response
-from dragoman.protocols.openai_chat.glance import glance
+from dragoman.protocols.openai_chat.glance import conclude, glance
 from dragoman.protocols.openai_chat.render import render_request
 from dragoman.protocols.openai_chat.request import parse_request
 from dragoman.protocols.openai_chat.wire import NAME
@@ -24,4 +24,5 @@ PROTOCOL: Final = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
+    conclude=conclude,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.contract import Protocol
+from dragoman.contract import Protocol, no_conclusion
 from dragoman.protocols.openai_responses.decode import Decoder, parse_error
 from dragoman.protocols.openai_responses.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_responses.glance import glance
@@ -23,4 +23,5 @@ PROTOCOL: Final = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
+    conclude=no_conclusion,
 )

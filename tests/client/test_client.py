@@ -72,7 +72,7 @@ def test_one_turn_as_events_and_as_a_reply(tmp_path):
         with client.stream("lab/m", "hello") as stream:
             events = list(stream)
         assert stream.reply.text == "Hello"
-        assert [e.text for e in events if isinstance(e, TextDelta)] == ["Hel", "lo"]
+        assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "Hello"
         assert isinstance(events[-1], Finish)
         assert client.reply("lab/m", "hello").text == "Hello"
     first = server.requests[0]
@@ -252,7 +252,7 @@ def test_leaving_early_closes_the_connection(tmp_path):
                 for step in stream:
                     if isinstance(step, TextDelta):
                         break
-            assert server.client_gone.wait(5)
+            assert server.client_gone.wait(20)
             assert stream.reply.text == "a"
 
 
@@ -476,18 +476,21 @@ def test_strict_mode_is_set_for_a_client_a_provider_a_model_or_a_route(where, tm
     assert "(strict)" in caught.value.failure.message
 
 
-@pytest.mark.parametrize(
-    ("policy", "deltas", "city"),
-    [("live", 2, "5"), ("whole", 1, "5"), ("raw", 2, 5)],
-)
-def test_a_route_says_how_arguments_are_treated(policy, deltas, city, tmp_path):
+@pytest.mark.parametrize(("policy", "city"), [("live", "5"), ("whole", "5"), ("raw", 5)])
+def test_a_route_says_how_arguments_are_treated(policy, city, tmp_path):
     more = f'[routes.coder]\ntargets = ["lab/m"]\narguments = "{policy}"'
-    pieces = call("get_weather", '{"days":1, "city": 5}')
-    with serving(streamed(*pieces)) as server, dragoman.Client(config_for(server, tmp_path, more)) as client:
+    seen = threading.Semaphore(0)  # the second half leaves when something of the first was seen, if it is given out
+    first, start, *rest = streamed(*call_in("get_weather", ['{"days":1,', ' "city": 5}']))
+    steps = [first, start, rest[0], *([] if policy == "whole" else [seen]), *rest[1:]]
+    found = []
+    with serving(steps) as server, dragoman.Client(config_for(server, tmp_path, more)) as client:
         with client.stream("coder", "hello", tools=[get_weather]) as stream:
-            found = [step for step in stream if isinstance(step, ToolCallDelta)]
+            for step in stream:
+                if isinstance(step, ToolCallDelta):
+                    found.append(step)
+                    seen.release()
         assert stream.reply.tool_calls[0].values()["city"] == city
-    assert (len(found) == 1) == (deltas == 1)
+    assert (len(found) == 1) == (policy == "whole")
 
 
 def test_a_prompt_that_was_cut_short_is_told(tmp_path):

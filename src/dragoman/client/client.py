@@ -261,20 +261,21 @@ class AsyncClient:
             is_whole=is_whole or not request.stream,
         )
 
-    def straight(self, chain: Chain, original: Original, *, trace_parent: str = "") -> Straight | None:
-        """The shortest way for a request whose bytes pass and whose answer is not streamed; None: only `open` will do.
+    def straight(self, asked: Chain, original: Original, *, trace_parent: str = "") -> Straight | None:
+        """The shortest way for a request whose bytes pass to the chain's first target and whose answer is not streamed;
+        None: only `open` will do.
 
         Raises:
             ConfigError: no target of the chain may be asked.
         """
-        chain, said = self.steering.line_up(chain)
+        chain, said = self.steering.line_up(asked)
         target = chain.targets[0]
         ready = self.steering.in_proven_way(target)
         clocks = self._clocks
         is_healthy = self.steering.standings.of(target.name).breaker.admits(asyncio.get_running_loop().time())
-        if said or self._on_wire is not None or not is_healthy or not target.provider.base_url:
+        if said or chain is not asked or self._on_wire is not None or not is_healthy or not target.provider.base_url:
             return None
-        if not self.steering.passes(ready, original):
+        if ready is not target and not self.steering.passes(ready, original):
             return None
         outgoing = self._addresses.outgoing(ready, original, asks_usage=False)
         if trace_parent:

@@ -15,10 +15,10 @@ import msgspec
 from dragoman import _json
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.target import Target
-from dragoman.contract import Glance, HttpRequest, NewId, Parsed, Protocol
+from dragoman.contract import Glance, NewId, Parsed, Protocol
 from dragoman.events import Deviation, Event, Failure, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
-from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.providers.endpoint import Outgoing, endpoint, with_fields
 from dragoman.types import Message, Params, Request, Text
 
 #: Headers of a client that belong to what its body asks for.
@@ -27,6 +27,7 @@ _FORWARDED: Final = ("anthropic-beta", "openai-beta")
 _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
 _NO_OPTIONS: Final = Params()
+_BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
 _BARE_USAGE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
 
@@ -102,15 +103,24 @@ class Frames:
         return rest
 
     def _without_usage(self, data: bytes) -> bytes:
-        if _BARE_USAGE.search(data) is None:
-            return data
-        frames = re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)", data)
-        return b"".join(frame for frame in frames if _BARE_USAGE.search(frame) is None or b'"usage"' not in frame)
+        kept: list[bytes] = []
+        begin = 0
+        for found in _BARE_USAGE.finditer(data):
+            place = found.start()
+            if place < begin:
+                continue
+            start = max(_after(data, end, place) for end in _BLANK_LINES)
+            ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]
+            end = min(ends, default=len(data))
+            if data.find(b'"usage"', start, end) >= 0:
+                kept.append(data[begin:start])
+                begin = end
+        return b"".join([*kept, data[begin:]]) if kept else data
 
 
-def _after(data: bytes, end: bytes) -> int:
-    """Where the last of these ends; 0 without one."""
-    found = data.rfind(end)
+def _after(data: bytes, end: bytes, before: int | None = None) -> int:
+    """Where the last of these ends, in the data before a place; 0 without one."""
+    found = data.rfind(end, 0, before)
     return found + len(end) if found >= 0 else 0
 
 
@@ -281,28 +291,29 @@ def is_cut(events: Sequence[Event]) -> bool:
 class Addresses:
     """Where requests that pass go, by target and by whether they stream. Kept, for working it out takes a while."""
 
-    __slots__ = ("_forms",)
+    __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._forms: dict[tuple[str, bool], tuple[Target, HttpRequest]] = {}
+        self._kept: dict[tuple[str, bool], tuple[Target, Outgoing]] = {}
 
     def outgoing(self, target: Target, original: Original, *, asks_usage: bool) -> Outgoing:
         """The request for a target."""
         form = self._form(target, is_stream=original.glance.stream)
-        http = HttpRequest(form.path, _spliced(target, original, asks_usage), {**form.headers, **original.headers})
-        key = target.key.reveal() if target.key is not None else None
-        return endpoint(target.provider, http, model=target.model, key=key)
+        body = with_fields(_spliced(target, original, asks_usage), target.provider)
+        return Outgoing(form.method, form.url, {**original.headers, **form.headers}, body)
 
-    def _form(self, target: Target, *, is_stream: bool) -> HttpRequest:
-        """The request's path and headers: only the model and whether it streams decide them."""
-        kept = self._forms.get((target.name, is_stream))
+    def _form(self, target: Target, *, is_stream: bool) -> Outgoing:
+        """The request without its body: only the model and whether it streams decide the rest."""
+        kept = self._kept.get((target.name, is_stream))
         if kept is not None and kept[0] is target:
             return kept[1]
         question = Request(target.model, (Message("user", (Text("?"),)),), stream=is_stream)
-        form = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
-        if len(self._forms) >= _MOST_FORMS:
-            self._forms.clear()
-        self._forms[target.name, is_stream] = (target, form)
+        http = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
+        key = target.key.reveal() if target.key is not None else None
+        form = endpoint(target.provider, http, model=target.model, key=key)
+        if len(self._kept) >= _MOST_FORMS:
+            self._kept.clear()
+        self._kept[target.name, is_stream] = (target, form)
         return form
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
 from dragoman.client.fallback import Attempt, Outcome
-from dragoman.client.offloading import run_sized
+from dragoman.client.offloading import LARGE, run_sized
 from dragoman.client.passing import Original
 from dragoman.client.straight import Straight
 from dragoman.client.target import Chain
@@ -75,7 +75,7 @@ class Relay:
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream, record.max_tokens = parsed.request.stream, parsed.request.params.max_tokens
             straight = None
-            if original is not None and not parsed.request.stream:
+            if original is not None and not parsed.request.stream and size <= LARGE:
                 straight = self._client.straight(chain, original, trace_parent=record.trace_parent)
                 if straight is not None and await self._passed(protocol, straight, outlet, record):
                     return

@@ -56,7 +56,7 @@ def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | No
     if provider.query:
         url += ("&" if "?" in url else "?") + urlencode(provider.query)
     headers = {"content-type": "application/json", **http.headers, **provider.headers, **_auth(provider, key)}
-    return Outgoing(http.method, url, headers, _with_fields(http.body, provider))
+    return Outgoing(http.method, url, headers, with_fields(http.body, provider))
 
 
 def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:
@@ -92,7 +92,7 @@ def _auth(provider: Provider, key: str | None) -> dict[str, str]:
     return {name: prefix + key}
 
 
-def _with_fields(body: bytes, provider: Provider) -> bytes:
+def with_fields(body: bytes, provider: Provider) -> bytes:
     """The body with the fields that every request to this provider carries; the request's own stand."""
     if not provider.body:
         return body

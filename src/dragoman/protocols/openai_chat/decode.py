@@ -140,7 +140,7 @@ class Decoder:
 
     def _take_many(self, lines: list[bytes]) -> bool:
         """Chunks that all let the text grow, or all one call."""
-        if b'"tool_calls":[' in lines[0]:
+        if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
             return grown is not None and self._slots.grow_many(*grown)
         texts = read_texts(lines, self._choice)

@@ -8,8 +8,8 @@ from typing import Final, Protocol, TypeAlias
 from dragoman.events import Failure
 from dragoman.providers.endpoint import Outgoing
 
-#: Most bytes of a response that may wait to be read.
-BUFFER: Final = 256 * 1024
+#: Most bytes of a response that may wait to be read, and one read of the socket more.
+BUFFER: Final = 32 * 1024
 #: Seconds that a connection without a request is kept.
 IDLE_SECONDS: Final = 30.0
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from dragoman.client import AsyncStream
 from dragoman.client.passing import is_cut
 from dragoman.contract import Encoder
-from dragoman.events import SEMANTIC, Event, Failure, Start
+from dragoman.events import SEMANTIC, Event, Failure, Finish, Start, TextDelta
 from dragoman.gateway.http import Outlet
 from dragoman.gateway.observe import Record
 from dragoman.gateway.rates import limit_headers, provider_request_id
+
+#: In place of an event that is not the last one: those that came together may hold tens of kilobytes of text.
+_MORE: Final = TextDelta(0, "")
 
 
 class Flow:
@@ -80,7 +83,7 @@ class Flow:
             self._begin()
         if self._last is None:
             self._record.begin()
-        self._last = last
+        self._last = last if type(last) is Finish or type(last) is Failure else _MORE
         data = self._told(events) if self._stream.passes else self._write().encode(events)
         if data:
             self._send(data)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import contextlib
+from collections.abc import Callable
 from typing import final
 
 import msgspec
@@ -95,15 +95,10 @@ class Watch:
             self._handle.cancel()
             self._handle = self._loop.call_later(self._clocks.trailing, self._expired)
 
-    @asynccontextmanager
-    async def guard(self) -> AsyncIterator[None]:
-        """What is awaited inside ends with `TimeoutError` when a limit passes."""
-        async with asyncio.timeout(None) as timer:
-            self._timer = timer
-            try:
-                yield
-            finally:
-                self._timer = None
+    def guard(self) -> asyncio.Timeout:
+        """What is awaited inside ends with `TimeoutError` when a limit passes. To be used once."""
+        self._timer = asyncio.timeout(None)
+        return self._timer
 
     def stop(self) -> None:
         """The response is over."""
@@ -135,5 +130,6 @@ class Watch:
         self._handle.cancel()
         self.failure = failure
         if self._timer is not None:
-            self._timer.reschedule(0)
+            with contextlib.suppress(RuntimeError):  # nobody is inside any more
+                self._timer.reschedule(0)
         self._expired()

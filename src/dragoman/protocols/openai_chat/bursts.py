@@ -1,4 +1,5 @@
-"""Chunks that came together and let one thing grow: their shape, told by the JSON reader itself.
+"""Chunks that came together and let one thing grow, and the one at the end with usage: their shape, told by the JSON
+reader itself.
 
 What does not fit these Structs is read chunk by chunk (`decode.py`), which gives the same events.
 """
@@ -10,6 +11,8 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.protocols.openai_chat.usage import read_cost, read_usage
+from dragoman.types import Cost, Usage
 
 #: Nothing, in the words of those that send every field.
 _Empty: TypeAlias = Literal[""] | None
@@ -76,8 +79,24 @@ class _ArgumentsChunk(msgspec.Struct, gc=False):
     error: None = None
 
 
+class _UsageChunk(msgspec.Struct, gc=False):
+    """A chunk without choices that tells usage and nothing else: the fields by which others tell of an error."""
+
+    object: Literal["chat.completion.chunk"]
+    usage: dict[str, _json.Json]
+    x_groq: None = None
+    message: None = None
+    msg: None = None
+    detail: None = None
+    type: None = None
+    status: None = None
+    success: None = None
+    base_resp: None = None
+
+
 _decode_texts: Final = _json.lines_decoder(_TextChunk)
 _decode_arguments: Final = _json.lines_decoder(_ArgumentsChunk)
+_decode_usage: Final = _json.typed_decoder(_UsageChunk)
 
 
 def read_texts(lines: list[bytes], choice: int | None) -> list[str] | None:
@@ -104,3 +123,11 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
     index = calls[0].index if calls else 0
     texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]
     return (index, texts) if len(texts) == len(chunks) else None
+
+
+def read_bare_usage(chunk: bytes) -> tuple[Usage, Cost | None] | None:
+    """The usage of a chunk that holds nothing else; None when it may hold something else."""
+    read = _decode_usage(chunk)
+    if isinstance(read, _json.Malformed) or b"rror" in chunk:
+        return None
+    return read_usage(read.usage), read_cost(read.usage)

@@ -13,15 +13,8 @@ from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
-from dragoman.protocols.openai_chat.bursts import read_arguments, read_texts
-from dragoman.protocols.openai_chat.loosen import (
-    is_problem,
-    join_surrogates,
-    keep_number_forms,
-    loosen_chunk,
-    say_why_lenient,
-    unwrap,
-)
+from dragoman.protocols.openai_chat import loosen
+from dragoman.protocols.openai_chat.bursts import read_arguments, read_bare_usage, read_texts
 from dragoman.protocols.openai_chat.rare import RareFields
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
 from dragoman.protocols.openai_chat.wire import (
@@ -127,9 +120,17 @@ class Decoder:
             self._assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
 
     def _frame(self, data: bytes, name: bytes) -> None:
-        hot = decode_hot(data)
-        if type(hot) is HotChunk and hot.usage is None and hot.error is None and self._hot_chunk(hot):
+        if data == b"[DONE]":
+            self._end()
             return
+        hot = decode_hot(data)
+        if type(hot) is HotChunk and hot.error is None:
+            if hot.usage is None:
+                if self._hot_chunk(hot):
+                    return
+            elif hot.choices == [] and self._assembly.started and (usage := read_bare_usage(data)) is not None:
+                self._assembly.usage(*usage)
+                return
         chunk = decode_chunk(data)
         if isinstance(chunk, Malformed):
             self._odd_frame(data, name)
@@ -192,7 +193,7 @@ class Decoder:
             return
         value = _json.decode_lenient(text)
         if not isinstance(value, Malformed):
-            say_why_lenient(text, self._assembly)
+            loosen.say_why_lenient(text, self._assembly)
             self._odd_value(value, _json.encode(value), name)
             return
         values = _json.split_values(text.decode("utf-8", "replace"))
@@ -217,9 +218,9 @@ class Decoder:
         if not isinstance(value, dict):
             self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
             return
-        chunk = loosen_chunk(value, self._assembly.deviate)
-        keep_number_forms(chunk, data)
-        join_surrogates(chunk, self._assembly)
+        chunk = loosen.loosen_chunk(value, self._assembly.deviate)
+        loosen.keep_number_forms(chunk, data)
+        loosen.join_surrogates(chunk, self._assembly)
         if chunk.choices:
             self._chunk(chunk, data)
         else:
@@ -236,11 +237,11 @@ class Decoder:
             return
         if not isinstance(value, dict):
             return
-        inner = unwrap(value, self._assembly.deviate)
+        inner = loosen.unwrap(value, self._assembly.deviate)
         if inner is not value and "choices" in inner:
             self._odd_value(inner, _json.encode(inner), name)
             return
-        if name == b"error" or is_problem(value):
+        if name == b"error" or loosen.is_problem(value):
             self._fail(value)
         elif chunk.usage is NOTHING and "choices" not in value:
             self._assembly.deviate("missing-field", "choices")

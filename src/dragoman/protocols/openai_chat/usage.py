@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 from dragoman._json import Json
 from dragoman.types import Cost, Usage
 
+#: `prompt_tokens`, `completion_tokens` and `total_tokens`, what most servers report.
+_PLAIN_COUNTS: Final = 3
+_MOST: Final = 10**15
+
 
 def read_usage(usage: dict[str, Json]) -> Usage:
     """Token counts. Some servers count reasoning beside `completion_tokens`: the total tells."""
+    if len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
+        said, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if type(said) is int and type(made) is int and 0 <= said < _MOST and 0 <= made < _MOST:
+            return Usage(said, made)
     details = _object(usage, "prompt_tokens_details", "input_tokens_details")
     input = _count(usage, "prompt_tokens", "input_tokens")
     output = _count(usage, "completion_tokens", "output_tokens")
@@ -48,7 +57,7 @@ def _count(fields: dict[str, Json], *names: str) -> int | None:
         value = fields.get(name)
         if isinstance(value, str) and value.isdecimal() and len(value) < 16:
             return int(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
             return int(value)
     return None
 

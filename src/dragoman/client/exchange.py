@@ -126,8 +126,9 @@ class Exchange:
             self._error_body = []
 
     def release(self) -> None:
-        """The answer has begun: the request is not sent again, so its body need not be held."""
+        """The answer has begun: the request is not sent again, so it need not be held."""
         self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+        del self._request, self._asked
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""

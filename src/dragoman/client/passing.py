@@ -63,6 +63,10 @@ class Original:
             return self._parsed
         return Parsed(Request(self.glance.model, (), stream=self.glance.stream))
 
+    def release(self) -> None:
+        """Its bytes flow: it is not read any more, nor sent again."""
+        self.body = b""
+
     def suits(self, target: Target) -> bool:
         """Whether nothing of the request or its answer must be changed for this target, which is clean."""
         return (
@@ -132,9 +136,8 @@ class PassingExchange:
     """
 
     __slots__ = (
-        "_decoder", "_frames", "_glance", "_headers", "_held", "_make_usual", "_on_deviation", "_said", "_status",
-        "_target", "_usual", "_withdraw",
-        "outgoing",
+        "_decoder", "_frames", "_glance", "_headers", "_held", "_make_usual", "_on_deviation", "_original", "_said",
+        "_status", "_target", "_usual", "_withdraw", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -152,6 +155,7 @@ class PassingExchange:
     ) -> None:
         """`usual` makes the exchange that takes over."""
         protocol = target.protocol
+        self._original = original
         self._glance = glance = original.glance
         asks_usage = bool(glance.usage) and target.dialect.usage_in_stream
         self.outgoing = addresses.outgoing(target, original, asks_usage=asks_usage)
@@ -241,6 +245,8 @@ class PassingExchange:
     def begin(self) -> bytes:
         """Something of the answer was decoded: from now on bytes flow. Gives those that came so far."""
         held, self._held = self._held or [], None
+        self._original.release()
+        del self._make_usual
         return self._frames.feed(b"".join(held))
 
     def pass_on(self, data: bytes) -> bytes:

@@ -225,6 +225,7 @@ class AsyncStream:
         self._held, self._has_begun = [], True
         if self._exchange is not None:
             self._exchange.release()
+        del self._prepare  # it holds the request, and no other target is asked any more
         return held
 
     async def _goes_on(self, failure: Failure) -> bool:

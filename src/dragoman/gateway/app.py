@@ -129,7 +129,9 @@ class App:
         record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
         outlet.headers.update(record.headers)
         try:
-            await self._respond(head, body, outlet, record)
+            answering = self._respond(head, body, outlet, record)
+            del body  # whoever answers says how long it is needed
+            await answering
         except (asyncio.CancelledError, ConnectionAbortedError):  # it is gone, or reads no more
             record.outcome = "cancelled"
             raise
@@ -176,7 +178,9 @@ class App:
             failure = Failure("bad_request", str(problem), 400)
             self._send_refusal(refusal(protocol, failure), failure, outlet, record)
             return
-        await self._relay.respond(protocol, head, body, outlet, record)
+        answering = self._relay.respond(protocol, head, body, outlet, record)
+        del body
+        await answering
 
     def _send_refusal(self, answer: Answer, failure: Failure, outlet: Outlet, record: Record) -> None:
         outlet.send(answer)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from collections import deque
 from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
@@ -70,7 +69,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._waiting: deque[_Received] = deque()
+        self._waiting: list[_Received] = []
         self._is_closing = False  # no further request is taken
         self._is_discarding = False  # the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
@@ -300,7 +299,7 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------ answering
 
     def _next(self) -> None:
-        received = self._waiting.popleft()
+        received = self._waiting.pop(0)
         assert self._transport is not None
         outlet = HttpOutlet(
             self._transport, self._gate, received.head, keeps=received.keeps, is_chunked=received.is_chunked
@@ -315,7 +314,9 @@ class Connection(asyncio.Protocol):
             if refused is not None:
                 outlet.send(refused)
             else:
-                await self._application.respond(head, received.body, outlet)
+                answering = self._application.respond(head, received.body, outlet)
+                del received  # a body is held no longer than whoever answers needs it
+                await answering
         except (asyncio.CancelledError, ConnectionAbortedError):
             outlet.cut()  # the client went, or the server stops; nobody awaits this task
         except Exception as problem:

@@ -16,7 +16,7 @@ from typing import Any, Final
 #: Of the kernel's buffer, what has not been sent; more of it waits with us, where it can be bounded and seen.
 _UNSENT: Final = 32 * 1024
 #: Looks at what waits, in the time that a client has.
-_LOOKS: Final = 6
+_LOOKS: Final = 30
 #: Where the kernel is not asked, one that reads slowly looks like one that reads nothing, for this many times as long.
 _BLIND: Final = 4
 _IS_BLIND: Final = sys.platform != "linux"

@@ -28,7 +28,7 @@ from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.gateway.observe import AttemptOutcome, Record
 from dragoman.identifiers import new_id
-from dragoman.types import Native
+from dragoman.types import Native, Request
 
 #: Seconds of silence after which a streaming client is told that its connection lives.
 KEEPALIVE_SECONDS: Final = 15.0
@@ -92,9 +92,11 @@ class Relay:
                 size=size,
             )
             style = style_for(head.headers.get("user-agent", ""), parsed.style)
-            parsed = msgspec.structs.replace(parsed, style=style)
+            # What was asked is held by the stream alone, which lets go of it when the answer begins.
+            parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
             # A request that was to pass may have been read since, for another target.
             asked = partial(_asked, parsed) if original is None else original.skimmed
+            del body, original
             self._streams.add(stream)
             try:
                 async with stream:

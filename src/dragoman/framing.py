@@ -33,6 +33,7 @@ _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
+_STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -91,8 +92,13 @@ class BodyReader:
         return self._events.feed(data)
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
-        if self._unzip is not None:
-            data = self._inflate(data)
+        if self._unzip is None:
+            yield from self._feed_plain(data)
+            return
+        for plain in self._inflate(data):
+            yield from self._feed_plain(plain)
+
+    def _feed_plain(self, data: bytes) -> Iterator[Frame]:
         if self.kind == "unknown" or self.kind == "object":
             if self.kind == "object" and b"\n" not in data and b"\r" not in data:
                 self._keep(data)
@@ -193,28 +199,34 @@ class BodyReader:
             self.kind = "text"
             self._stray(start)
 
-    def _inflate(self, data: bytes) -> bytes:
-        """The next bytes without their gzip; a server that flushes may write several members."""
-        plain = b""
+    def _inflate(self, data: bytes) -> Iterator[bytes]:
+        """The next bytes without their gzip, step by step, so that a bomb is never there as a whole; a server that
+        flushes may write several members."""
+        size = 0
         for _ in range(_MOST_MEMBERS):
             unzip = self._unzip
             if unzip is None or (unzip.eof and data[:1] != b"\x1f"):
-                break
+                return
             if unzip.eof:
                 unzip = self._unzip = zlib.decompressobj(31)
-            before = unzip.copy()
-            try:
-                plain += unzip.decompress(data, self._limit + 1)
-            except zlib.error:
-                plain += _read_prefix(before, data, self._limit + 1)
-                self._deviate("stray-text", "body", "broken gzip data")
-                self.kind = "text" if self.kind == "unknown" and not plain else self.kind
-                break
-            if len(plain) > self._limit or unzip.unconsumed_tail:
-                raise TooLarge
+            is_full = True
+            while is_full:
+                before = unzip.copy()
+                try:
+                    plain = unzip.decompress(data, _STEP)
+                except zlib.error:
+                    plain = _read_prefix(before, data, _STEP)
+                    self._deviate("stray-text", "body", "broken gzip data")
+                    self.kind = "text" if self.kind == "unknown" and not size and not plain else self.kind
+                    yield plain
+                    return
+                size += len(plain)
+                if size > self._limit:
+                    raise TooLarge
+                yield plain
+                is_full = len(plain) == _STEP
+                data = unzip.unconsumed_tail
             data = unzip.unused_data
-        self._size += len(plain)
-        return plain
 
     # ------------------------------------------------------------ lines
 

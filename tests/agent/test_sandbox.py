@@ -89,11 +89,9 @@ def test_a_program_that_cannot_start_is_said(sandbox: Sandbox) -> None:
 
 def test_time_is_up(sandbox: Sandbox) -> None:
     mark = f"31536{os.getpid()}"
-    begin = time.monotonic()
-    finished = script(sandbox, f"echo begun; sleep {mark} & sleep {mark}", seconds=0.5)
+    finished = script(sandbox, f"echo begun; sleep {mark} & sleep {mark}", seconds=3)
     assert finished.ending == "timeout"
     assert "begun" in finished.output
-    assert time.monotonic() - begin < 15
     assert left_overs(mark) == []
 
 
@@ -109,8 +107,6 @@ def test_what_a_command_leaves_behind_is_ended(sandbox: Sandbox) -> None:
 
 def test_a_fork_bomb_is_ended(sandbox: Sandbox, tmp_path: Path) -> None:
     mark = f"bomb{os.getpid()}"
-    # It stops by itself at 1,023 processes: a bomb that got away would end the machine that runs the tests.
-    again = f"{tmp_path / mark} $((${{1:-0}} + 1))"
     # It stops at a thousand or so: a keeper that did not see it would fail this test, not take the machine along.
     again = f"{tmp_path / mark} x$1"
     (tmp_path / mark).write_text(f'#!/bin/sh\n[ "$1" = xxxxxxxxx ] || {{ {again} & {again} & }}\nsleep 20\n')

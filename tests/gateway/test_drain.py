@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from scripted import chunk, head
 
 BODY = {"stream": True, "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}
 #: Where a stream stands between its first word and its end.
-CUT = {"openai-chat": 430, "anthropic-messages": 480, "ollama-chat": 200}
+CUT = {"openai-chat": 430, "anthropic-messages": 500, "ollama-chat": 200}
 PATHS = {"openai-chat": "/v1/chat/completions", "anthropic-messages": "/v1/messages", "ollama-chat": "/api/chat"}
 
 
@@ -34,12 +35,13 @@ def drain(running: Running, seconds: float) -> Any:
 
 def test_all_streams_end_whole_while_new_ones_are_still_taken(tmp_path: Path) -> None:
     data = wire("openai-chat", reply("text"))
+    rest = threading.Semaphore(0)  # of each answer; it leaves when all was looked at
     with gateway(tmp_path) as running:
-        running.answer([head(200), chunk(data[:430]), 1.0, chunk(data[430:]), b"0\r\n\r\n"])
+        running.answer([head(200), chunk(data[:430]), rest, chunk(data[430:]), b"0\r\n\r\n"])
         streams = [begin(running) for _ in range(30)]
         responses = [stream.getresponse() for stream in streams]
-        drained = drain(running, 20)
-        until = time.monotonic() + 5
+        drained = drain(running, 60)
+        until = time.monotonic() + 20
         while running.request("GET", "/readyz")[::2] != (503, b"draining\n"):
             assert time.monotonic() < until
         assert running.request("GET", "/livez")[0] == 200
@@ -47,8 +49,9 @@ def test_all_streams_end_whole_while_new_ones_are_still_taken(tmp_path: Path) ->
         answer = late.getresponse()
         assert answer.getheader("connection") == "close"
         assert not drained.done()
+        rest.release(len(streams) + 1)
         assert all(response.read().endswith(b"data: [DONE]\n\n") for response in (*responses, answer))
-        drained.result(10)
+        drained.result(20)
         for stream in (*streams, late):
             stream.close()
         with pytest.raises(ConnectionRefusedError):
@@ -60,19 +63,21 @@ def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path) -> Non
     folders = [tmp_path / name for name in ("old", "new")]
     for folder in folders:
         folder.mkdir()
+    rest = threading.Semaphore(0)
     with gateway(folders[0]) as old:
-        old.answer([head(200), chunk(data[:430]), 1.0, chunk(data[430:]), b"0\r\n\r\n"])
+        old.answer([head(200), chunk(data[:430]), rest, chunk(data[430:]), b"0\r\n\r\n"])
         stream = begin(old)
         response = stream.getresponse()
         with pytest.raises(OSError, match="in use"), gateway(folders[1], port=old.gateway.port):
             pass  # it does not end
-        drained = drain(old, 20)
+        drained = drain(old, 60)
         while old.request("GET", "/readyz")[0] != 503:
             assert not drained.done()
         with gateway(folders[1], port=old.gateway.port) as new:
             assert [new.request("GET", "/readyz")[0] for _ in range(20)] == [200] * 20
+            rest.release()
             assert response.read().endswith(b"data: [DONE]\n\n")
-            drained.result(10)
+            drained.result(20)
             assert new.request("GET", "/readyz")[0] == 200
         stream.close()
 
@@ -87,7 +92,7 @@ def test_at_the_end_of_its_time_a_stream_is_told_so(tmp_path: Path, protocol: st
         data = response.read()
         stream.close()
         assert b"error" in data and b"shut down" in data
-        assert running.provider.client_gone.wait(5)
+        assert running.provider.client_gone.wait(20)
 
 
 def test_an_answer_that_has_not_begun_keeps_its_status(tmp_path: Path) -> None:

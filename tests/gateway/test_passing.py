@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -185,8 +187,14 @@ def test_what_deviates_later_passes_to_its_end_and_then_no_more(clean: Running) 
     assert data != intact
     half = data.index(b"data: ", data.index(b"Let me look."))
     path, body = asked("openai-chat")
-    clean.answer([head(), chunk(data[:half]), 0.1, chunk(data[half:]), END])
-    assert post(clean, path, body) == (200, data, True)
+    rest = threading.Semaphore(0)  # leaves when the client has what came before
+    clean.answer([head(), chunk(data[:half]), rest, chunk(data[half:]), END])
+    with closing(http.client.HTTPConnection("127.0.0.1", clean.gateway.port, timeout=20)) as connection:
+        connection.request("POST", path, body)
+        response = connection.getresponse()
+        begun = response.read(half)
+        rest.release()
+        assert (response.status, begun + response.read()) == (200, data)
     clean.answer(streamed(odd("openai-chat", wire("openai-chat", reply("text")))))
     assert b"lab_note" not in post(clean, path, body)[1]
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,7 +130,8 @@ def test_a_stream_under_way_goes_on_as_it_began(tmp_path: Path) -> None:
 
     with reloading(tmp_path) as (running, reload, _):
         data = wire("openai-chat", reply("text"))
-        running.answer([head(200), chunk(data[:430]), 0.5, chunk(data[430:]), b"0\r\n\r\n"])
+        rest = threading.Semaphore(0)
+        running.answer([head(200), chunk(data[:430]), rest, chunk(data[430:]), b"0\r\n\r\n"])
         connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
         body = {"model": "via-openai-chat", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
         connection.request("POST", "/v1/chat/completions", json.dumps(body))
@@ -137,6 +139,7 @@ def test_a_stream_under_way_goes_on_as_it_began(tmp_path: Path) -> None:
         replace(tmp_path / "dragoman.toml", ROUTE.format("only").replace("openai-chat/", "ollama/"))
         until(lambda: reload.generation == 2)
         assert models(running) == ["only"]
+        rest.release()
         assert response.read().endswith(b"data: [DONE]\n\n")
         connection.close()
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -60,6 +61,12 @@ def ask(port: int, model: str, *, stream: bool = False) -> tuple[int, bytes]:
         return response.status, response.read()
     finally:
         connection.close()
+
+
+def is_ready(port: int) -> bool:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
 
 
 def configured(folder: Path, url: str, *, local: bool = False) -> Path:
@@ -129,7 +136,8 @@ def test_routes_and_targets_of_a_configuration(tmp_path: Path) -> None:
 
 def test_a_stream_under_way_ends_whole_after_the_signal(tmp_path: Path) -> None:
     data = wire("ollama-chat", reply("text"))
-    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), 0.6, chunk(data[150:]), b"0\r\n\r\n"]
+    rest = threading.Semaphore(0)  # leaves when the gateway has seen the signal
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), rest, chunk(data[150:]), b"0\r\n\r\n"]
     with serving(steps) as provider:
         with serve(tmp_path, "--config", str(configured(tmp_path, provider.url))) as (program, port):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -137,9 +145,12 @@ def test_a_stream_under_way_ends_whole_after_the_signal(tmp_path: Path) -> None:
             connection.request("POST", "/v1/chat/completions", json.dumps(body))
             response = connection.getresponse()
             program.send_signal(signal.SIGTERM)
+            while is_ready(port):
+                assert program.poll() is None
+            rest.release(100)  # from now on nothing is held
             assert response.read().endswith(b"data: [DONE]\n\n")
             connection.close()
-            assert program.wait(10) == 0
+            assert program.wait(20) == 0
             with pytest.raises(ConnectionRefusedError):
                 ask(port, "coder")
 
@@ -181,13 +192,13 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
 
 def test_what_goes_on_too_long_is_told_so_when_the_gateway_ends(tmp_path: Path) -> None:
     with gateway(tmp_path) as running:
-        running.answer([head(200), chunk(wire("openai-chat", reply("text"))[:200]), "hold"])
+        running.answer([head(200), chunk(wire("openai-chat", reply("text"))[:430]), "hold"])
         connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
         body = {"model": "via-openai-chat", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
         connection.request("POST", "/v1/chat/completions", json.dumps(body))
         response = connection.getresponse()
         running.run(running.gateway.drain(0.1))
-        assert running.provider.client_gone.wait(5)
+        assert running.provider.client_gone.wait(20)
         data = response.read()
         connection.close()
         assert b'"error"' in data and b"shut down" in data and b"[DONE]" not in data

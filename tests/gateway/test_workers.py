@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -84,7 +85,8 @@ def test_a_worker_that_dies_is_replaced_and_its_numbers_stay(tmp_path: Path) -> 
 
 def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> None:
     data = wire("ollama-chat", reply("text"))
-    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), 1.0, chunk(data[150:]), b"0\r\n\r\n"]
+    rest = threading.Semaphore(0)  # of each answer; it leaves when a gateway has seen the signal
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), rest, chunk(data[150:]), b"0\r\n\r\n"]
     with serving(steps) as provider:
         words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
         with serve(tmp_path, *words) as (program, port):
@@ -94,11 +96,13 @@ def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> No
                 connection.request("POST", "/v1/chat/completions", body)
             responses = [connection.getresponse() for connection in connections]
             program.send_signal(signal.SIGTERM)
+            until(lambda: ask(port, "/readyz")[0] == 503)
+            rest.release(100)
             ends = Counter(response.read().endswith(b"data: [DONE]\n\n") for response in responses)
             for connection in connections:
                 connection.close()
             assert ends == {True: 16}
-            assert program.wait(10) == 0
+            assert program.wait(20) == 0
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
@@ -112,10 +116,10 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
                 connection.request("POST", "/v1/chat/completions", body)
                 until(lambda seen=seen: len(provider.requests) > seen)  # type: ignore[misc]
                 program.send_signal(signal.SIGTERM)
-                time.sleep(0.3)
+                until(lambda port=port: ask(port, "/readyz")[0] == 503)  # type: ignore[misc]
                 assert program.poll() is None
                 program.send_signal(signal.SIGTERM)
-                assert program.wait(10) == 0
+                assert program.wait(20) == 0
                 connection.close()
 
 
@@ -147,7 +151,8 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("before", "after"), [("2", "2"), ("1", "2"), ("2", "1")])
 def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path, before: str, after: str) -> None:
     data = wire("ollama-chat", reply("text"))
-    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), 2.0, chunk(data[150:]), b"0\r\n\r\n"]
+    rest = threading.Semaphore(0)  # leaves when the next gateway is there
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), rest, chunk(data[150:]), b"0\r\n\r\n"]
     with serving(steps) as provider:
         file = str(configured(tmp_path, provider.url))
         with serve(tmp_path, "--config", file, "--workers", before) as (old, port):
@@ -159,7 +164,8 @@ def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path, before
             until(lambda: ask(port, "/readyz")[0] == 503)
             with serve(tmp_path, "--config", file, "--port", str(port), "--workers", after) as (_, taken):
                 assert taken == port
+                rest.release(100)  # from now on nothing is held
                 assert connection.getresponse().read().endswith(b"data: [DONE]\n\n")
                 connection.close()
-                assert old.wait(10) == 0
+                assert old.wait(20) == 0
                 assert ask(port)[0] == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from dragoman.client import AsyncStream
 from dragoman.client.passing import is_cut

@@ -33,6 +33,8 @@ _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
+_OPEN: Final = ord("{")
+_CLOSE: Final = ord("}")
 _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
@@ -506,7 +508,9 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
         return None
     lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
     joined = b"\n".join(lines)
-    if joined.count(b"\n") != len(lines) - 1 or joined.count(b"}\n{") != len(lines) - 1:
+    if joined.count(b"\n") != len(lines) - 1 or b"" in lines:
+        return None
+    if any(line[0] != _OPEN or line[-1] != _CLOSE for line in lines):
         return None
     return lines, data[: cut + 7]
 

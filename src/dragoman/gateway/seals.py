@@ -53,10 +53,10 @@ class SealStore:
 
     async def restored(self, request: Request, owner: str) -> Request:
         """The request with what its answers lost. Providers that give no seals cost no look-up."""
+        if not any(message.role == "assistant" for message in request.messages):
+            return request
         looks = self._looks()
         if looks is not None and looks == self._without:
-            return request
-        if not any(message.role == "assistant" for message in request.messages):
             return request
         try:
             found = await self._database.run(lambda connection: _with_seals(connection, owner, request))

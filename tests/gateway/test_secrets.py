@@ -16,14 +16,15 @@ HEADER = "team-secret-77aa01c2"
 SAID = f"Incorrect API key provided: {KEY} (X-Team: {HEADER})"
 
 
-@pytest.fixture(scope="module")
-def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+@pytest.fixture(scope="module", params=[False, True], ids=["read", "passed"])
+def keyed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("gateway")
     (folder / "key").write_text(KEY, encoding="utf-8")
     with gateway(folder) as plain:
         more = (
             f'[providers.keyed]\nprotocol = "openai-chat"\nbase_url = "{plain.provider.url}/v1"\n'
             f'api_key = "file:key"\nheaders = {{ "x-team" = "{HEADER}", "x-version" = "1" }}\n'
+            f"clean = {str(request.param).lower()}\n"
             '[routes.via-keyed]\ntargets = ["keyed/model-1"]\n'
         )
         with gateway(folder, config=provider_config(folder, plain.provider.url, more)) as found:

@@ -198,18 +198,12 @@ class Exchange:
             events = self._with_origin(events, self._origin)
         events = self._priced_from(events)
         if events and type(failure := events[-1]) is Failure:
-            events = [*events[:-1], self._masked(failure)]
+            events = [*events[:-1], without_secrets(failure, self._target)]
         if self._watch is not None:
             self._watch.add(events)
         if self._on_deviation is not None or self._withdraw is not None:
             self._tell(events)
         return events
-
-    def _masked(self, failure: Failure) -> Failure:
-        """A failure without what only this provider may see: some quote the key that they refuse."""
-        secrets = self._target.secrets()
-        code = None if failure.code is None else masked(failure.code, secrets)
-        return msgspec.structs.replace(failure, message=masked(failure.message, secrets), code=code)
 
     def _tell(self, events: list[Event]) -> None:
         """Tell of deviations. What a connection that breaks leaves behind is not the server's way to speak."""
@@ -253,3 +247,10 @@ class Exchange:
 
     def _is_truncated(self, usage: Usage) -> bool:
         return usage.input is not None and usage.input < _TRUNCATED_SHARE * self._prompt_estimate
+
+
+def without_secrets(failure: Failure, target: Target) -> Failure:
+    """A failure without what only its provider may see: some quote the key that they refuse."""
+    secrets = target.secrets()
+    code = None if failure.code is None else masked(failure.code, secrets)
+    return msgspec.structs.replace(failure, message=masked(failure.message, secrets), code=code)

@@ -13,12 +13,13 @@ from typing import Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.client.exchange import Exchange, OnDeviation
+from dragoman.client.exchange import Exchange, OnDeviation, without_secrets
 from dragoman.client.target import Target
 from dragoman.contract import Glance, NewId, Parsed, Protocol
 from dragoman.events import Deviation, Event, Failure, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.providers.endpoint import Outgoing, endpoint, with_fields
+from dragoman.secret import masked
 from dragoman.types import Message, Params, Request, Text
 
 #: Headers of a client that belong to what its body asks for.
@@ -247,11 +248,12 @@ class PassingExchange:
         held, self._held = self._held or [], None
         self._original.release()
         del self._make_usual
-        return self._frames.feed(b"".join(held))
+        return self.pass_on(b"".join(held))
 
     def pass_on(self, data: bytes) -> bytes:
         """The bytes that leave for the next ones that came; `feed` is told them after."""
-        return self._frames.feed(data)
+        whole = self._frames.feed(data)
+        return whole if b'"error"' not in whole else self._without_secrets(whole)
 
     def rest(self, events: Sequence[Event]) -> bytes:
         """The bytes that were left when the body ended with these events; a frame that was cut is dropped."""
@@ -263,6 +265,11 @@ class PassingExchange:
 
     # ------------------------------------------------------------ inside
 
+    def _without_secrets(self, frames: bytes) -> bytes:
+        """Frames that tell of an error: some quote the key that they refuse."""
+        text = frames.decode("utf-8", "surrogateescape")
+        return masked(text, self._target.secrets()).encode("utf-8", "surrogateescape")
+
     def _judged(self, events: list[Event]) -> list[Event]:
         for event in events:
             if type(event) is Deviation:
@@ -273,6 +280,8 @@ class PassingExchange:
                     self._withdraw(self._target.name, event)
             elif self._held is not None and (type(event) is Failure or type(event) is ToolCallFailed):
                 return self._turn()
+            elif type(event) is Failure:  # the last event
+                events = [*events[:-1], without_secrets(event, self._target)]
         if self._said:
             events, self._said = [*self._said, *events], []
         return events

@@ -125,13 +125,14 @@ class Glance(msgspec.Struct, frozen=True):
     """What must be known of a request before its bytes are passed on to a target of the same protocol.
 
     `names_model`: the body has the model's name, as "model". `usage`: top-level fields that ask for usage in the
-    stream, where the client did not; the frame that answers them is not for the client.
+    stream, where the client did not; the frame that answers them is not for the client. `max_tokens`: for the record.
     """
 
     model: str
     stream: bool
     names_model: bool = True
     usage: dict[str, object] = {}
+    max_tokens: int | None = None
 
 
 class Decoder(Interface):

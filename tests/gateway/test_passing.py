@@ -141,6 +141,16 @@ def test_headers_that_belong_to_the_body_go_with_it(clean: Running) -> None:
     assert "x-other" not in seen.headers
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("agent", ["litellm/1.106.2", "Zed/0.211.4 (linux)"])
+def test_only_ollamas_answers_are_written_in_a_clients_own_style(clean: Running, protocol: str, agent: str) -> None:
+    data = odd(protocol, wire(protocol, reply("text")))
+    clean.answer(streamed(data, content_type=PROTOCOLS[protocol].stream_type))
+    path, body = asked(protocol)
+    _, _, answer = clean.request("POST", path, body, {"user-agent": agent})
+    assert (answer == data) == (protocol != "ollama-chat")
+
+
 # ---------------------------------------------------------------- usage that only we asked for
 
 

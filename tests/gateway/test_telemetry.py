@@ -16,18 +16,21 @@ from opentelemetry import metrics, trace
 from conversations import reply
 from dragoman.gateway.observe import Observer
 from dragoman.gateway.telemetry import OpenTelemetry
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Params, Request
 from gateway.running import Running, gateway, stream_of
 from gateway.sdk import Meter, Tracer
+from gateway.test_matrix import QUESTION
 from scripted import whole
 
 
 @contextmanager
-def traced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Running, Tracer, Meter]]:
+def traced(folder: Path, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Iterator[tuple[Running, Tracer, Meter]]:
     tracer, meter = Tracer(), Meter()
     monkeypatch.setattr(trace, "get_tracer", lambda name: tracer)
     monkeypatch.setattr(metrics, "get_meter", lambda name: meter)
     observer = Observer(telemetry=OpenTelemetry(address="127.0.0.1", port=4141))
-    with gateway(folder, observer=observer) as running:
+    with gateway(folder, more, observer=observer) as running:
         yield running, tracer, meter
 
 
@@ -69,6 +72,25 @@ def test_a_span_and_metrics_of_an_answer(tmp_path: Path, monkeypatch: pytest.Mon
     names = {"gen_ai.client.operation.duration", "gen_ai.client.operation.time_to_first_chunk"}
     names |= {"gen_ai.server.request.duration", "gen_ai.server.time_to_first_token"}
     assert all(len(meter.histograms[name].values) == 1 for name in names)
+
+
+@pytest.mark.parametrize("protocol", ["ollama-chat", "openai-chat", "openai-responses", "anthropic-messages"])
+def test_the_limit_of_an_answer_is_told_when_its_bytes_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """Not in Gemini's: of a request whose model stands in the path nothing is looked at."""
+    asked = Request(f"via-{protocol}", (QUESTION,), params=Params(max_tokens=77))
+    table = f'[models."{protocol}/model-1"]\nclean = true\n'
+    with traced(tmp_path, monkeypatch, table) as (running, tracer, _):
+        running.answer(stream_of(protocol, reply("text")))
+        rendered = PROTOCOLS[protocol].render_request(asked).http
+        body = json.loads(rendered.body) | ({"store": False} if protocol == "openai-responses" else {})
+        body["lab_field"] = 1.0
+        path = rendered.path if rendered.path.startswith(("/v1", "/api")) else f"/v1{rendered.path}"
+        assert running.request("POST", path, json.dumps(body).encode())[0] == 200
+        assert running.provider.requests[0].json["lab_field"] == 1.0
+        (span,) = tracer.spans
+    assert span.attributes["gen_ai.request.max_tokens"] == 77
 
 
 def test_a_failure_has_its_kind_and_a_made_up_name_is_no_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,8 @@ _OUTCOMES: Final[dict[Outcome, AttemptOutcome]] = {
     "answered": "done", "failed": "failed", "broken": "failed", "cancelled": "cancelled", "skipped": "skipped",
 }  # fmt: skip
 _PLAIN: Final = ReplyStyle()
+#: The protocol whose answers are written in a client's own style.
+_STYLED: Final = "ollama-chat"
 _ZED: Final = re.compile(r"Zed/(\d+)\.(\d+)")
 
 
@@ -73,7 +75,8 @@ class Relay:
                 parsed = await run_sized(size, partial(protocol.parse_request, body, path=head.target))
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
-            record.stream, record.max_tokens = parsed.request.stream, parsed.request.params.max_tokens
+            record.stream = parsed.request.stream
+            record.max_tokens = parsed.request.params.max_tokens if original is None else original.glance.max_tokens
             straight = None
             if original is not None and not parsed.request.stream and size <= LARGE:
                 straight = self._client.straight(chain, original, trace_parent=record.trace_parent)
@@ -121,7 +124,9 @@ class Relay:
         Raises:
             UnknownModel: nobody answers to its model's name.
         """
-        if glance is None or style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
+        if glance is None:
+            return None
+        if protocol.name == _STYLED and style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None
         original = Original(protocol, body, glance, path=head.target, headers=head.headers)
         return original if self._client.steering.passes(self._names.chain(glance.model).targets[0], original) else None

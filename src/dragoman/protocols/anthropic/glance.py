@@ -16,6 +16,7 @@ from dragoman.types import Usage
 class _Seen(msgspec.Struct, gc=False):
     model: str
     stream: bool | None = None
+    max_tokens: int | None = None
 
 
 _decode = _json.typed_decoder(_Seen)
@@ -24,7 +25,9 @@ _decode = _json.typed_decoder(_Seen)
 def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read."""
     seen = _decode(body)
-    return None if isinstance(seen, _json.Malformed) else Glance(seen.model, bool(seen.stream))
+    if isinstance(seen, _json.Malformed):
+        return None
+    return Glance(seen.model, bool(seen.stream), max_tokens=seen.max_tokens)
 
 
 # ---------------------------------------------------------------- a whole answer

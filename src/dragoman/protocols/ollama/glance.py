@@ -8,9 +8,14 @@ from dragoman import _json
 from dragoman.contract import Glance
 
 
+class _Options(msgspec.Struct, gc=False):
+    num_predict: int | None = None
+
+
 class _Seen(msgspec.Struct, gc=False):
     model: str
     stream: bool | None = True
+    options: _Options | None = None
 
 
 _decode = _json.typed_decoder(_Seen)
@@ -19,4 +24,8 @@ _decode = _json.typed_decoder(_Seen)
 def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read."""
     seen = _decode(body)
-    return None if isinstance(seen, _json.Malformed) else Glance(seen.model, seen.stream is not False)
+    if isinstance(seen, _json.Malformed):
+        return None
+    limit = seen.options.num_predict if seen.options is not None else None
+    most = limit if limit is not None and limit > 0 else None  # others mean: no limit
+    return Glance(seen.model, seen.stream is not False, max_tokens=most)

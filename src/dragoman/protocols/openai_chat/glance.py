@@ -19,6 +19,8 @@ class _Seen(msgspec.Struct, gc=False):
     model: str
     stream: bool | None = None
     stream_options: dict[str, _json.Json] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
 
 
 _decode = _json.typed_decoder(_Seen)
@@ -30,9 +32,10 @@ def glance(body: bytes, *, path: str = "") -> Glance | None:
     if isinstance(seen, _json.Malformed):
         return None
     options = seen.stream_options or {}
+    most = seen.max_completion_tokens or seen.max_tokens
     if not seen.stream or options.get("include_usage") is True:
-        return Glance(seen.model, bool(seen.stream))
-    return Glance(seen.model, True, usage={"stream_options": {**options, "include_usage": True}})
+        return Glance(seen.model, bool(seen.stream), max_tokens=most)
+    return Glance(seen.model, True, usage={"stream_options": {**options, "include_usage": True}}, max_tokens=most)
 
 
 # ---------------------------------------------------------------- a whole answer

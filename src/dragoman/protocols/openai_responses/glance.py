@@ -15,6 +15,7 @@ class _Seen(msgspec.Struct, gc=False):
     background: bool | None = None
     previous_response_id: str | None = None
     conversation: _json.Json = None
+    max_output_tokens: int | None = None
 
 
 _decode = _json.typed_decoder(_Seen)
@@ -28,4 +29,4 @@ def glance(body: bytes, *, path: str = "") -> Glance | None:
         return None
     if seen.previous_response_id is not None or seen.conversation is not None:
         return None
-    return Glance(seen.model, bool(seen.stream))
+    return Glance(seen.model, bool(seen.stream), max_tokens=seen.max_output_tokens)

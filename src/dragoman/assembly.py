@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
-from dragoman.arguments_text import ArgumentText, Settled, is_plain_object, is_same
+from dragoman.arguments_text import GATHERED, ArgumentText, Settled, is_plain_object, is_same
 from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.events import (
@@ -359,6 +359,8 @@ class Assembly:
         live = call.live
         if live is not None and text and "}" not in text and text.isascii():  # nothing can end or change here
             live.append(text)
+            if call.fragments % GATHERED == 0:
+                call.text.gather()
             self.events.append(ToolCallDelta(call.index, text))
             return
         if call.half or not text.isascii():

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from dragoman import _json
+from dragoman.arguments_text import GATHERED
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,
@@ -106,6 +107,8 @@ class Arguments:
         text = call.repairer.feed(event.text)
         if text is event.text and self._live:
             call.left.append(text)
+            if len(call.left) - call.gathered > GATHERED:
+                call.gather()
             out.append(event)
         else:
             self._put(call, text, out)
@@ -213,15 +216,21 @@ def _joined(events: list[Event]) -> ToolCallDelta | None:
 class _OpenCall:
     """A call whose text is being read."""
 
-    __slots__ = ("left", "repairer", "schema", "size", "start", "unread")
+    __slots__ = ("gathered", "left", "repairer", "schema", "size", "start", "unread")
 
     def __init__(self, start: ToolCallStart, repairer: Repairer, schema: ToolSchema) -> None:
         self.start = start
         self.repairer = repairer
         self.schema = schema
         self.left: list[str] = []  # what has left
+        self.gathered = 0  # how many of these are many fragments in one
         self.size = 0  # characters that the decoder gave
         self.unread = ""  # a whole object that came at once and fits: it left as it is
+
+    def gather(self) -> None:
+        """Make one of the fragments that left since the last time, as `ArgumentText.gather`."""
+        self.left[self.gathered :] = ["".join(self.left[self.gathered :])]
+        self.gathered += 1
 
     def catch_up(self) -> None:
         """Read what was left unread: more follows it, or the call fails."""

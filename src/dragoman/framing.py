@@ -16,6 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.array_items import ArrayItems
 from dragoman.deviations import clip
 
 #: (data, event name); the name is b"" when the frame has none.
@@ -33,8 +34,6 @@ _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
-_OPEN: Final = ord("{")
-_CLOSE: Final = ord("}")
 _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
@@ -66,7 +65,7 @@ class BodyReader:
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
         self._events = _EventLines(self._stray, deviate, limit, take_many=take_many)
         self._unzip: zlib._Decompress | None = None
-        self._array = _ArrayItems()
+        self._array = ArrayItems()
 
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take the next bytes; gives frames as they are found.
@@ -508,9 +507,8 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
         return None
     lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
     joined = b"\n".join(lines)
-    if joined.count(b"\n") != len(lines) - 1 or b"" in lines:
-        return None
-    if any(line[0] != _OPEN or line[-1] != _CLOSE for line in lines):
+    ends = [line[:1] + line[-1:] for line in lines]
+    if joined.count(b"\n") != len(lines) - 1 or ends.count(b"{}") != len(lines):
         return None
     return lines, data[: cut + 7]
 
@@ -529,77 +527,6 @@ def _middle_of(data: bytes) -> tuple[int, int]:
 def _is_name_line(data: bytes, end: int) -> bool:
     """Whether what stands before `end` is the line of an event's name and nothing else."""
     return data[:7] == b"event: " and data.find(b"\n") == end - 1
-
-
-class _ArrayItems:
-    """The top-level items of one JSON array, each as soon as it is closed."""
-
-    __slots__ = ("_depth", "_escaped", "_in_string", "_pieces", "_size")
-
-    _OUTSIDE: Final = re.compile(rb'[\[\]{}",]')
-    _INSIDE: Final = re.compile(rb'["\\]')
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._size = 0
-
-    def size(self) -> int:
-        """Bytes of the item that is open."""
-        return self._size
-
-    def pending(self) -> bytes:
-        """The item that is open."""
-        return b"".join(self._pieces).strip()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take the next bytes; gives items."""
-        begin = position = 0
-        if self._escaped and data:
-            self._escaped = False
-            position = 1
-        while True:
-            found = (self._INSIDE if self._in_string else self._OUTSIDE).search(data, position)
-            if found is None:
-                break
-            mark, position = found.group(), found.end()
-            if mark == b'"':
-                self._in_string = not self._in_string
-            elif mark == b"\\":
-                if position == len(data):
-                    self._escaped = True
-                position += 1
-            elif mark in b"[{":
-                self._depth += 1
-                if self._depth == 1 and mark == b"[":
-                    begin = position
-                    self._pieces.clear()  # what stood before the array
-                    self._size = 0
-            elif mark in b"]}":
-                self._depth -= 1
-                if self._depth == 0 or (self._depth == 1 and mark == b"}"):
-                    stop = position - 1 if self._depth == 0 else position
-                    yield from self._item(data[begin:stop])
-                    begin = position
-            elif self._depth == 1:  # a comma between items
-                yield from self._item(data[begin : position - 1])
-                begin = position
-        if begin < len(data):
-            self._pieces.append(data[begin:])
-            self._size += len(data) - begin
-
-    def _item(self, data: bytes) -> Iterator[bytes]:
-        self._pieces.append(data)
-        item = self.pending()
-        self._pieces.clear()
-        self._size = 0
-        if item:
-            yield item
-
-
-# ---------------------------------------------------------------- writing
 
 
 def write_event(data: bytes, name: str = "") -> bytes:

@@ -29,6 +29,7 @@ _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
+_NEVER: Final = float("inf")
 #: Bytes of a body that are read before others have their turn.
 _READ_AT_ONCE: Final = 512 * 1024
 
@@ -55,9 +56,9 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_application", "_body", "_body_before", "_body_read", "_body_size", "_fields", "_gate", "_head", "_head_size",
-        "_is_admitted", "_is_closing", "_is_discarding", "_large", "_limits", "_loop", "_parser", "_peers", "_target",
-        "_task", "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
+        "_application", "_body", "_body_before", "_body_read", "_body_size", "_due", "_fields", "_gate", "_head",
+        "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_large", "_limits", "_looks_at", "_loop",
+        "_parser", "_peers", "_target", "_task", "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
@@ -69,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
         self._waiting: list[_Received] = []
         self._is_closing = False  # no further request is taken
         self._is_discarding = False  # the rest of a refused request is read away
@@ -98,7 +100,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._peers.discard(self)
         self._is_closing = True
-        self._disarm()
+        if self._timer is not None:
+            self._timer.cancel()
         self._transport = None
         self._waiting.clear()
         self._body, self._large = [], None
@@ -137,14 +140,22 @@ class Connection(asyncio.Protocol):
             self._arm(self._limits.linger_seconds)
 
     def _arm(self, seconds: float) -> None:
-        self._disarm()
+        """Set the clock anew. A timer that goes off before that stays, and looks again: each request sets it thrice."""
         self._unsent = waiting(self._transport) if self._transport is not None else 0
-        self._timer = self._loop.call_later(seconds, self._expire)
+        self._due = due = self._loop.time() + seconds
+        if self._timer is None or self._looks_at > due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._looks_at = due
+            self._timer = self._loop.call_at(due, self._look)
 
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _look(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self._due:
+            self._expire()
+        elif self._due < _NEVER:
+            self._looks_at = self._due
+            self._timer = self._loop.call_at(self._due, self._look)
 
     def _expire(self) -> None:
         """Too slow. One that is between two requests, or is being closed, is owed no words."""
@@ -284,7 +295,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._is_discarding or self._head is None:
             return
-        self._disarm()
+        self._due = _NEVER
         is_chunked = self._parser.get_http_version() != "1.0"
         keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
         keeps = keeps and not self._application.is_draining

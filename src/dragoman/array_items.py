@@ -1,0 +1,78 @@
+"""One JSON array, read while it comes: Gemini streams so without `alt=sse`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+
+class ArrayItems:
+    """The top-level items of one JSON array, each as soon as it is closed."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "_pieces", "_size")
+
+    _OUTSIDE: Final = re.compile(rb'[\[\]{}",]')
+    _INSIDE: Final = re.compile(rb'["\\]')
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._size = 0
+
+    def size(self) -> int:
+        """Bytes of the item that is open."""
+        return self._size
+
+    def pending(self) -> bytes:
+        """The item that is open."""
+        return b"".join(self._pieces).strip()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take the next bytes; gives items."""
+        begin = position = 0
+        if self._escaped and data:
+            self._escaped = False
+            position = 1
+        while True:
+            found = (self._INSIDE if self._in_string else self._OUTSIDE).search(data, position)
+            if found is None:
+                break
+            mark, position = found.group(), found.end()
+            if mark == b'"':
+                self._in_string = not self._in_string
+            elif mark == b"\\":
+                if position == len(data):
+                    self._escaped = True
+                position += 1
+            elif mark in b"[{":
+                self._depth += 1
+                if self._depth == 1 and mark == b"[":
+                    begin = position
+                    self._pieces.clear()  # what stood before the array
+                    self._size = 0
+            elif mark in b"]}":
+                self._depth -= 1
+                if self._depth == 0 or (self._depth == 1 and mark == b"}"):
+                    stop = position - 1 if self._depth == 0 else position
+                    yield from self._item(data[begin:stop])
+                    begin = position
+            elif self._depth == 1:  # a comma between items
+                yield from self._item(data[begin : position - 1])
+                begin = position
+        if begin < len(data):
+            self._pieces.append(data[begin:])
+            self._size += len(data) - begin
+
+    def _item(self, data: bytes) -> Iterator[bytes]:
+        self._pieces.append(data)
+        item = self.pending()
+        self._pieces.clear()
+        self._size = 0
+        if item:
+            yield item
+
+
+# ---------------------------------------------------------------- writing

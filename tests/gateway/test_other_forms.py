@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from pathlib import Path
 from typing import Any
 
 import ollama
@@ -15,7 +16,7 @@ from google.genai import types
 
 from conversations import reply
 from dragoman.protocols import EMBEDDING, PROTOCOLS
-from gateway.running import Running, stream_of, whole_of
+from gateway.running import Running, gateway, stream_of, whole_of
 from scripted import whole
 
 VECTORS = [[0.5, -0.25, 0.125], [1.0, 2.0, 3.0]]
@@ -264,6 +265,37 @@ def test_embeddings_are_refused_where_there_are_none(running: Running) -> None:
     status, _, answer = post(running, "/v1/embeddings", {"model": "via-gemini-generate", "input": [[1, 2]]})
     assert (status, "takes no tokens" in json.loads(answer)["error"]["message"]) == (400, True)
     assert running.provider.requests == []
+
+
+TWO = """
+[routes.two]
+targets = ["openai-chat/model-1", "ollama-chat/model-2"]
+[routes.three]
+targets = ["openai-chat/model-1", "anthropic-messages/model-1", "openai-chat/model-3"]
+"""
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 0])
+def test_the_next_target_embeds_when_the_first_fails(tmp_path: Path, status: int) -> None:
+    with gateway(tmp_path, TWO) as running:
+        broken = whole(b'{"error":{"message":"later"}}', status) if status else ["reset"]
+        running.answer(broken, whole(vectors_of("ollama-chat", VECTORS)))
+        found, _, answer = post(running, "/v1/embeddings", {"model": "two", "input": ["a", "b"]})
+        assert (found, [row["embedding"] for row in json.loads(answer)["data"]]) == (200, VECTORS)
+        assert [seen.path for seen in running.provider.requests] == ["/v1/embeddings", "/api/embed"]
+        assert running.provider.requests[1].json["model"] == "model-2"
+        running.answer(whole(b'{"error":{"message":"no such input"}}', 400))
+        found, _, answer = post(running, "/v1/embeddings", {"model": "two", "input": ["a", "b"]})
+        assert (found, b"no such input" in answer, len(running.provider.requests)) == (400, True, 1)
+
+
+def test_the_next_target_of_its_kind_completes_when_the_first_fails(tmp_path: Path) -> None:
+    answer = b'{"id":"cmpl-1","object":"text_completion","choices":[{"text":"return x","index":0}]}'
+    with gateway(tmp_path, TWO) as running:
+        running.answer(whole(b"{}", 503), whole(answer))
+        body = {"model": "three", "prompt": "def f(x):", "suffix": "}"}
+        assert post(running, "/v1/completions", body)[0::2] == (200, answer)
+        assert [seen.json["model"] for seen in running.provider.requests] == ["model-1", "model-3"]
 
 
 def test_a_provider_that_embeds_too_little_is_not_believed(running: Running) -> None:

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from dragoman.client.target import Target
+from dragoman.contract import HttpRequest
 from dragoman.embeddings import Embedder, EmbedRequest
 from dragoman.errors import WireError
 from dragoman.events import Failure
@@ -53,13 +55,17 @@ class _Asked:
         request = self.embedder.parse_request(call.body, path=call.head.target)
         if len(request.inputs) > _MOST_INPUTS:
             raise WireError(f"expected at most {_MOST_INPUTS} texts, got {len(request.inputs)}")
-        target = self._forwarder.find(request.model, EMBEDDING, call)
-        if target is None:
+        chain = self._forwarder.find(request.model, EMBEDDING, call)
+        if chain is None:
             raise WireError(f"model {request.model[:120]!r} has no embeddings: its provider offers none that are known")
-        theirs = embedder(target.protocol.name)
-        asked = msgspec.structs.replace(request, model=target.model, native=self._own(request, target.protocol.name))
-        body = await self._forwarder.whole(call, target, theirs.render_request(asked))
-        embedded = theirs.parse_response(body)
+
+        def rendered(target: Target) -> HttpRequest:
+            native = self._own(request, target.protocol.name)
+            asked = msgspec.structs.replace(request, model=target.model, native=native)
+            return embedder(target.protocol.name).render_request(asked)
+
+        target, body = await self._forwarder.whole(call, chain, rendered)
+        embedded = embedder(target.protocol.name).parse_response(body)
         if len(embedded.vectors) != len(request.inputs):
             counts = f"expected {len(request.inputs)} embeddings, got {len(embedded.vectors)}"
             raise Refused(Failure("wire", counts, 502))

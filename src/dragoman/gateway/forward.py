@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client import AsyncClient
-from dragoman.client.target import Target
+from dragoman.client.course import Course
+from dragoman.client.steering import LOG
+from dragoman.client.target import Chain, Target
 from dragoman.client.transport import Response, TransportFailed
 from dragoman.contract import HttpRequest
 from dragoman.errors import WireError
-from dragoman.events import Failure
+from dragoman.events import Failure, Finish
 from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.names import Names
+from dragoman.gateway.relay import note_attempts
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider
 from dragoman.secret import masked
@@ -27,6 +31,11 @@ from dragoman.types import ProtocolName
 _LARGEST: Final = 64 * 1024 * 1024
 #: Seconds without a byte of it.
 _SILENCE: Final = 120.0
+_DONE: Final = Finish("stop")
+
+T = TypeVar("T")
+#: The request for a target, in its protocol and with its name of the model.
+MakeRequest: TypeAlias = Callable[[Target], HttpRequest]
 
 
 class Forwarder:
@@ -38,65 +47,82 @@ class Forwarder:
         self._client = client
         self._names = names
 
-    def find(self, name: str, protocols: Iterable[ProtocolName], call: Call) -> Target | None:
-        """The first target behind a name whose provider speaks one of the protocols, in that protocol; None when none
-        does.
+    def find(self, name: str, protocols: Iterable[ProtocolName], call: Call) -> Chain | None:
+        """The targets behind a name whose providers speak one of the protocols, in that protocol; None when none does.
 
         Raises:
             UnknownModel: nothing answers to the name.
         """
+        found = []
         for target in self._names.chain(name).targets:
             for protocol in (target.provider.protocol, *target.provider.also):
                 if protocol in protocols:
-                    call.record.route, call.record.target = self._names.route(name), target.name
-                    return _speaking(target, target.provider.speaking(protocol))
-        return None
+                    found.append(_speaking(target, target.provider.speaking(protocol)))
+                    break
+        if not found:
+            return None
+        call.record.route, call.record.target = self._names.route(name), found[0].name
+        return Chain(name, tuple(found))
 
-    async def whole(self, call: Call, target: Target, http: HttpRequest) -> bytes:
-        """The body of a target's answer.
+    async def whole(self, call: Call, chain: Chain, make: MakeRequest) -> tuple[Target, bytes]:
+        """The body of an answer, and whose it is.
 
         Raises:
             Refused: there is none, or it says that the request failed.
         """
-        try:
-            response = await self._open(target, http)
+
+        async def ask(target: Target) -> bytes:
+            response = await self._open(target, make(target))
             try:
-                body = await self._read(response)
+                return await self._read(response)
             finally:
                 response.close()
-        except Refused as problem:
-            call.record.attempt(target.name, "failed", problem.failure.kind, problem.failure.status)
-            raise
-        call.record.attempt(target.name, "done", status=response.status)
-        return body
 
-    async def pass_on(self, call: Call, target: Target, http: HttpRequest) -> None:
-        """Send a target's answer to the client while it comes, byte for byte."""
+        async with self._course(call, chain) as course:
+            body = await _along(course, ask)
+            course.ended(_DONE, _now())
+            return course.target, body
+
+    async def pass_on(self, call: Call, chain: Chain, make: MakeRequest) -> None:
+        """Send an answer to the client while it comes, byte for byte.
+
+        Raises:
+            Refused: there is none, or it says that the request failed.
+        """
         outlet, record = call.outlet, call.record
-        try:
-            response = await self._open(target, http)
-        except Refused as problem:
-            record.attempt(target.name, "failed", problem.failure.kind, problem.failure.status)
-            raise
-        record.passed = True
-        try:
-            outlet.start(200, response.headers.get("content-type", "application/json"))
-            record.status = 200
+
+        async def ask(target: Target) -> Response:
+            return await self._open(target, make(target))
+
+        async with self._course(call, chain) as course:
+            response = await _along(course, ask)
+            record.passed, record.status = True, 200
             try:
+                outlet.start(200, response.headers.get("content-type", "application/json"))
                 while data := await _next(response):
                     outlet.write(data)
                     if outlet.is_full:
                         await outlet.drained()
+                outlet.end()
+                record.outcome = "done"
+                course.ended(_DONE, _now())
             except TransportFailed as problem:
+                course.ended(problem.failure, _now())
                 record.outcome, record.error = "cut", problem.failure.kind
-                record.attempt(target.name, "failed", problem.failure.kind)
                 outlet.cut()
-                return
-            outlet.end()
-            record.outcome = "done"
-            record.attempt(target.name, "done", status=response.status)
+            finally:
+                response.close()
+
+    @asynccontextmanager
+    async def _course(self, call: Call, chain: Chain) -> AsyncIterator[Course]:
+        """The way along the targets, as a turn of a model takes it; nothing is tried twice."""
+        course = Course(chain, self._client.steering.standings, log=LOG.info)
+        course.begin(_now())
+        try:
+            yield course
         finally:
-            response.close()
+            course.abandoned(_now())
+            note_attempts(course.attempts, call.record)
 
     async def _open(self, target: Target, http: HttpRequest) -> Response:
         try:
@@ -125,6 +151,25 @@ class Forwarder:
         except TransportFailed as problem:
             raise Refused(problem.failure) from None
         return b"".join(pieces)
+
+
+async def _along(course: Course, ask: Callable[[Target], Awaitable[T]]) -> T:
+    """What the first target gives that does not fail.
+
+    Raises:
+        Refused: the last one failed, or no other one would mend it.
+    """
+    while True:
+        course.sent(_now())
+        try:
+            return await ask(course.target)
+        except Refused as problem:
+            if course.failed(problem.failure, now=_now(), random=0.0, most_wait=0.0) is None:
+                raise
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def _next(response: Response) -> bytes:

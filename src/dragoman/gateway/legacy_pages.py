@@ -15,7 +15,7 @@ from dragoman.contract import HttpRequest, Legacy, Parsed, Protocol, no_glance
 from dragoman.errors import WireError
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.gateway.endpoint import Call, Endpoint
-from dragoman.gateway.forward import Forwarder, with_model
+from dragoman.gateway.forward import Forwarder, MakeRequest, with_model
 from dragoman.gateway.http import Answer
 from dragoman.gateway.names import Names
 from dragoman.gateway.relay import Relay
@@ -92,20 +92,18 @@ class LegacyPages:
     async def _turn(self, form: Legacy, call: Call, fields: Fields) -> None:
         """A turn of any model, or where a field asks for more, the provider's own answer."""
         name = form.unsayable(call.body)
-        target = self._forwarder.find(_model(fields), (form.protocol.name,), call) if name else None
-        if target is None:
+        chain = self._forwarder.find(_model(fields), (form.protocol.name,), call) if name else None
+        if chain is None:
             await self._relay.respond(form.protocol, call.head, call.body, call.outlet, call.record)
             return
-        http = HttpRequest(form.path, with_model(call.body, target.model), {"content-type": "application/json"})
-        await self._forwarder.pass_on(call, target, http)
+        await self._forwarder.pass_on(call, chain, _renamed(form.path, call.body))
 
     async def _load(self, call: Call, fields: Fields, path: str, said: dict[str, Json]) -> None:
         """Have an Ollama server load or unload the model; no other provider has to be asked."""
         name = _model(fields)
-        target = self._forwarder.find(name, (_OLLAMA,), call)
-        if target is not None:
-            http = HttpRequest(path, with_model(call.body, target.model), {"content-type": "application/json"})
-            await self._forwarder.pass_on(call, target, http)
+        chain = self._forwarder.find(name, (_OLLAMA,), call)
+        if chain is not None:
+            await self._forwarder.pass_on(call, chain, _renamed(path, call.body))
             return
         reason = "unload" if read(fields.get("keep_alive")) in _NO_TIME else "load"
         head = {"model": name, "created_at": render_time(int(time.time()))}
@@ -120,6 +118,11 @@ class LegacyPages:
             return
         lines = b"".join(_json.encode({"status": status}) + b"\n" for status in ("pulling manifest", "success"))
         call.answer(Answer(200, lines, _LINES))
+
+
+def _renamed(path: str, body: bytes) -> MakeRequest:
+    """A body as it is, but for each target's name of the model."""
+    return lambda target: HttpRequest(path, with_model(body, target.model), {"content-type": "application/json"})
 
 
 def _model(fields: Fields) -> str:

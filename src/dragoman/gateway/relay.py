@@ -109,7 +109,7 @@ class Relay:
                         await _whole(protocol, asked, stream, outlet, record, advised=self._names.advised)
             finally:
                 self._streams.discard(stream)
-                _note_attempts(stream.attempts, record)
+                note_attempts(stream.attempts, record)
         except WireError as problem:
             _refuse(protocol, Failure(failure_kind(problem.status), str(problem), problem.status), outlet, record)
         except UnknownModel as problem:
@@ -142,7 +142,7 @@ class Relay:
         finally:
             self._streams.discard(straight)
             if is_over:
-                _note_attempts(straight.course.attempts, record)
+                note_attempts(straight.course.attempts, record)
         if plain is not None:
             record.begin()
             record.passed = True
@@ -225,7 +225,8 @@ def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Out
     record.end(failure, answer.status)
 
 
-def _note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
+def note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
+    """What came of the targets that were asked, for the record."""
     for attempt in attempts:
         reason = "skipped" if attempt.outcome == "skipped" else attempt.kind or ""
         record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)

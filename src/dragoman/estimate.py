@@ -51,7 +51,7 @@ def _tool_tokens(tool: Tool) -> int:
 
 
 def _text_tokens(text: str) -> int:
-    return _count(len(text.encode("utf-8", "replace")))
+    return _count(len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
 
 
 def _count(size: int) -> int:

@@ -29,8 +29,9 @@ from dragoman.types import ProtocolName
 
 #: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other.
 _NEW_OBJECTS: Final = 5_000
-#: How long a thread that works on a large request may keep the event loop waiting, each time.
-_SWITCH_SECONDS: Final = 0.000_5
+#: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
+#: after each callback and asks for it again, so beside 200 streams it waits so long a hundred times over.
+_SWITCH_SECONDS: Final = 0.000_05
 
 
 @final

@@ -33,7 +33,7 @@ async def _measure(scale: Scale) -> list[Result]:
             ("bodies", _HEAD + b"content-length: 100000\r\n\r\n", 2 * limits.body_seconds),
             ("silent connections", b"", limits.head_seconds),
         ):
-            slow = [asyncio.create_task(drip(gateway.port, begin)) for _ in range(count)]
+            slow = [asyncio.create_task(drip(gateway.port, begin, number / count)) for number in range(count)]
             busy, refused = await good(gateway, 8)
             lives = await asyncio.gather(*slow)
             longest = max(lives)
@@ -44,16 +44,18 @@ async def _measure(scale: Scale) -> list[Result]:
             )
             goal = {
                 "heads": "slow heads closed ≤ 10 s",
-                "bodies": "< 1 KiB/s for 10 s: closed (looked at every 10 s)",
+                "bodies": f"< 1 KiB/s for 10 s: closed (looked at every {limits.body_seconds:g} s)",
                 "silent connections": "no request: closed ≤ 10 s",
             }[what]
-            passed = longest <= limit + 1 and more <= 0.01 and not refused
+            passed = longest <= max(limit + 1 if what == "bodies" else 0, 10) and more <= 0.01 and not refused
             results.append(Result("R9", f"{goal}; others' p99 + ≤ 10 ms, 0 refused", measured, passed))
         return results
 
 
-async def drip(port: int, begin: bytes) -> float:
-    """Seconds until the gateway closes a connection on which a byte comes each second."""
+async def drip(port: int, begin: bytes, after: float) -> float:
+    """Seconds until the gateway closes a connection on which a byte comes each second. It begins `after` a part of a
+    second: many at one moment would hold up the good clients here, in this process."""
+    await asyncio.sleep(after)
     caller = await Caller.connect(port)
     began = time.monotonic()
     with suppress(OSError):

@@ -23,9 +23,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     #: the kernel has as much again to send in the meantime; one read of the provider's socket (64 KiB) comes on top
     unsent: int = 16 * 1024
     #: for a whole head, for `body_least` bytes of a body that is not whole, for the next request on a kept connection
-    head_seconds: float = 10.0
-    body_seconds: float = 10.0
-    body_least: int = 10 * 1024
+    #: (a little below the 10 seconds after which it must be over; a body at less than 1 KiB/s is too slow)
+    head_seconds: float = 9.5
+    body_seconds: float = 9.5
+    body_least: int = 9_728
     idle_seconds: float = 75.0
     #: how long a client may take nothing of what waits for it: at the end of a connection; before it
     linger_seconds: float = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.gateway.metrics import ATTEMPTS, DURATION, LAG, REQUESTS, SERIES, UNDER_WAY, Metrics
+from dragoman.gateway.metrics import ATTEMPTS, BREAKERS, DURATION, LAG, REQUESTS, SERIES, UNDER_WAY, Metrics
 
 DONE = ("openai-chat", "coder", "zhipu", "done")
 
@@ -43,6 +43,17 @@ def test_a_histogram_is_cumulative_and_ends_with_all() -> None:
     assert found['dragoman_request_seconds_bucket{client="openai-chat",le="+Inf"}'] == 4
     assert found['dragoman_request_seconds_count{client="openai-chat"}'] == 4
     assert found['dragoman_request_seconds_sum{client="openai-chat"}'] == 1_000.309
+
+
+def test_gauges_of_a_process_that_was_here_before_are_zero(tmp_path: Path) -> None:
+    first = Metrics(tmp_path / "0")
+    first.set(BREAKERS, 1.0, ("lab/m",))
+    first.add(REQUESTS, DONE)
+    again = Metrics(tmp_path / "0")
+    again.reset_gauges()
+    found = samples(again.render())
+    assert found['dragoman_breaker_open{target="lab/m"}'] == 0
+    assert sum(found.values()) == 1
 
 
 def test_a_family_stays_bounded() -> None:

@@ -81,6 +81,26 @@ def test_neither_prompt_nor_key_nor_arguments_are_told(tmp_path: Path) -> None:
         assert canary not in told
 
 
+def test_connections_and_breakers_are_shown(tmp_path: Path) -> None:
+    """Once a second they are looked at."""
+    opened = 'dragoman_breaker_open{target="openai-chat/model-1"}'
+
+    def wait_for(wanted: tuple[float, float]) -> None:
+        until = time.monotonic() + 20
+        while (numbers(running).get(opened), numbers(running).get("dragoman_upstream_connections")) != wanted:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    with watched(tmp_path, "[http]\nretries = 0\n") as (running, _):
+        running.answer(stream_of("openai-chat", reply("text")))
+        assert ask(running)[0] == 200
+        wait_for((0, 1))
+        running.answer(["reset"])
+        for _ in range(5):
+            assert ask(running)[0] == 502
+        wait_for((1, 0))
+
+
 def test_ten_thousand_made_up_names_are_few_series(tmp_path: Path) -> None:
     with watched(tmp_path) as (running, lines):
         before = len(numbers(running))

@@ -132,6 +132,10 @@ class AiohttpPool:
             trace_request_ctx=connection,
         )
 
+    @property
+    def connections(self) -> int:
+        return 0  # aiohttp does not tell
+
     async def close(self) -> None:
         await self._session.close()
 

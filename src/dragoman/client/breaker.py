@@ -46,6 +46,11 @@ class Breaker:
         self._failures = [0] * _WINDOW
         self._second = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it opened and did not heal yet."""
+        return self._opened is not None
+
     def admits(self, now: float) -> bool:
         """Whether a request may go to the target: always, as a probe, or not now."""
         if now < self._rests_until:

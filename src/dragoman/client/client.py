@@ -111,6 +111,11 @@ class AsyncClient:
         """Close the client."""
         await self.close()
 
+    @property
+    def connections(self) -> int:
+        """Open connections to providers, kept ones too; those over a proxy are not counted."""
+        return sum(transport.connections for transport in (*self._earlier, self._transport))
+
     async def close(self) -> None:
         """Close every connection, and the servers that this client started."""
         for transport in (*self._earlier, self._transport):

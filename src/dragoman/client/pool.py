@@ -88,6 +88,10 @@ class HttpPool:
         connection = await self._connected(place, place_of(outgoing.url))
         return await connection.send(head, outgoing.body)
 
+    @property
+    def connections(self) -> int:
+        return len(self._open)
+
     async def close(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()

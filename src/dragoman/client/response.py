@@ -75,6 +75,11 @@ class Pool(Protocol):
         """
         ...
 
+    @property
+    def connections(self) -> int:
+        """How many are open, as far as that is known."""
+        ...
+
     async def close(self) -> None:
         """Close all connections."""
         ...

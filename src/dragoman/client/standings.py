@@ -31,6 +31,11 @@ class Standings:
     def __init__(self) -> None:
         self._of: dict[str, Standing] = {}
 
+    def is_open(self, target: str) -> bool:
+        """Whether a target's circuit breaker is open; one that was not asked has none."""
+        found = self._of.get(target)
+        return found is not None and found.breaker.is_open
+
     def of(self, target: str) -> Standing:
         """The standing of a target; a new one has none of the past."""
         found = self._of.get(target)

@@ -51,6 +51,11 @@ class Transport:
             self._pool = self._open_pool()
         return await self._pool.open(outgoing)
 
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return self._pool.connections if self._pool is not None else 0
+
     async def close(self) -> None:
         """Close all connections."""
         if self._pool is not None:

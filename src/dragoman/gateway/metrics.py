@@ -54,6 +54,10 @@ FIRST: Final = Family(
     "dragoman_first_event_seconds", "histogram", "Until something of the answer came.", ("client",), _SECONDS
 )
 UNDER_WAY: Final = Family("dragoman_requests_under_way", "gauge", "Requests that are being answered.")
+UPSTREAM: Final = Family("dragoman_upstream_connections", "gauge", "Open connections to providers, kept ones too.")
+BREAKERS: Final = Family(
+    "dragoman_breaker_open", "gauge", "Whether a target of a route is passed over: 0 or 1.", ("target",), merge="max"
+)
 READY: Final = Family("dragoman_ready_workers", "gauge", "Workers that take requests.")
 LAG: Final = Family("dragoman_loop_lag_seconds", "gauge", "The event loop's last delay.", merge="max")
 GENERATION: Final = Family("dragoman_config_generation", "gauge", "Configurations taken since the start.", merge="min")
@@ -61,8 +65,8 @@ RELOADS: Final = Family("dragoman_config_reloads_total", "counter", "Configurati
 DROPPED: Final = Family("dragoman_log_dropped_total", "counter", "Log lines that were not written.", ("reason",))
 
 FAMILIES: Final = (
-    REQUESTS, FAILURES, ATTEMPTS, FALLBACKS, TOKENS, COST, DEVIATIONS, DURATION, FIRST, UNDER_WAY, READY, LAG,
-    GENERATION, RELOADS, DROPPED,
+    REQUESTS, FAILURES, ATTEMPTS, FALLBACKS, TOKENS, COST, DEVIATIONS, DURATION, FIRST, UNDER_WAY, UPSTREAM, BREAKERS,
+    READY, LAG, GENERATION, RELOADS, DROPPED,
 )  # fmt: skip
 
 
@@ -88,9 +92,9 @@ class Metrics:
         position = self._positions.get((family.name, labels)) or self._place(family, labels)
         self._numbers[position] += amount
 
-    def set(self, family: Family, value: float) -> None:
-        """Say what a gauge without labels is now."""
-        self._numbers[self._positions.get((family.name, ())) or self._place(family, ())] = value
+    def set(self, family: Family, value: float, labels: tuple[str, ...] = ()) -> None:
+        """Say what a gauge is now."""
+        self._numbers[self._positions.get((family.name, labels)) or self._place(family, labels)] = value
 
     def observe(self, family: Family, labels: tuple[str, ...], value: float) -> None:
         """Take a value into a histogram: its bucket, and the sum that stands after the buckets."""
@@ -122,9 +126,10 @@ class Metrics:
 
     def reset_gauges(self) -> None:
         """Gauges of a process that was here before do not hold any more."""
-        for family in FAMILIES:
-            if family.kind == "gauge" and (family.name, ()) in self._positions:
-                self.set(family, 0.0)
+        gauges = {family.name for family in FAMILIES if family.kind == "gauge"}
+        for (name, _), position in self._positions.items():
+            if name in gauges:
+                self._numbers[position] = 0.0
 
     def render(self, others: Iterable[Path] = ()) -> bytes:
         """These numbers and those of other processes' files, as Prometheus reads them."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, Literal, Protocol, TypeAlias, final
 
@@ -18,6 +19,7 @@ from dragoman.gateway.http import Head
 from dragoman.gateway.log import Log
 from dragoman.gateway.metrics import (
     ATTEMPTS,
+    BREAKERS,
     COST,
     DEVIATIONS,
     DROPPED,
@@ -29,6 +31,7 @@ from dragoman.gateway.metrics import (
     REQUESTS,
     TOKENS,
     UNDER_WAY,
+    UPSTREAM,
     Metrics,
 )
 from dragoman.identifiers import new_id
@@ -222,9 +225,13 @@ class Observer:
         if self.log.is_read:
             self.log.write({"time": self.log.now(), "kind": kind, "text": text})
 
-    def settle(self, lag: float) -> None:
-        """Once a second: the event loop's delay in seconds, and the lines that were left out."""
+    def settle(self, lag: float, *, connections: int = 0, breakers: Iterable[tuple[str, bool]] = ()) -> None:
+        """Once a second: the event loop's delay in seconds, the lines that were left out, how many connections to
+        providers there are, and of targets whether their circuit breaker is open."""
         self.metrics.set(LAG, lag)
+        self.metrics.set(UPSTREAM, connections)
+        for target, is_open in breakers:
+            self.metrics.set(BREAKERS, float(is_open), (target,))
         left_out = self.log.settle()
         if left_out:
             self.metrics.add(DROPPED, ("too-many",), left_out)

@@ -282,12 +282,15 @@ class Gateway:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _tick(self) -> None:
-        """Once a second: how late the event loop is, and what the log left out."""
+        """Once a second: how late the event loop is, what the log left out, how targets stand."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + 1.0
             await asyncio.sleep(1.0)
-            self.observer.settle(max(0.0, loop.time() - due))
+            client, standings = self._client, self._client.steering.standings
+            asked = {target for route in client.config.routes.values() for target in route.targets}
+            breakers = [(target, standings.is_open(target)) for target in sorted(asked)]
+            self.observer.settle(max(0.0, loop.time() - due), connections=client.connections, breakers=breakers)
 
     async def _pass_on(self, siblings: Siblings) -> None:
         """Lines go to other workers while somebody listens there."""

@@ -124,12 +124,14 @@ class Parsed(msgspec.Struct, frozen=True):
 class Glance(msgspec.Struct, frozen=True):
     """What must be known of a request before its bytes are passed on to a target of the same protocol.
 
-    `names_model`: the body has the model's name, as "model". `usage`: top-level fields that ask for usage in the
-    stream, where the client did not; the frame that answers them is not for the client. `max_tokens`: for the record.
+    `fields`: those of the body, as their JSON texts. `names_model`: one of them is the model's name, as "model".
+    `usage`: fields that ask for usage in the stream, where the client did not; the frame that answers them is not for
+    the client. `max_tokens`: for the record.
     """
 
     model: str
     stream: bool
+    fields: dict[str, Raw] = {}
     names_model: bool = True
     usage: dict[str, object] = {}
     max_tokens: int | None = None

@@ -67,6 +67,7 @@ class Original:
     def release(self) -> None:
         """Its bytes flow: it is not read any more, nor sent again."""
         self.body = b""
+        self.glance = msgspec.structs.replace(self.glance, fields={})
 
     def suits(self, target: Target) -> bool:
         """Whether nothing of the request or its answer must be changed for this target, which is clean."""
@@ -137,7 +138,7 @@ class PassingExchange:
     """
 
     __slots__ = (
-        "_decoder", "_frames", "_glance", "_headers", "_held", "_make_usual", "_on_deviation", "_original", "_said",
+        "_decoder", "_frames", "_headers", "_held", "_is_stream", "_make_usual", "_on_deviation", "_original", "_said",
         "_status", "_target", "_usual", "_withdraw", "outgoing",
     )  # fmt: skip
 
@@ -157,7 +158,8 @@ class PassingExchange:
         """`usual` makes the exchange that takes over."""
         protocol = target.protocol
         self._original = original
-        self._glance = glance = original.glance
+        glance = original.glance
+        self._is_stream = glance.stream
         asks_usage = bool(glance.usage) and target.dialect.usage_in_stream
         self.outgoing = addresses.outgoing(target, original, asks_usage=asks_usage)
         if trace_parent:
@@ -204,7 +206,7 @@ class PassingExchange:
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """As `Exchange.head`. An error, or a body that is not what the client expects, does not pass."""
         self._status, self._headers = status, headers
-        expected = self._target.protocol.stream_type if self._glance.stream else "application/json"
+        expected = self._target.protocol.stream_type if self._is_stream else "application/json"
         is_expected = _kind(headers.get("content-type", "")) == _kind(expected)
         if status != 200 or not is_expected or headers.get("content-encoding", "identity") != "identity":
             self._turn()
@@ -338,5 +340,4 @@ def _spliced(target: Target, original: Original, asks_usage: bool) -> bytes:
     changes = dict(glance.usage) if asks_usage else {}
     if glance.names_model and glance.model != target.model:
         changes["model"] = target.model
-    spliced = _json.splice(original.body, changes) if changes else original.body
-    return original.body if isinstance(spliced, _json.Malformed) else spliced
+    return _json.splice_fields(glance.fields, changes) if changes else original.body

@@ -99,7 +99,7 @@ class Relay:
             parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
             # A request that was to pass may have been read since, for another target.
             asked = partial(_asked, parsed) if original is None else original.skimmed
-            del body, original
+            del body, glance, original
             self._streams.add(stream)
             try:
                 async with stream:

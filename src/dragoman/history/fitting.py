@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Final, Literal
 
 import msgspec
 
+from dragoman import _json
 from dragoman.events import Deviation
 from dragoman.history.answers import ThinkingPolicy, handed_over
 from dragoman.history.turns import paired
@@ -27,7 +27,6 @@ from dragoman.types import (
 
 MediaKind = Literal["image", "audio", "video", "document"]
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 #: Protocols whose results are text only: their media follow in a message of the user.
 _TEXT_RESULTS: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat")
 #: Fields of a request that name a conversation at the server.
@@ -124,7 +123,7 @@ class _Cleaner:
 
     def _text(self, text: str, where: str) -> str:
         """Text without half surrogate pairs, which no JSON reader takes."""
-        if _SURROGATE.search(text) is None:
+        if _json.has_whole_characters(text):
             return text
         self._deviations.append(Deviation("lone-surrogate", where))
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

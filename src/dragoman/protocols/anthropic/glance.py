@@ -19,15 +19,16 @@ class _Seen(msgspec.Struct, gc=False):
     max_tokens: int | None = None
 
 
-_decode = _json.typed_decoder(_Seen)
+_decode: Final = _json.fields_decoder(_Seen)
 
 
 def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read."""
-    seen = _decode(body)
-    if isinstance(seen, _json.Malformed):
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
         return None
-    return Glance(seen.model, bool(seen.stream), max_tokens=seen.max_tokens)
+    seen, fields = read
+    return Glance(seen.model, bool(seen.stream), fields, max_tokens=seen.max_tokens)
 
 
 # ---------------------------------------------------------------- a whole answer

@@ -127,7 +127,10 @@ def read_items(value: Raw | None) -> list[Raw] | None:
     """The items of a list; None when it is no list."""
     if value is None or not value:
         return None
-    items = decode_items(bytes(value))
+    data = bytes(value)
+    if data[:1] == b'"':  # a long text would be read to its end before it is found to be none
+        return None
+    items = decode_items(data)
     if not isinstance(items, Malformed):
         return items
     found = read(value)

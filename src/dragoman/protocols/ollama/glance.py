@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from dragoman import _json
@@ -18,14 +20,15 @@ class _Seen(msgspec.Struct, gc=False):
     options: _Options | None = None
 
 
-_decode = _json.typed_decoder(_Seen)
+_decode: Final = _json.fields_decoder(_Seen)
 
 
 def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read."""
-    seen = _decode(body)
-    if isinstance(seen, _json.Malformed):
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
         return None
+    seen, fields = read
     limit = seen.options.num_predict if seen.options is not None else None
     most = limit if limit is not None and limit > 0 else None  # others mean: no limit
-    return Glance(seen.model, seen.stream is not False, max_tokens=most)
+    return Glance(seen.model, seen.stream is not False, fields, max_tokens=most)

@@ -23,19 +23,21 @@ class _Seen(msgspec.Struct, gc=False):
     max_completion_tokens: int | None = None
 
 
-_decode = _json.typed_decoder(_Seen)
+_decode: Final = _json.fields_decoder(_Seen)
 
 
 def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read."""
-    seen = _decode(body)
-    if isinstance(seen, _json.Malformed):
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
         return None
+    seen, fields = read
     options = seen.stream_options or {}
     most = seen.max_completion_tokens or seen.max_tokens
     if not seen.stream or options.get("include_usage") is True:
-        return Glance(seen.model, bool(seen.stream), max_tokens=most)
-    return Glance(seen.model, True, usage={"stream_options": {**options, "include_usage": True}}, max_tokens=most)
+        return Glance(seen.model, bool(seen.stream), fields, max_tokens=most)
+    asking: dict[str, object] = {"stream_options": {**options, "include_usage": True}}
+    return Glance(seen.model, True, fields, usage=asking, max_tokens=most)
 
 
 # ---------------------------------------------------------------- a whole answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from dragoman import _json
@@ -18,15 +20,18 @@ class _Seen(msgspec.Struct, gc=False):
     max_output_tokens: int | None = None
 
 
-_decode = _json.typed_decoder(_Seen)
+_decode: Final = _json.fields_decoder(_Seen)
 
 
 def glance(body: bytes, *, path: str = "") -> Glance | None:
     """The model and whether a stream is asked for, the rest unread; None when it must be read. What is stored, or goes
     on from something stored, is the gateway's business."""
-    seen = _decode(body)
-    if isinstance(seen, _json.Malformed) or seen.store is not False or seen.background:
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
+        return None
+    seen, fields = read
+    if seen.store is not False or seen.background:
         return None
     if seen.previous_response_id is not None or seen.conversation is not None:
         return None
-    return Glance(seen.model, bool(seen.stream), max_tokens=seen.max_output_tokens)
+    return Glance(seen.model, bool(seen.stream), fields, max_tokens=seen.max_output_tokens)

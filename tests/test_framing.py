@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -150,6 +151,29 @@ def test_broken_gzip_says_the_same_however_it_is_cut() -> None:
     assert whole[:2] == bytewise[:2]
     assert whole[0][0] == A
     assert "stray-text" in whole[1]
+
+
+def test_gzip_that_grows_by_megabytes_says_the_same_however_it_is_cut() -> None:
+    """It is unpacked in steps; a frame goes over their ends, and over the member's."""
+    events = b"".join(b'data: {"n":%d,"text":"%b"}\n\n' % (number, b"x" * 3_000) for number in range(1_000))
+    body = gzip.compress(events[:-1_000]) + gzip.compress(events[-1_000:])
+    expected = read([events])[0]
+    assert len(expected) == 1_000
+    for size in (len(body), 700):
+        found = read([body[place : place + size] for place in range(0, len(body), size)])
+        assert found[:2] == (expected, ["mislabelled-gzip"])
+
+
+def test_one_step_of_a_bomb_is_there_at_once() -> None:
+    bomb = gzip.compress(b"{" + b"x" * (64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            read([bomb], limit=16 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
 
 
 def test_gzip_in_many_members_is_bounded() -> None:

@@ -57,6 +57,11 @@ async def _measure(scale: Scale) -> list[Result]:
 
         for _ in range(count // 1000):
             await asyncio.gather(*(give_up() for _ in range(1000)))
+        # They come faster than they are taken: thousands of connections, most of them closed already, wait in the
+        # kernel's queue for the gateway to accept them, and whoever comes now waits behind all of those.
+        began = time.monotonic()
+        await ask(gateway.port, "/livez", method="GET")
+        line = time.monotonic() - began
         await asyncio.sleep(1)
         held = len(provider.open_connections)
         probes = [await probe(gateway, path, body) for _ in range(10)]
@@ -74,7 +79,8 @@ async def _measure(scale: Scale) -> list[Result]:
                    f"{busy} busy with nobody's request, {held} kept, {more:+d} file descriptors beside them, "
                    f"of {count} cancels{note}", not busy and more <= 2),
             Result("R14", "10 of 10 probes ≤ 50 ms",
-                   f"{good}, most {milliseconds(max(seconds for _, seconds in probes))} (12 ms of it the answer)",
+                   f"{good}, most {milliseconds(max(seconds for _, seconds in probes))} (12 ms of it the answer), "
+                   f"after the line at the door had passed in {milliseconds(line)}",
                    good == 10),
             Result("R14", "≥ 95 % on a kept connection", f"{reused:.1%} of {len(answers)}", reused >= 0.95),
             Result("R14", "a kept connection that the server closes fails no request", f"{promised} failed",

@@ -266,9 +266,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._take(self._buffer[:nbytes])
-
-    def _take(self, data: memoryview) -> None:
+        data = self._buffer[:nbytes]
         response = self._response
         if response is None:  # nothing was asked
             self.abort()
@@ -291,7 +289,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._is_complete:
             del pieces[self._count :]  # of a response that nobody asked for
         if pieces:
-            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            body = pieces.pop() if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
             response.take(body)
         if self._response is not response:  # the reader left

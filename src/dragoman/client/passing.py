@@ -101,7 +101,7 @@ class Frames:
             if not whole and len(data) > _MOST_HELD:
                 whole = len(data)
             data, self._held = data[:whole], data[whole:]
-        return self._without_usage(data) if self._hides_usage and b'"choices":' in data else data
+        return self._without_usage(data) if self._hides_usage and b'"usage"' in data else data
 
     def close(self) -> bytes:
         """What is left at the end of a body that is whole."""

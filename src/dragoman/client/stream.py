@@ -15,6 +15,7 @@ from dragoman.client.exchange import Exchange
 from dragoman.client.fallback import Attempt
 from dragoman.client.passing import PassingExchange
 from dragoman.client.straight import Straight
+from dragoman.client.tap import Tap
 from dragoman.client.target import Target
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.errors import DragomanError
@@ -146,7 +147,7 @@ class AsyncStream:
     ) -> None:
         """Give every further batch to `take` until the end. Once the answer has begun, `take` is called from inside
         the reading of the socket, without a task's turn in between. `send`: takes the bytes of an answer that passes,
-        before `take` has its events."""
+        before `take` has its events; b"" is nothing."""
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return
@@ -159,20 +160,30 @@ class AsyncStream:
         exchange, watch = self._exchange, self._watch
         passing = exchange if isinstance(exchange, PassingExchange) and exchange.passes else None
 
-        def fed(data: bytes) -> None:
-            if passing is not None and (whole := passing.pass_on(data)):
-                send(whole)
-            if batch := self._fed(exchange, watch, data):
+        def read(data: bytes) -> None:
+            if batch := self._read_along(exchange, watch, data):
                 if self._keeps_reply:
                     self._pending += batch
                 take(batch)
 
+        def fed(data: bytes) -> None:
+            watch.last_byte = watch.now()
+            if passing is None:
+                read(data)
+            else:
+                send(passing.pass_on(data))
+                tap.keep(data)
+
+        tap = Tap(read, progress=self._clocks.progress)
+        failure = None
         try:
             await self._response.pour(fed)
         except TransportFailed as problem:
-            batch = self._end(exchange.fail(watch.failure or problem.failure))
-        else:
-            batch = self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
+            failure = problem.failure
+        finally:
+            tap.catch_up()
+        failure = watch.failure or failure
+        batch = self._end(exchange.close() if failure is None else exchange.fail(failure))
         if batch:
             if exchange.kept is not None:
                 await exchange.kept
@@ -306,6 +317,9 @@ class AsyncStream:
     def _fed(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
         watch.last_byte = watch.now()
+        return self._read_along(exchange, watch, data)
+
+    def _read_along(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
         events = exchange.feed(data)
         if not SEMANTIC.isdisjoint(map(type, events)):
             watch.note_event()

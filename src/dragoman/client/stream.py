@@ -145,9 +145,8 @@ class AsyncStream:
     async def pour(
         self, take: Callable[[list[Event]], None], send: Callable[[bytes], None] = lambda data: None
     ) -> None:
-        """Give every further batch to `take` until the end. Once the answer has begun, `take` is called from inside
-        the reading of the socket, without a task's turn in between. `send`: takes the bytes of an answer that passes,
-        before `take` has its events; b"" is nothing."""
+        """Give every further batch to `take` until the end, once the answer has begun from inside the reading of the
+        socket. `send`: takes the bytes of an answer that passes, before `take` has its events; b"" is nothing."""
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return

@@ -203,7 +203,7 @@ class BodyReader:
     def _inflate(self, data: bytes) -> Iterator[bytes]:
         """The next bytes without their gzip, step by step, so that a bomb is never there as a whole; a server that
         flushes may write several members."""
-        size = 0
+        size, step = 0, min(_STEP, self._limit)
         for _ in range(_MOST_MEMBERS):
             unzip = self._unzip
             if unzip is None or (unzip.eof and data[:1] != b"\x1f"):
@@ -214,9 +214,9 @@ class BodyReader:
             while is_full:
                 before = unzip.copy()
                 try:
-                    plain = unzip.decompress(data, _STEP)
+                    plain = unzip.decompress(data, step)
                 except zlib.error:
-                    plain = _read_prefix(before, data, _STEP)
+                    plain = _read_prefix(before, data, step)
                     self._deviate("stray-text", "body", "broken gzip data")
                     self.kind = "text" if self.kind == "unknown" and not size and not plain else self.kind
                     yield plain
@@ -225,7 +225,7 @@ class BodyReader:
                 if size > self._limit:
                     raise TooLarge
                 yield plain
-                is_full = len(plain) == _STEP
+                is_full = len(plain) == step
                 data = unzip.unconsumed_tail
             data = unzip.unused_data
 

@@ -89,10 +89,11 @@ def _end_all(child: subprocess.Popen[bytes], *, has_proc: bool) -> None:
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL if still else signal.SIGSTOP)
         stopped |= left
-        with contextlib.suppress(ChildProcessError):
+        try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        if not left:
+        except ChildProcessError:
+            # Only this is certain: one that was forked while /proc was read, by one that ended, is not in the list.
             return
         if still:
             time.sleep(0.005)

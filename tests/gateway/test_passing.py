@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -308,3 +309,25 @@ def test_a_request_that_passes_is_asked_with_its_own_model(clean: Running) -> No
     clean.answer(stream_of("ollama-chat", reply("text")))
     ask(clean, "ollama-chat", Request("ollama-chat/model-1", (QUESTION,), TOOLS, stream=True))
     assert clean.provider.requests[0].json["model"] == "model-1"
+
+
+@pytest.mark.parametrize("model", ["via-openai-chat", "via-ollama-chat"])
+def test_a_client_that_goes_at_the_end_mark_has_had_all(clean: Running, model: str) -> None:
+    """Many close there, before the end of the body: what the answer cost counts all the same."""
+    protocol = model.removeprefix("via-")
+    steps = stream_of(protocol, reply("text"))
+    clean.answer([*steps[:-1], "hold"])  # the body does not end
+    body = json.dumps({"model": model, "stream": True, "messages": [{"role": "user", "content": "hi"}]})
+    connection = http.client.HTTPConnection("127.0.0.1", clean.gateway.port, timeout=20)
+    connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+    response = connection.getresponse()
+    while b"DONE" not in (line := response.readline()) and (protocol != "ollama-chat" or b"stop" not in line):
+        assert line
+    connection.close()
+    response.close()
+    done = f'dragoman_attempts_total{{provider="{protocol}",outcome="done",reason=""}} 1'
+    cancelled = f'dragoman_attempts_total{{provider="{protocol}",outcome="cancelled",reason=""}} 1'
+    while not any(line in (text := clean.request("GET", "/metrics")[2].decode()) for line in (done, cancelled)):
+        time.sleep(0.01)
+    assert done in text
+    assert f'dragoman_tokens_total{{provider="{protocol}",kind="output"}}' in text

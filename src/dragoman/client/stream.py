@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from email.utils import formatdate
-from types import TracebackType
 from typing import Any, Final
 
 from dragoman.client.clocks import Clocks, Watch
@@ -92,9 +91,7 @@ class AsyncStream:
             raise problem
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         """Close the connection, if the response is not over."""
         await self.close()
 
@@ -154,16 +151,20 @@ class AsyncStream:
                 send(self._exchange.begin())
             take(batch)
         batch = []  # whoever pours slowly would keep the first events for as long
-        if self._done or self._response is None or self._exchange is None or self._watch is None:
-            return
         exchange, watch = self._exchange, self._watch
+        if self._done or self._response is None or exchange is None or watch is None:
+            return
         passing = exchange if isinstance(exchange, PassingExchange) and exchange.passes else None
+
+        def give(batch: list[Event]) -> None:
+            self._note_end(batch)
+            if self._keeps_reply:
+                self._pending += batch
+            take(batch)
 
         def read(data: bytes) -> None:
             if batch := self._read_along(exchange, watch, data):
-                if self._keeps_reply:
-                    self._pending += batch
-                take(batch)
+                give(batch)
 
         def fed(data: bytes) -> None:
             watch.last_byte = watch.now()
@@ -179,19 +180,20 @@ class AsyncStream:
             await self._response.pour(fed)
         except TransportFailed as problem:
             failure = problem.failure
+        except asyncio.CancelledError:
+            tap.catch_up()
+            if exchange.ended and (batch := self._end(exchange.close())):
+                give(batch)  # whoever goes at the end mark has had all
+            raise
         finally:
             tap.catch_up()
         failure = watch.failure or failure
-        batch = self._end(exchange.close() if failure is None else exchange.fail(failure))
-        if batch:
+        if batch := self._end(exchange.close() if failure is None else exchange.fail(failure)):
             if exchange.kept is not None:
                 await exchange.kept
-            self._note_end(batch)
-            if self._keeps_reply:
-                self._pending += batch
             if passing is not None:
                 send(passing.rest(batch))
-            take(batch)
+            give(batch)
 
     def pause(self) -> None:
         """Whoever is poured to has enough for now: nothing more is read."""
@@ -311,14 +313,11 @@ class AsyncStream:
             return self._end(exchange.fail(watch.failure or problem.failure))
         if not data:
             return self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
-        return self._fed(exchange, watch, data)
-
-    def _fed(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
-        """Take the next bytes of the body."""
         watch.last_byte = watch.now()
         return self._read_along(exchange, watch, data)
 
     def _read_along(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
+        """Take the next bytes of the body."""
         events = exchange.feed(data)
         if not SEMANTIC.isdisjoint(map(type, events)):
             watch.note_event()

@@ -133,7 +133,7 @@ class App:
             del body  # whoever answers says how long it is needed
             await answering
         except (asyncio.CancelledError, ConnectionAbortedError):  # it is gone, or reads no more
-            record.outcome = "cancelled"
+            record.outcome = record.outcome or "cancelled"
             raise
         except Exception:
             record.refuse("internal", 500)

@@ -61,13 +61,17 @@ class Flow:
         """Write the stream from its first event to its last."""
         try:
             await self._stream.pour(self._take, self._send)
+        except asyncio.CancelledError:
+            if type(self._last) is Finish:  # the client went when it had all
+                self._record.end(self._last)
+            raise
         finally:
             self._handle.cancel()
+            self._record.passed = self._stream.passes
         if self.refused is not None:
             return
         if self._last is not None:
             self._record.end(self._last)
-        self._record.passed = self._stream.passes
         if self._is_cut or (self._encoder is not None and self._encoder.aborted):
             self._outlet.cut()
             self._record.outcome = "cut"

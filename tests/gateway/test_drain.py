@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import threading
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,30 @@ def test_all_streams_end_whole_while_new_ones_are_still_taken(tmp_path: Path) ->
             stream.close()
         with pytest.raises(ConnectionRefusedError):
             running.request("GET", "/livez")
+
+
+def test_a_request_that_has_begun_to_arrive_is_answered(tmp_path: Path) -> None:
+    """With and without a request before on its connection; one that never says anything holds nobody up."""
+    asked = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with gateway(tmp_path) as running, ExitStack() as stack:
+        address = ("127.0.0.1", running.gateway.port)
+        fresh, used, silent = (stack.enter_context(socket.create_connection(address, 20)) for _ in range(3))
+        used.sendall(asked)
+        assert b"200 OK" in used.recv(4096)
+        for half in (fresh, used):
+            half.sendall(asked[:20])
+        running.request("GET", "/livez")  # what was sent before was read before
+        drained = drain(running, 60)
+        while running.request("GET", "/readyz")[0] != 503:
+            pass
+        for half in (fresh, used):
+            half.sendall(asked[20:])
+            answer = b"".join(iter(lambda half=half: half.recv(4096), b""))
+            assert b"200 OK" in answer
+            assert b"connection: close" in answer
+        drained.result(20)
+        with suppress(ConnectionResetError):
+            assert silent.recv(1) == b""
 
 
 def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
+#: For the first request on a connection that was made just before the end, in seconds.
+_FIRST_SECONDS: Final = 0.5
 _NEVER: Final = float("inf")
 #: Bytes of a body that are read before others have their turn.
 _READ_AT_ONCE: Final = 512 * 1024
@@ -57,8 +59,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_application", "_body", "_body_before", "_body_read", "_body_size", "_due", "_fields", "_gate", "_head",
-        "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_large", "_limits", "_looks_at", "_loop",
-        "_parser", "_peers", "_target", "_task", "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
+        "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large", "_limits", "_looks_at",
+        "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
@@ -72,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
         self._waiting: list[_Received] = []
+        self._is_new = True  # no request came yet
         self._is_closing = False  # no further request is taken
         self._is_discarding = False  # the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
@@ -123,7 +126,12 @@ class Connection(asyncio.Protocol):
         self._gate.open()
 
     def drain(self) -> None:
-        """Close when the response that is under way is over; at once when there is none."""
+        """Close when the response that is under way is over; at once between two requests. A request that has begun to
+        arrive is answered, and one may be on its way where none has come yet."""
+        if self._task is None and not self._is_discarding and (self._is_new or self._head_size or self._unheaded):
+            if not (self._head_size or self._unheaded):
+                self._arm(_FIRST_SECONDS)
+            return
         self._is_closing = True
         if self._task is None and not self._is_discarding:
             self._close()

@@ -32,12 +32,17 @@ from dragoman.events import (
 WAITING_LIMIT: Final = 32 * 1024 * 1024
 
 
+_STARTS: Final = frozenset({TextStart, ThinkingStart, ToolCallStart})
+_ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd, ToolCallFailed})
+_DELTAS: Final = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
+#: What opens or closes a part: while nothing waits, the one that is open grows unseen.
+_EDGES: Final = _STARTS | _ENDS | {PartEvent}
+
+
 class Sequencer:
     """Puts interleaved parts one after the other. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_failed", "_limit", "_live", "_size", "_waiting")
-
-    handles = EVERY_KIND
+    __slots__ = ("_failed", "_limit", "_live", "_size", "_waiting", "handles")
 
     def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
         self._live = -1  # index of the open part
@@ -45,32 +50,57 @@ class Sequencer:
         self._size = 0
         self._limit = limit
         self._failed = False
+        self.handles: frozenset[type] = _EDGES
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        out: list[Event] = []
-        for event in events:
+        passed = 0 if self._waiting or self._failed else self._in_order(events)
+        if passed == len(events):
+            return events
+        out = events[:passed]
+        for event in events[passed:]:
             if self._failed:
                 break
             self._take(event, out)
+        self.handles = EVERY_KIND if self._waiting or self._failed else _EDGES
         return out
+
+    def _in_order(self, events: list[Event]) -> int:
+        """How many events pass before the first that must wait; nothing waits yet."""
+        live = self._live
+        for position, event in enumerate(events):
+            kind = type(event)
+            if kind in _DELTAS:
+                is_next = event.index == live  # type: ignore[union-attr]
+            elif kind in _STARTS:
+                is_next = live < 0
+                live = event.index  # type: ignore[union-attr]
+            elif kind in _ENDS:
+                is_next = live < 0 or event.index == live  # type: ignore[union-attr]
+                live = -1
+            else:
+                is_next = live < 0 or kind is not PartEvent
+            if not is_next:
+                return position
+            self._live = live
+        return len(events)
 
     def _take(self, event: Event, out: list[Event]) -> None:
         kind = type(event)
-        if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
+        if kind in _DELTAS:
             index: int = event.index  # type: ignore[union-attr]
             if index == self._live:
                 out.append(event)
             else:
                 self._wait(index, event, out, size=len(event.text))  # type: ignore[union-attr]
-        elif kind is TextStart or kind is ToolCallStart or kind is ThinkingStart:
+        elif kind in _STARTS:
             index = event.index  # type: ignore[union-attr]
             if self._live < 0:
                 self._live = index
                 out.append(event)
             else:
                 self._wait(index, event, out)
-        elif kind is TextEnd or kind is ToolCallEnd or kind is ThinkingEnd or kind is ToolCallFailed:
+        elif kind in _ENDS:
             index = event.index  # type: ignore[union-attr]
             if index == self._live:
                 out.append(event)

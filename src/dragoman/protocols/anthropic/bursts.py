@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.alike import read_alike
 
 _Type: TypeAlias = Literal["content_block_delta"]
 
@@ -68,14 +69,19 @@ def read_burst(lines: list[bytes]) -> Burst | None:
     first = lines[0]
     found: list[tuple[int, str]] = []
     if b'"text_delta"' in first:
-        takes = "text_delta"
-        found = [(event.index, event.delta.text) for event in _decode_texts(lines) or ()]
+        takes, key = "text_delta", b'"text"'
     elif b'"input_json_delta"' in first:
-        takes = "input_json_delta"
-        found = [(event.index, event.delta.partial_json) for event in _decode_json(lines) or ()]
+        takes, key = "input_json_delta", b'"partial_json"'
     else:
-        takes = "thinking_delta"
-        found = [(event.index, event.delta.thinking) for event in _decode_thinking(lines) or ()]
+        takes, key = "thinking_delta", b'"thinking"'
+    alike = read_alike(lines, key)
+    told = lines[:1] if alike else lines
+    if takes == "text_delta":
+        found = [(event.index, event.delta.text) for event in _decode_texts(told) or ()]
+    elif takes == "input_json_delta":
+        found = [(event.index, event.delta.partial_json) for event in _decode_json(told) or ()]
+    else:
+        found = [(event.index, event.delta.thinking) for event in _decode_thinking(told) or ()]
     index = found[0][0] if found else 0
     texts = [text for at, text in found if at == index and text]
-    return Burst(takes, index, texts) if found and len(texts) == len(found) else None
+    return Burst(takes, index, alike or texts) if found and len(texts) == len(found) else None

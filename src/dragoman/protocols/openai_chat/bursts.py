@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.alike import read_alike
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
 from dragoman.types import Cost, Usage
 
@@ -105,24 +106,26 @@ def read_texts(lines: list[bytes], choice: int | None) -> list[str] | None:
     Args:
         choice: the index of the choice that is read.
     """
-    chunks = _decode_texts(lines)
+    alike = read_alike(lines, b'"content"')
+    chunks = _decode_texts(lines[:1] if alike else lines)
     if chunks is None:
         return None
     choices = [chunk.choices[0] for chunk in chunks]
     texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
-    return texts if len(texts) == len(chunks) else None
+    return (alike or texts) if len(texts) == len(chunks) else None
 
 
 def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[str]] | None:
     """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
     holds something else."""
-    chunks = _decode_arguments(lines)
+    alike = read_alike(lines, b'"arguments"')
+    chunks = _decode_arguments(lines[:1] if alike else lines)
     if chunks is None:
         return None
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
     index = calls[0].index if calls else 0
     texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]
-    return (index, texts) if len(texts) == len(chunks) else None
+    return (index, alike or texts) if len(texts) == len(chunks) else None
 
 
 def read_bare_usage(chunk: bytes) -> tuple[Usage, Cost | None] | None:

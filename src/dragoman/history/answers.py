@@ -13,15 +13,15 @@ ThinkingPolicy: TypeAlias = Literal["same", "keep", "text", "drop"]
 
 
 def handed_over(
-    message: Message, target: Origin, where: str, *, policy: ThinkingPolicy, deviations: list[Deviation]
+    message: Message, target: Origin, turn: int, *, policy: ThinkingPolicy, deviations: list[Deviation]
 ) -> Message:
-    """An answer as the target may see it."""
+    """An answer as the target may see it; `turn` is its place."""
     is_own = _is_own(message, target)
     if is_own and policy != "drop":
         return message
     parts: list[Part] = []
     for number, part in enumerate(message.parts):
-        place = f"{where}.parts[{number}]"
+        place = f"messages[{turn}].parts[{number}]"
         if isinstance(part, Thinking):
             words = _words(part, policy)
             parts += [] if words is None else [words]

@@ -10,7 +10,7 @@ import msgspec
 from dragoman import _json
 from dragoman.events import Deviation
 from dragoman.history.answers import ThinkingPolicy, handed_over
-from dragoman.history.turns import paired
+from dragoman.history.turns import are_paired, paired
 from dragoman.types import (
     Media,
     Message,
@@ -29,6 +29,7 @@ MediaKind = Literal["image", "audio", "video", "document"]
 
 #: Protocols whose results are text only: their media follow in a message of the user.
 _TEXT_RESULTS: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat")
+_IN_RESULTS: Final = (Text, Media, Opaque)
 #: Fields of a request that name a conversation at the server.
 _STATE: Final = ("previous_response_id", "conversation")
 _FOLLOWS: Final = "(The result is in the next message.)"
@@ -60,17 +61,16 @@ def fit(
     """
     deviations: list[Deviation] = []
     own = Origin(protocol, target)
+    cleaner = _Cleaner(own, media, deviations)
     messages: list[tuple[int, Message]] = []
     for place, message in enumerate(request.messages):
-        where = f"messages[{place}]"
         if message.is_cut:
-            deviations.append(Deviation("dropped", where, "an answer that broke off"))
+            deviations.append(Deviation("dropped", f"messages[{place}]", "an answer that broke off"))
             continue
         if message.role == "assistant":
-            message = handed_over(message, own, where, policy=thinking, deviations=deviations)
-        message = _clean(message, where, _Cleaner(own, media, deviations))
-        messages.append((place, message))
-    if not _goes_on_at_the_server(request):
+            message = handed_over(message, own, place, policy=thinking, deviations=deviations)
+        messages.append((place, cleaner.message(message, place)))
+    if not are_paired(messages) and not _goes_on_at_the_server(request):
         messages = paired(messages, deviations)
     fitted = tuple(_without_empty(messages, deviations))
     if not deviations and fitted == request.messages:
@@ -91,7 +91,7 @@ def _goes_on_at_the_server(request: Request) -> bool:
 
 
 class _Cleaner:
-    """Makes single parts fit."""
+    """Makes single parts fit. `at`: where a part stands, by the numbers of its message, of itself, of what is in it."""
 
     __slots__ = ("_deviations", "_media", "_own")
 
@@ -100,52 +100,50 @@ class _Cleaner:
         self._media = media
         self._deviations = deviations
 
-    def part(self, part: Part, where: str) -> Part | None:
+    def message(self, message: Message, place: int) -> Message:
+        """The message with its parts as the target takes them."""
+        cleaned = tuple([self._part(part, (place, number)) for number, part in enumerate(message.parts)])
+        if cleaned == message.parts:
+            return message
+        return msgspec.structs.replace(message, parts=tuple(part for part in cleaned if part is not None))
+
+    def _part(self, part: Part, at: tuple[int, ...]) -> Part | None:
         """The part as the target takes it; None when it takes it not at all."""
-        match part:
-            case Text(text) | Thinking(text) if text and not text.isascii():
-                whole = self._text(text, f"{where}.text")
-                return part if whole is text else msgspec.structs.replace(part, text=whole)
-            case ToolCall(_, _, arguments) if not arguments.isascii():
-                whole = self._text(arguments, f"{where}.arguments")
-                return part if whole is arguments else msgspec.structs.replace(part, arguments=whole)
-            case Media(kind) if self._media is not None and kind not in self._media:
-                self._deviations.append(Deviation("changed", where, f"the model takes no {kind}"))
-                return Text(f"({kind} left out: the model cannot read it)")
-            case Opaque(protocol) if protocol != self._own.protocol:
-                self._deviations.append(Deviation("dropped", where, f"a part that only {protocol} knows"))
-                return None
-            case ToolResult():
-                return self._result(part, where)
-            case _:
-                pass
+        if type(part) is Text or type(part) is Thinking:
+            return part if part.text.isascii() else self._whole(part, part.text, at)
+        if type(part) is ToolCall:
+            return part if part.arguments.isascii() else self._whole(part, part.arguments, at)
+        if type(part) is ToolResult:
+            return self._result(part, at)
+        if isinstance(part, Media) and self._media is not None and part.kind not in self._media:
+            self._deviations.append(Deviation("changed", _place(at), f"the model takes no {part.kind}"))
+            return Text(f"({part.kind} left out: the model cannot read it)")
+        if isinstance(part, Opaque) and part.protocol != self._own.protocol:
+            self._deviations.append(Deviation("dropped", _place(at), f"a part that only {part.protocol} knows"))
+            return None
         return part
 
-    def _text(self, text: str, where: str) -> str:
-        """Text without half surrogate pairs, which no JSON reader takes."""
+    def _whole(self, part: Text | Thinking | ToolCall, text: str, at: tuple[int, ...]) -> Part:
+        """A part whose text has no half surrogate pairs, which no JSON reader takes."""
         if _json.has_whole_characters(text):
-            return text
-        self._deviations.append(Deviation("lone-surrogate", where))
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return part
+        field = "arguments" if isinstance(part, ToolCall) else "text"
+        self._deviations.append(Deviation("lone-surrogate", f"{_place(at)}.{field}"))
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return msgspec.structs.replace(part, **{field: whole})
 
-    def _result(self, result: ToolResult, where: str) -> ToolResult:
-        parts: list[Text | Media | Opaque] = []
-        for number, inner in enumerate(result.parts):
-            cleaned = self.part(inner, f"{where}.parts[{number}]")
-            if isinstance(cleaned, Text | Media | Opaque):
-                parts.append(cleaned)
-        has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
-        if any(isinstance(inner, Media) for inner in parts) and not has_words and self._own.protocol in _TEXT_RESULTS:
-            parts.insert(0, Text(_FOLLOWS))
-        return result if tuple(parts) == result.parts else msgspec.structs.replace(result, parts=tuple(parts))
+    def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
+        cleaned = [self._part(inner, (*at, number)) for number, inner in enumerate(result.parts)]
+        parts = tuple([inner for inner in cleaned if isinstance(inner, _IN_RESULTS)])
+        if self._own.protocol in _TEXT_RESULTS and Media in map(type, parts):
+            has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
+            parts = parts if has_words else (Text(_FOLLOWS), *parts)
+        return result if parts == result.parts else msgspec.structs.replace(result, parts=parts)
 
 
-def _clean(message: Message, where: str, cleaner: _Cleaner) -> Message:
-    cleaned = [cleaner.part(part, f"{where}.parts[{number}]") for number, part in enumerate(message.parts)]
-    parts = tuple(part for part in cleaned if part is not None)
-    if len(parts) == len(message.parts) and all(new is old for new, old in zip(parts, message.parts, strict=True)):
-        return message
-    return msgspec.structs.replace(message, parts=parts)
+def _place(at: tuple[int, ...]) -> str:
+    message, *parts = at
+    return f"messages[{message}]" + "".join(f".parts[{number}]" for number in parts)
 
 
 # ---------------------------------------------------------------- empty messages
@@ -153,19 +151,19 @@ def _clean(message: Message, where: str, cleaner: _Cleaner) -> Message:
 
 def _without_empty(messages: list[tuple[int, Message]], deviations: list[Deviation]) -> list[Message]:
     """Messages that say something; the last of the user's stays, whatever it says."""
-    last = max((number for number, (_, message) in enumerate(messages) if message.role == "user"), default=-1)
-    kept: list[Message] = []
-    for number, (place, message) in enumerate(messages):
-        if number != last and not any(map(_says, message.parts)):
-            why = "thinking alone" if any(isinstance(part, Thinking) for part in message.parts) else "an empty message"
-            deviations.append(Deviation("dropped", f"messages[{place}]", why))
-        else:
-            kept.append(message)
-    return kept
+    empty = {number for number, (_, message) in enumerate(messages) if not any(map(_says, message.parts))}
+    if not empty:
+        return [message for _, message in messages]
+    empty.discard(max((number for number, (_, message) in enumerate(messages) if message.role == "user"), default=-1))
+    for number in sorted(empty):
+        place, message = messages[number]
+        why = "thinking alone" if any(isinstance(part, Thinking) for part in message.parts) else "an empty message"
+        deviations.append(Deviation("dropped", f"messages[{place}]", why))
+    return [message for number, (_, message) in enumerate(messages) if number not in empty]
 
 
 def _says(part: Part) -> bool:
     """Whether a message of this part alone can be sent; thinking needs an answer behind it."""
     if isinstance(part, Text):
-        return bool(part.text.strip()) or part.signature is not None
+        return bool(part.text and not part.text.isspace()) or part.signature is not None
     return not isinstance(part, Thinking)

@@ -42,6 +42,28 @@ class _Turn:
         return (named or ([] if result.name else waiting) or [-1])[0]
 
 
+def are_paired(messages: Sequence[Placed]) -> bool:
+    """Whether exactly the results of its calls follow every turn that called, each naming its call."""
+    calls: list[str] = []
+    answered: list[str] = []
+    is_over = False
+    for _, message in messages:
+        if message.role == "assistant":
+            if sorted(calls) != sorted(answered):
+                return False
+            calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
+            if len(calls) > 1 and len(set(calls)) < len(calls):
+                return False
+            answered, is_over = [], False
+            continue
+        results = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
+        if results and is_over:
+            return False
+        is_over = is_over or message.role != "tool"
+        answered += results
+    return sorted(calls) == sorted(answered)
+
+
 def paired(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Placed]:
     """The conversation with its calls and results put right. Places are those in the request that was given."""
     lead: list[Placed] = []
@@ -99,9 +121,9 @@ def _without(item: Placed, orphans: set[tuple[int, int]]) -> Placed | None:
 def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
     """The turn, the results of its calls, and what followed."""
     followers = sorted([*turn.tools, *turn.others], key=lambda item: item[0])
-    if _is_healthy(turn, followers):
-        return [(turn.place, turn.message), *followers]
     out: list[Placed] = [(turn.place, turn.message)]
+    if are_paired([*out, *followers]):
+        return [*out, *followers]
     results: list[Part] = []
     for number, call in enumerate(turn.calls):
         answer = turn.answers.get(number)
@@ -128,20 +150,6 @@ def _stood_there(where: str, turn: _Turn) -> bool:
     place = int(where[len("messages[") : where.index("]")])
     first_other = min((other for other, _ in turn.others), default=place + 1)
     return any(place == tool for tool, _ in turn.tools) and place < first_other
-
-
-def _is_healthy(turn: _Turn, followers: Sequence[Placed]) -> bool:
-    """Whether exactly the results of its calls follow the turn, each naming its call."""
-    results: list[ToolResult] = []
-    is_over = False
-    for _, message in followers:
-        inside = [part for part in message.parts if isinstance(part, ToolResult)]
-        if inside and is_over:
-            return False
-        is_over = is_over or message.role != "tool"
-        results += inside
-    ids = [result.call_id for result in results]
-    return len(ids) == len(set(ids)) and set(ids) == {call.id for call in turn.calls} and len(ids) == len(turn.calls)
 
 
 def _named(result: ToolResult, call: ToolCall) -> ToolResult:

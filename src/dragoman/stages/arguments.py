@@ -26,6 +26,7 @@ from dragoman.events import (
     ToolCallStart,
     settle_reason,
 )
+from dragoman.stages.indices import text_of
 from dragoman.stages.repair import Repairer
 from dragoman.stages.schema import ToolSchema, schema_of
 from dragoman.types import Tool, ToolCall
@@ -55,22 +56,16 @@ class Arguments:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        if not self._calls:
-            for event in events:
-                if type(event) is ToolCallStart or type(event) is ToolCallFailed or type(event) is Finish:
-                    break
-            else:
-                return events
-        if len(events) > 1 and (joined := _joined(events)) is not None:
-            out: list[Event] = []
-            self._delta(joined, out)
-            # what left unchanged leaves as it came
-            return events if len(out) == 1 and out[0] is joined else out
-        out = []
+        text = text_of(events, ToolCallDelta)
+        if text is not None:
+            return self._grow(events, text)
+        if not self._calls and self._are_fine(events):
+            return events
+        out: list[Event] = []
         for event in events:
             kind = type(event)
             if kind is ToolCallDelta:
-                self._delta(event, out)  # type: ignore[arg-type]
+                out += self._grow([event], event.text)  # type: ignore[union-attr]
             elif kind is ToolCallStart:
                 self._start(event, out)  # type: ignore[arg-type]
             elif kind is ToolCallEnd:
@@ -83,35 +78,53 @@ class Arguments:
                 out.append(event)
         return out
 
+    def _schema_of(self, event: ToolCallStart) -> ToolSchema | None:
+        """What the arguments of a call must be; None when they may be anything."""
+        tool = self._tools.get(event.name) if event.kind == "function" else None
+        return schema_of(tool) if tool is not None else None
+
     def _start(self, event: ToolCallStart, out: list[Event]) -> None:
         out.append(event)
-        tool = self._tools.get(event.name)
-        if tool is None or event.kind == "custom":
-            return
-        schema = schema_of(tool)
-        self._calls[event.index] = _OpenCall(event, Repairer(schema), schema)
+        schema = self._schema_of(event)
+        if schema is not None:
+            self._calls[event.index] = _OpenCall(event, schema)
 
-    def _delta(self, event: ToolCallDelta, out: list[Event]) -> None:
-        call = self._calls.get(event.index)
+    def _are_fine(self, events: Sequence[Event]) -> bool:
+        """Whether no call is to be mended: each one here begins and ends here, and fits."""
+        begun: dict[int, ToolSchema] = {}
+        for event in events:
+            kind = type(event)
+            if kind is ToolCallStart:
+                schema = self._schema_of(event)  # type: ignore[arg-type]
+                if schema is not None and not self._live:
+                    return False
+                if schema is not None:
+                    begun[event.index] = schema  # type: ignore[union-attr]
+            elif kind is ToolCallEnd:
+                schema = begun.pop(event.index, None)  # type: ignore[union-attr]
+                if schema is not None and not schema.takes_as_is(event.call.arguments):  # type: ignore[union-attr]
+                    return False
+            elif kind is Finish and (self._mended or self._failed):
+                return False
+        return not begun
+
+    def _grow(self, events: list[Event], text: str) -> list[Event]:
+        """Deltas of one call, of which this is the text."""
+        index: int = events[0].index  # type: ignore[union-attr]
+        call = self._calls.get(index)
         if call is None:
-            out.append(event)
-            return
-        if not call.size and call.schema.takes_as_is(event.text):
-            call.unread = event.text
-            call.size = len(event.text)
-            if self._live:
-                out.append(event)
-            return
-        call.catch_up()
-        call.size += len(event.text)
-        text = call.repairer.feed(event.text)
-        if text is event.text and self._live:
-            call.left.append(text)
-            if len(call.left) - call.gathered > GATHERED:
-                call.gather()
-            out.append(event)
+            return events
+        if not call.size and call.schema.takes_as_is(text):
+            call.unread = text
+            call.size = len(text)
+            left = text
         else:
-            self._put(call, text, out)
+            left = call.read(text)
+        if not self._live:
+            return []
+        if left is text:
+            return events
+        return [ToolCallDelta(index, left)] if left else []
 
     def _end(self, event: ToolCallEnd, out: list[Event]) -> None:
         call = self._calls.pop(event.index, None)
@@ -123,8 +136,8 @@ class Arguments:
                 out.append(ToolCallDelta(event.index, call.unread))
             out.append(event)
             return
-        call.catch_up()
-        if call.repairer.close():
+        repairer = call.caught_up()
+        if repairer.close():
             self._deliver(call, event.call, out)
         else:
             # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
@@ -136,7 +149,7 @@ class Arguments:
                     out.append(ToolCallDelta(event.index, rest))
                 out.append(event)
             else:
-                self._fail(call, call.repairer.problem, text, out)
+                self._fail(call, repairer.problem, text, out)
 
     def _retry(self, event: ToolCallFailed, out: list[Event]) -> None:
         """The decoder could not read a call's text; perhaps there is a sure reading."""
@@ -144,10 +157,10 @@ class Arguments:
         if call is None or event.kind not in ("unreadable", "cut") or event.arguments.strip() in ("", "{}", "null"):
             out.append(event)
             return
-        call.catch_up()
+        repairer = call.caught_up()
         text = event.arguments
-        if call.size and not call.repairer.problem:
-            self._put(call, call.repairer.feed(text[call.size :]), out)
+        if call.size and not repairer.problem:
+            self._put(call, text[call.size :], out)
         elif not call.size:
             found = _object_in(text)
             if found is None:
@@ -155,11 +168,11 @@ class Arguments:
                 return
             text, how = found
             if how:
-                call.repairer.codes.append(("repaired-arguments", "arguments", how))
-            self._put(call, call.repairer.feed(text), out)
-        problem = call.repairer.problem
-        if not call.repairer.close() or _goes_on(call.repairer.rest):
-            if call.repairer.is_done():
+                repairer.codes.append(("repaired-arguments", "arguments", how))
+            self._put(call, text, out)
+        problem = repairer.problem
+        if not repairer.close() or _goes_on(repairer.rest):
+            if repairer.is_done():
                 problem = "the arguments go on after their closing brace"
             problem = problem if event.kind == "unreadable" else ""
             message = f"tool call {event.name}: {problem}" if problem else event.message
@@ -170,17 +183,16 @@ class Arguments:
         self._deliver(call, ToolCall(start.id, start.name, "", start.kind, None, start.native), out)
 
     def _put(self, call: _OpenCall, text: str, out: list[Event]) -> None:
-        if text:
-            call.left.append(text)
-            if self._live:
-                out.append(ToolCallDelta(call.start.index, text))
+        left = call.read(text)
+        if left and self._live:
+            out.append(ToolCallDelta(call.start.index, left))
 
     def _deliver(self, call: _OpenCall, whole: ToolCall, out: list[Event]) -> None:
         text = "".join(call.left)
         if isinstance(_json.decode_object(text), _json.Malformed):
             self._fail(call, "the repaired arguments are not a JSON object", whole.arguments, out)
             return
-        for code, where, done in call.repairer.codes:
+        for code, where, done in call.caught_up().codes:
             out.append(Deviation(code, f"call {call.start.index}: {where}", clip(done)))
         if text != whole.arguments:
             whole = msgspec.structs.replace(whole, arguments=text)
@@ -203,41 +215,44 @@ class Arguments:
         return msgspec.structs.replace(event, reason=reason)
 
 
-def _joined(events: list[Event]) -> ToolCallDelta | None:
-    """Deltas of one call as one; None when the events are anything else."""
-    first = events[0]
-    if type(first) is not ToolCallDelta:
-        return None
-    index = first.index
-    texts = [event.text for event in events if type(event) is ToolCallDelta and event.index == index]
-    return ToolCallDelta(index, "".join(texts)) if len(texts) == len(events) else None
-
-
 class _OpenCall:
     """A call whose text is being read."""
 
-    __slots__ = ("gathered", "left", "repairer", "schema", "size", "start", "unread")
+    __slots__ = ("_gathered", "_repairer", "left", "schema", "size", "start", "unread")
 
-    def __init__(self, start: ToolCallStart, repairer: Repairer, schema: ToolSchema) -> None:
+    def __init__(self, start: ToolCallStart, schema: ToolSchema) -> None:
         self.start = start
-        self.repairer = repairer
         self.schema = schema
+        self._repairer: Repairer | None = None  # once something must be read
         self.left: list[str] = []  # what has left
-        self.gathered = 0  # how many of these are many fragments in one
+        self._gathered = 0  # how many of these are many fragments in one
         self.size = 0  # characters that the decoder gave
         self.unread = ""  # a whole object that came at once and fits: it left as it is
 
-    def gather(self) -> None:
-        """Make one of the fragments that left since the last time, as `ArgumentText.gather`."""
-        self.left[self.gathered :] = ["".join(self.left[self.gathered :])]
-        self.gathered += 1
+    def read(self, text: str) -> str:
+        """Take the next text; gives what leaves."""
+        left = self.caught_up().feed(text)
+        self.size += len(text)
+        if left:
+            self.left.append(left)
+            if len(self.left) - self._gathered > GATHERED:
+                self._gather()
+        return left
 
-    def catch_up(self) -> None:
-        """Read what was left unread: more follows it, or the call fails."""
-        if self.unread:
-            self.repairer.feed(self.unread)
-            self.left.append(self.unread)
-            self.unread = ""
+    def caught_up(self) -> Repairer:
+        """What reads the text. What was left unread is read: more follows it, or the call fails."""
+        if self._repairer is None:
+            self._repairer = Repairer(self.schema)
+            if self.unread:
+                self._repairer.feed(self.unread)
+                self.left.append(self.unread)
+                self.unread = ""
+        return self._repairer
+
+    def _gather(self) -> None:
+        """Make one of the fragments that left since the last time, as `ArgumentText.gather`."""
+        self.left[self._gathered :] = ["".join(self.left[self._gathered :])]
+        self._gathered += 1
 
 
 def _object_in(text: str) -> tuple[str, str] | None:

@@ -74,13 +74,13 @@ class Indices:
         return self._taken
 
 
-def text_of(events: Sequence[Event]) -> str | None:
-    """The text of events that only let one text part grow, which most are; else None."""
+def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ToolCallDelta]) -> str | None:
+    """The text of events that only let one part grow, which most are; None when they are anything but such deltas."""
     first = events[0] if events else None
-    if type(first) is not TextDelta:
+    if type(first) is not kind:
         return None
     if len(events) == 1:
         return first.text
     index = first.index
-    texts = [event.text for event in events if type(event) is TextDelta and event.index == index]
+    texts = [event.text for event in events if type(event) is kind and event.index == index]
     return "".join(texts) if len(texts) == len(events) else None

@@ -27,8 +27,8 @@ State: TypeAlias = Literal[
 ]  # fmt: skip
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
-_PLAIN: Final = re.compile(r'(?:[^"\\\x00-\x1f\ud800-\udfff]+|\\["\\/bfnrt])+')
-_PLAIN_SINGLE: Final = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]+")
+_PLAIN: Final = re.compile(r'(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])++')
+_PLAIN_SINGLE: Final = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]++")
 _WORD: Final = re.compile(r"[^\s,:{}\[\]\"']+")
 _KEY_AHEAD: Final = re.compile(r'"([^"\\\n]{1,64})"\s*:')
 _KEY_BEGUN: Final = re.compile(r'"[^"\\\n]{0,64}(?:"\s*)?')
@@ -69,8 +69,9 @@ class Repairer:
     """
 
     __slots__ = (
-        "_capture", "_capture_depth", "_capture_shape", "_container", "_escape", "_gap", "_is_key", "_leaps", "_look",
-        "_out", "_pieces", "_quote", "_schema", "_stack", "_state", "_word", "codes", "problem", "rest",
+        "_capture", "_capture_depth", "_capture_shape", "_container", "_escape", "_gap", "_is_key", "_is_live",
+        "_leaps", "_look", "_out", "_pieces", "_quote", "_schema", "_stack", "_state", "_word", "codes", "problem",
+        "rest",
     )  # fmt: skip
 
     def __init__(self, schema: ToolSchema) -> None:
@@ -88,6 +89,7 @@ class Repairer:
         self._capture_shape: Shape | None = None
         self._pieces: list[str] = []  # the key that is read
         self._is_key = False
+        self._is_live = False  # in a string that leaves as it comes
         self._quote = '"'
         self._escape = ""
         self._look = ""
@@ -100,19 +102,22 @@ class Repairer:
 
     def feed(self, text: str) -> str:
         """Take the next text; gives what may leave."""
+        if self._is_live and _PLAIN.fullmatch(text) is not None:
+            return text
         if self._state == "failed":
             return ""
-        if self._state == "string" and not self._escape and not self._is_key and self._capture is None:
-            plain = _PLAIN if self._quote == '"' else _PLAIN_SINGLE
-            found = plain.match(text)
-            if found is not None and found.end() == len(text):
-                return text
         self._leaps = _LEAPS if len(text) > _LEAP else 0
         try:
             self._read(text)
         except _Unreadable as problem:
             self._state = "failed"
             self.problem = str(problem)
+        self._is_live = (
+            self._state == "string"
+            and self._quote == '"'
+            and not (self._escape or self._is_key)
+            and self._capture is None
+        )
         out = "".join(self._out)
         self._out.clear()
         return out

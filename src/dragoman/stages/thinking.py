@@ -59,7 +59,7 @@ class ThinkingTags:
         passed = 0
         if not self._indices.are_changed:
             text = self._text
-            said = text_of(events)
+            said = text_of(events, TextDelta)
             if said is not None and text is not None:
                 is_read = events[0].index == text.start.index  # type: ignore[union-attr]
                 if is_read and text.reader.passes(said):

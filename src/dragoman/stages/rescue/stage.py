@@ -105,7 +105,7 @@ class Rescue:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        text = text_of(events)
+        text = text_of(events, TextDelta)
         if text is not None:
             index = events[0].index  # type: ignore[union-attr]
             part = self._parts[index]

@@ -28,6 +28,12 @@ class _Text(msgspec.Struct, gc=False):
     refusal: None = None
     annotations: None = None
     extra_content: None = None
+    function_call: None = None
+    thinking: None = None
+    reasoning_text: _Empty = None
+    reasoning_opaque: _Empty = None
+    audio: None = None
+    images: None = None
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -38,7 +44,8 @@ class _Function(msgspec.Struct, gc=False):
 class _Call(msgspec.Struct, gc=False):
     index: int
     function: _Function
-    id: None = None
+    id: _Empty = None
+    extra_content: None = None
 
 
 class _Arguments(msgspec.Struct, gc=False):
@@ -50,6 +57,12 @@ class _Arguments(msgspec.Struct, gc=False):
     refusal: None = None
     annotations: None = None
     extra_content: None = None
+    function_call: None = None
+    thinking: None = None
+    reasoning_text: _Empty = None
+    reasoning_opaque: _Empty = None
+    audio: None = None
+    images: None = None
 
 
 class _TextChoice(msgspec.Struct, gc=False):
@@ -58,6 +71,7 @@ class _TextChoice(msgspec.Struct, gc=False):
     finish_reason: _Empty = None
     message: None = None
     error: None = None
+    usage: None = None
 
 
 class _ArgumentsChoice(msgspec.Struct, gc=False):
@@ -66,18 +80,21 @@ class _ArgumentsChoice(msgspec.Struct, gc=False):
     finish_reason: _Empty = None
     message: None = None
     error: None = None
+    usage: None = None
 
 
 class _TextChunk(msgspec.Struct, gc=False):
     choices: tuple[_TextChoice]
     usage: None = None
     error: None = None
+    x_groq: None = None
 
 
 class _ArgumentsChunk(msgspec.Struct, gc=False):
     choices: tuple[_ArgumentsChoice]
     usage: None = None
     error: None = None
+    x_groq: None = None
 
 
 class _UsageChunk(msgspec.Struct, gc=False):

@@ -130,7 +130,7 @@ class Conversation:
         if not name:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=place[0], number=place[1])
-        signature = google_fields(fields.get("extra_content", Raw(b""))).get("thought_signature")
+        signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
         rest = make_native(NAME, fields, "id", "type", "index", "function", "custom", "extra_content")
         sealed = signature if isinstance(signature, str) else None
         if custom is not None:
@@ -183,7 +183,7 @@ def _parse_detail(detail: dict[str, Json], text: str) -> Thinking:
 
 def _sealed(parts: list[Part], fields: Fields) -> list[Part]:
     """The seal of a text stands on its message (Gemini's OpenAI endpoint)."""
-    signature = google_fields(fields.get("extra_content", Raw(b""))).get("thought_signature")
+    signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
     last = parts[-1] if parts else None
     if isinstance(signature, str) and isinstance(last, Text):
         return [*parts[:-1], Text(last.text, signature, last.native)]

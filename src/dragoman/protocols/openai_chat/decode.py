@@ -18,23 +18,19 @@ from dragoman.protocols.openai_chat.bursts import read_arguments, read_bare_usag
 from dragoman.protocols.openai_chat.rare import RareFields
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
 from dragoman.protocols.openai_chat.wire import (
-    NOTHING,
     REASONS,
     CallPiece,
     Choice,
     Chunk,
     Delta,
-    HotChunk,
     decode_chunk,
-    decode_hot,
     foreign_reason,
     google_fields,
-    is_plain,
+    has_rare,
     legacy_call,
     parts_of,
     read_head,
     signature_of,
-    value_of,
 )
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -63,7 +59,7 @@ class Decoder:
     ) -> None:
         self._assembly = Assembly(new_id, offered_names)
         self._slots = CallSlots(self._assembly)
-        self._rare = RareFields(self._assembly, self._slots)
+        self._rare: RareFields | None = None  # until there are any
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._limit = limit
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
@@ -89,7 +85,7 @@ class Decoder:
             self._read(self._reader.close())
         if self._whole:
             self._end()
-        self._rare.end_audio()
+        self._end_audio()
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
@@ -103,12 +99,19 @@ class Decoder:
     def _end(self) -> None:
         """The end marker, or the end of a whole response."""
         assembly = self._assembly
-        self._rare.end_audio()
+        self._end_audio()
         if assembly.phase == "open" and assembly.reason is None and not assembly.is_empty:
             assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
-            if self._rare.refused:
+            if self._is_refused():
                 assembly.finish(None, "content_filter")
         assembly.end()
+
+    def _end_audio(self) -> None:
+        if self._rare is not None:
+            self._rare.end_audio()
+
+    def _is_refused(self) -> bool:
+        return self._rare is not None and self._rare.refused
 
     # ------------------------------------------------------------ frames
 
@@ -123,16 +126,8 @@ class Decoder:
         if data == b"[DONE]":
             self._end()
             return
-        hot = decode_hot(data)
-        if type(hot) is HotChunk and hot.error is None:
-            if hot.usage is None:
-                if self._hot_chunk(hot):
-                    return
-            elif hot.choices == [] and self._assembly.started and (usage := read_bare_usage(data)) is not None:
-                self._assembly.usage(*usage)
-                return
         chunk = decode_chunk(data)
-        if isinstance(chunk, Malformed):
+        if type(chunk) is not Chunk:
             self._odd_frame(data, name)
         elif chunk.choices:
             self._chunk(chunk, data)
@@ -151,35 +146,6 @@ class Decoder:
         self._first_text = self._first_text or texts[0]
         self._said += sum(map(len, texts))
         return True
-
-    def _hot_chunk(self, chunk: HotChunk) -> bool:
-        """Take a chunk that only lets text, thinking or calls grow; False when it says more, or other things."""
-        choices = chunk.choices
-        if not choices or len(choices) > 1:
-            return False
-        choice = choices[0]
-        delta = choice.delta
-        if choice.index != self._choice or delta is None or choice.finish_reason or not is_plain(choice, delta):
-            return False
-        content = delta.content
-        calls = delta.tool_calls
-        thinking = delta.reasoning_content or delta.reasoning
-        if content and not calls and not thinking:
-            self._assembly.text(content)
-            self._first_text = self._first_text or content
-            self._said += len(content)
-            return True
-        if thinking and not calls and not content:
-            self._assembly.thinking(thinking)
-            self._thought += len(thinking)
-            return True
-        if not calls or len(calls) > 1 or content or thinking:
-            return False
-        call = calls[0]
-        function = call.function
-        if call.id is not None or function is None or function.name is not None:
-            return False
-        return self._slots.grow(call.index, function.arguments or "")
 
     def _odd_frame(self, data: bytes, name: bytes) -> None:
         """What the typed reader refuses: the end marker, another shape, broken JSON."""
@@ -228,11 +194,15 @@ class Decoder:
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
         """A chunk without choices: usage, an error, a wrapped response, something else."""
-        if not self._assembly.started and isinstance(value_of(chunk.usage), dict):
+        usage = chunk.usage
+        if isinstance(usage, dict) and not self._assembly.started:
             self._start(data)
+        elif usage is not None and chunk.choices is not None and (told := read_bare_usage(data)) is not None:
+            self._assembly.usage(*told)
+            return
         self._usage(chunk)
         value = _json.decode(data)
-        if self._rare.error_in(chunk.error) is not None:
+        if self._error_in(chunk.error) is not None:
             self._fail(value)
             return
         if not isinstance(value, dict):
@@ -243,7 +213,7 @@ class Decoder:
             return
         if name == b"error" or loosen.is_problem(value):
             self._fail(value)
-        elif chunk.usage is NOTHING and "choices" not in value:
+        elif "usage" not in value and "choices" not in value:
             self._assembly.deviate("missing-field", "choices")
 
     # ------------------------------------------------------------ chunks
@@ -252,16 +222,23 @@ class Decoder:
         if not self._assembly.started:
             self._start(data)
         self._usage(chunk)
-        error = self._rare.error_in(chunk.error)
+        error = self._error_in(chunk.error)
         for choice in chunk.choices or ():
             if choice.index != self._choice and not self._is_ours(choice.index):
                 continue
-            error = self._rare.error_in(choice.error) or error
+            error = self._error_in(choice.error) or error
             self._choice_fields(choice)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
         if error is not None:
             self._fail({"error": error})
+
+    def _error_in(self, value: Json) -> Json:
+        """The error that a field holds; None when it holds none."""
+        if value is None or holds_error(value):
+            return value
+        self._assembly.deviate("empty-error", "error")
+        return None
 
     def _start(self, data: bytes) -> None:
         id, model, created, native = read_head(data)
@@ -286,53 +263,63 @@ class Decoder:
         if choice.text and choice.delta is None and choice.message is None:
             self._assembly.deviate("sibling-key", "choices[0].text")
             self._assembly.text(choice.text)
-        usage = value_of(choice.usage)
-        if isinstance(usage, dict):
+        if isinstance(choice.usage, dict):
             self._assembly.deviate("usage-place", "choices[0].usage")
-            self._assembly.usage(read_usage(usage), read_cost(usage))
+            self._assembly.usage(read_usage(choice.usage), read_cost(choice.usage))
 
     def _delta(self, delta: Delta) -> None:
-        thinking = delta.reasoning_content or delta.reasoning or self._rare.thinking_in(delta)
+        rare = self._rare_fields() if has_rare(delta) else None
+        thinking = delta.reasoning_content or delta.reasoning or (rare.thinking_in(delta) if rare else "")
         if thinking:
             self._assembly.thinking(thinking)
             self._thought += len(thinking)
-        self._rare.sealed_thinking(delta)
+        if rare:
+            rare.sealed_thinking(delta)
         content = delta.content
-        if content and google_fields(delta.extra_content).get("thought") is True:
+        if content and rare and google_fields(delta.extra_content).get("thought") is True:
             self._assembly.thinking(content)
         elif content:
             self._assembly.text(content)
             self._said += len(content)
             self._first_text = self._first_text or content
-        self._rare.read(delta)
+        if rare:
+            rare.read(delta)
         for piece in delta.tool_calls or ():
             self._call(piece)
-        name, arguments = legacy_call(delta)
-        if name or arguments:
-            self._assembly.deviate("legacy-function-call", "function_call")
-            self._slots.fragment(0, "", name, arguments, where="function_call")
+        if rare:
+            name, arguments = legacy_call(delta)
+            if name or arguments:
+                self._assembly.deviate("legacy-function-call", "function_call")
+                self._slots.fragment(0, "", name, arguments, where="function_call")
 
     def _message(self, message: Delta) -> None:
         """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
         if self._reader.kind != "events":
             self._whole = True
-        thinking = message.reasoning_content or message.reasoning or self._rare.thinking_in(message)
+        rare = self._rare_fields() if has_rare(message) else None
+        thinking = message.reasoning_content or message.reasoning or (rare.thinking_in(message) if rare else "")
         thinking = self._unsaid(thinking, self._thought, "reasoning")
         if thinking:
             self._assembly.thinking(thinking)
-        if not self._thought:
-            self._rare.sealed_thinking(message)
+        if rare and not self._thought:
+            rare.sealed_thinking(message)
         content = self._unsaid(message.content or "", self._said, "content")
         if content:
             self._assembly.text(content)
-        if not self._said:
-            self._rare.read(message)
+        if rare and not self._said:
+            rare.read(message)
         for piece in message.tool_calls or ():
             self._whole_call(piece)
-        name, arguments = legacy_call(message)
-        if name or arguments:
-            self._assembly.deviate("legacy-function-call", "function_call")
-            self._slots.whole("", name, arguments)
+        if rare:
+            name, arguments = legacy_call(message)
+            if name or arguments:
+                self._assembly.deviate("legacy-function-call", "function_call")
+                self._slots.whole("", name, arguments)
+
+    def _rare_fields(self) -> RareFields:
+        if self._rare is None:
+            self._rare = RareFields(self._assembly, self._slots)
+        return self._rare
 
     def _unsaid(self, text: str, said: int, where: str) -> str:
         """What of a final text the deltas did not say."""
@@ -353,15 +340,23 @@ class Decoder:
             return
         if word not in REASONS:
             self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)
-        self._rare.end_audio()
-        if self._rare.refused and reason == "stop":
+        self._end_audio()
+        if reason == "stop" and self._is_refused():
             reason = "content_filter"
         self._assembly.finish(word, reason)
         self._assembly.settle_whole_calls()
 
     def _call(self, piece: CallPiece) -> None:
+        function = piece.function
+        if (
+            function is not None
+            and function.arguments
+            and not (piece.id or function.name or piece.name or piece.extra_content)
+            and self._slots.grow(piece.index, function.arguments)
+        ):
+            return  # the usual delta
         name, arguments, kind = parts_of(piece)
-        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not NOTHING):
+        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
             return  # an entry that says nothing
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if name and not piece.type:
@@ -379,7 +374,9 @@ class Decoder:
         self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature_of(piece))
 
     def _usage(self, chunk: Chunk) -> None:
-        usage, groq = value_of(chunk.usage), value_of(chunk.x_groq)
+        usage, groq = chunk.usage, chunk.x_groq
+        if usage is None and groq is None:
+            return
         if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
             self._assembly.deviate("usage-place", "x_groq.usage")  # quirk: usage-of-groq
             usage = groq["usage"]

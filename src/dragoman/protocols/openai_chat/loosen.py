@@ -59,7 +59,8 @@ def loosen_chunk(value: dict[str, Json], deviate: Deviate) -> Chunk:
     if isinstance(choices, dict):
         deviate("wrong-type", "choices", "an object")
         choices = [choices]
-    chunk = Chunk(usage=_raw(value.get("usage")), error=_raw(value.get("error")), x_groq=_raw(value.get("x_groq")))
+    usage, error, groq = [_clean(value.get(key)) for key in ("usage", "error", "x_groq")]
+    chunk = Chunk(usage=usage, error=error, x_groq=groq)
     if isinstance(choices, list):
         chunk.choices = [
             _loosen_choice(choice, deviate, f"choices[{number}]")
@@ -137,8 +138,8 @@ def _loosen_choice(value: dict[str, Json], deviate: Deviate, where: str) -> Choi
         finish_reason=_text(value.get("finish_reason"), deviate, f"{where}.finish_reason"),
         message=_loosen_delta(value.get("message"), deviate, f"{where}.message"),
         text=_text(value.get("text"), deviate, f"{where}.text"),
-        usage=_raw(value.get("usage")),
-        error=_raw(value.get("error")),
+        usage=_clean(value.get("usage")),
+        error=_clean(value.get("error")),
     )
 
 
@@ -155,17 +156,17 @@ def _loosen_delta(value: Json, deviate: Deviate, where: str) -> Delta | None:
         reasoning_text=_words(value.get("reasoning_text"), deviate, f"{where}.reasoning_text"),
         reasoning_opaque=_text(value.get("reasoning_opaque"), deviate, f"{where}.reasoning_opaque"),
         refusal=_words(value.get("refusal"), deviate, f"{where}.refusal"),
-        thinking=_raw(value.get("thinking")),
-        reasoning_details=_raw(value.get("reasoning_details")),
-        audio=_raw(value.get("audio")),
-        images=_raw(value.get("images")),
-        extra_content=_raw(value.get("extra_content")),
-        annotations=_raw(value.get("annotations")),
+        thinking=_clean(value.get("thinking")),
+        reasoning_details=_clean(value.get("reasoning_details")),
+        audio=_clean(value.get("audio")),
+        images=_clean(value.get("images")),
+        extra_content=_clean(value.get("extra_content")),
+        annotations=_clean(value.get("annotations")),
     )
     content = value.get("content")
     if isinstance(content, list | dict):
         deviate("wrong-type", f"{where}.content", "parts")
-        delta.content_parts = _raw(content if isinstance(content, list) else [content])
+        delta.content_parts = _clean(content if isinstance(content, list) else [content])
     else:
         delta.content = _text(content, deviate, f"{where}.content")
     legacy = value.get("function_call")
@@ -201,16 +202,17 @@ def _loosen_call(value: dict[str, Json], deviate: Deviate, where: str) -> CallPi
         type=_text(value.get("type"), deviate, f"{where}.type"),
         name=_text(value.get("name"), deviate, f"{where}.name"),
         arguments=_arguments(value.get("arguments"), deviate, f"{where}.arguments"),
-        custom=_raw(value.get("custom")),
-        extra_content=_raw(value.get("extra_content")),
+        custom=_clean(value.get("custom")),
+        extra_content=_clean(value.get("extra_content")),
     )
 
 
 def _loosen_function(value: dict[str, Json], deviate: Deviate, where: str) -> FunctionPiece:
+    parameters = value.get("parameters")
     return FunctionPiece(
-        _text(value.get("name"), deviate, f"{where}.name"),
         _arguments(value.get("arguments"), deviate, f"{where}.arguments"),
-        _raw(value.get("parameters")),
+        _text(value.get("name"), deviate, f"{where}.name"),
+        NOTHING if parameters is None else _json.raw(parameters),
     )
 
 
@@ -247,5 +249,7 @@ def _index(value: Json, deviate: Deviate, where: str) -> int | None:
     return None
 
 
-def _raw(value: Json) -> Raw:
-    return NOTHING if value is None else _json.raw(value)
+def _clean(value: Json) -> Json:
+    """A value as the strict reader would have given it: of whole characters, without NaN."""
+    strict = None if value is None else _json.decode(_json.encode(value))
+    return None if isinstance(strict, Malformed) else strict

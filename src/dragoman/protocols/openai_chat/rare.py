@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json
 from dragoman.assembly import Assembly, OpenPart
 from dragoman.calls import CallSlots
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.problems import holds_error
-from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in, value_of
+from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque
 
 
@@ -28,31 +27,22 @@ class RareFields:
         """Whether the model declined to answer."""
         return self._refusal is not None
 
-    def error_in(self, raw: Raw) -> Json:
-        """The error that a field holds; None when it holds none."""
-        value = value_of(raw)
-        if holds_error(value):
-            return value
-        if value is not None:
-            self._assembly.deviate("empty-error", "error")
-        return None
-
     # ------------------------------------------------------------ thinking
 
     def thinking_in(self, delta: Delta) -> str:
         """Thinking under its rarer names."""
-        words = "".join(texts_in(value_of(delta.thinking))) or delta.reasoning_text
+        words = "".join(texts_in(delta.thinking)) or delta.reasoning_text
         if words:
             self._assembly.deviate("sibling-key", "choices[0].delta", "thinking")
             return words
-        details = value_of(delta.reasoning_details)
+        details = delta.reasoning_details
         return "".join(texts_in(details)) if isinstance(details, list) else ""
 
     def sealed_thinking(self, delta: Delta) -> None:
         """Signatures and sealed data, and what else must be sent back with the thinking."""
         if delta.reasoning_opaque:
             self._sign(delta.reasoning_opaque)
-        details = value_of(delta.reasoning_details)
+        details = delta.reasoning_details
         for detail in details if isinstance(details, list) else ():
             if not isinstance(detail, dict):
                 continue
@@ -80,7 +70,7 @@ class RareFields:
 
     def read(self, delta: Delta) -> None:
         """All that is neither thinking, nor a plain text, nor a call."""
-        parts = value_of(delta.content_parts)
+        parts = delta.content_parts
         for part in parts if isinstance(parts, list) else ():
             self._part(part)
         if delta.refusal:
@@ -90,13 +80,12 @@ class RareFields:
             signature = google_fields(delta.extra_content).get("thought_signature")
             if isinstance(signature, str):
                 running.signature = signature
-            annotations = value_of(delta.annotations)
-            if annotations:
-                running.native = _native("annotations", annotations)
-        images = value_of(delta.images)
+            if delta.annotations:
+                running.native = _native("annotations", delta.annotations)
+        images = delta.images
         for image in images if isinstance(images, list) else ():
             self._part(image)
-        audio = value_of(delta.audio)
+        audio = delta.audio
         for key in ("data", "transcript", "id", "format") if isinstance(audio, dict) else ():
             if isinstance(audio.get(key), str):
                 self._audio.setdefault(key, []).append(audio[key])

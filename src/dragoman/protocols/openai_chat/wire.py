@@ -1,7 +1,7 @@
 """The JSON of OpenAI Chat Completions that we read: minimal Structs for well-formed chunks, and how odd ones fit in.
 
 Spec: https://platform.openai.com/docs/api-reference/chat (read 2026-11-21, with openai-python 3.54.0). A chunk's
-`delta` and a whole answer's `message` have one shape here. Hot fields have their usual type; rare ones are `Raw`.
+`delta` and a whole answer's `message` have one shape here. Hot fields have their usual type; rare ones have any.
 A chunk that does not fit is read field by field (`loosen.py`) into the same Structs, each oddity a deviation.
 """
 
@@ -21,6 +21,7 @@ Deviate: TypeAlias = Callable[[str, str, object], None]
 
 NAME: Final = "openai-chat"
 NOTHING: Final = Raw(b"")
+_NULL: Final = Raw(b"null")
 _DEEPEST_TEXT: Final = 8  # lists and objects around a text
 
 #: The stop reasons of the protocol, then words that its servers use besides. What is in neither is "other".
@@ -62,69 +63,11 @@ ENVELOPES: Final = ("data", "response", "result", "body", "output", "completion"
 _KNOWN: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error", "x_groq"})
 
 
-class HotFunction(msgspec.Struct, gc=False):
-    """`function` of a call that goes on."""
-
-    arguments: str | None = None
-    name: str | None = None
-
-
-class HotCall(msgspec.Struct, gc=False):
-    """An entry of `tool_calls` of a call that goes on."""
-
-    index: int | None = None
-    function: HotFunction | None = None
-    id: str | None = None
-
-
-class HotDelta(msgspec.Struct, gc=False):
-    """What a `delta` usually holds, and what else may stand beside it."""
-
-    content: str | None = None
-    tool_calls: list[HotCall] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    reasoning_details: Any = None
-    refusal: Any = None
-    annotations: Any = None
-    extra_content: Any = None
-
-
-class HotChoice(msgspec.Struct, gc=False):
-    """An entry of `choices` in the middle of a stream."""
-
-    index: int | None = None
-    delta: HotDelta | None = None
-    finish_reason: str | None = None
-    message: Any = None
-    error: Any = None
-
-
-class HotChunk(msgspec.Struct, gc=False):
-    """One event in the middle of a stream. What says nothing here is read again as a `Chunk`."""
-
-    choices: list[HotChoice] | None = None
-    usage: Any = None
-    error: Any = None
-
-
-def is_plain(choice: HotChoice, delta: HotDelta) -> bool:
-    """Whether nothing stands beside text, thinking and calls."""
-    return (
-        delta.refusal is None
-        and delta.extra_content is None
-        and delta.reasoning_details is None
-        and delta.annotations is None
-        and choice.message is None
-        and choice.error is None
-    )
-
-
 class FunctionPiece(msgspec.Struct, gc=False):
     """`function` of a call. `parameters` is another spelling of arguments, as they are."""
 
-    name: str | None = None
     arguments: str | None = None
+    name: str | None = None
     parameters: Raw = NOTHING
 
 
@@ -137,8 +80,8 @@ class CallPiece(msgspec.Struct, gc=False):
     type: str | None = None
     name: str | None = None
     arguments: str | None = None
-    custom: Raw = NOTHING
-    extra_content: Raw = NOTHING
+    custom: Any = None
+    extra_content: Any = None
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -149,16 +92,16 @@ class Delta(msgspec.Struct, gc=False):
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
+    reasoning_details: Any = None
+    annotations: Any = None
+    extra_content: Any = None
     function_call: FunctionPiece | None = None
-    thinking: Raw = NOTHING
+    thinking: Any = None
     reasoning_text: str | None = None
     reasoning_opaque: str | None = None
-    reasoning_details: Raw = NOTHING
-    audio: Raw = NOTHING
-    images: Raw = NOTHING
-    extra_content: Raw = NOTHING
-    annotations: Raw = NOTHING
-    content_parts: Raw = NOTHING
+    audio: Any = None
+    images: Any = None
+    content_parts: Any = None
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -168,31 +111,39 @@ class Choice(msgspec.Struct, gc=False):
     delta: Delta | None = None
     finish_reason: str | None = None
     message: Delta | None = None
+    error: Any = None
     text: str | None = None
-    usage: Raw = NOTHING
-    error: Raw = NOTHING
+    usage: Any = None
 
 
 class Chunk(msgspec.Struct, gc=False):
     """One event of a stream, or a whole response."""
 
     choices: list[Choice] | None = None
-    usage: Raw = NOTHING
-    error: Raw = NOTHING
-    x_groq: Raw = NOTHING
+    usage: Any = None
+    error: Any = None
+    x_groq: Any = None
 
 
-decode_hot: Final = _json.typed_decoder(HotChunk)
 decode_chunk: Final = _json.typed_decoder(Chunk)
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
 
-def value_of(raw: Raw) -> Json:
-    """The value of a rare field; None when it is absent or null."""
-    if raw is NOTHING:
-        return None
-    value = _json.decode(bytes(raw))
-    return None if isinstance(value, Malformed) else value
+def has_rare(delta: Delta) -> bool:
+    """Whether more stands in a delta than text, thinking under its usual names, and calls."""
+    return not (
+        delta.refusal is None
+        and delta.reasoning_details is None
+        and delta.annotations is None
+        and delta.extra_content is None
+        and delta.function_call is None
+        and delta.thinking is None
+        and delta.reasoning_text is None
+        and delta.reasoning_opaque is None
+        and delta.audio is None
+        and delta.images is None
+        and delta.content_parts is None
+    )
 
 
 def texts_in(value: Json, depth: int = 0) -> list[str]:
@@ -218,8 +169,10 @@ def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Native |
     fields = decode_fields(data)
     if isinstance(fields, Malformed):
         return None, None, None, None
-    id, model, created = (value_of(fields.get(key, NOTHING)) for key in ("id", "model", "created"))
-    rest = {key: Raw(bytes(raw)) for key, raw in fields.items() if key not in _KNOWN and bytes(raw) != b"null"}
+    id, model, created = [_json.decode(fields.get(key, _NULL)) for key in ("id", "model", "created")]
+    rest = {}
+    if not fields.keys() <= _KNOWN:
+        rest = {key: Raw(bytes(raw)) for key, raw in fields.items() if key not in _KNOWN and bytes(raw) != b"null"}
     return (
         id if isinstance(id, str) else None,
         model if isinstance(model, str) else None,
@@ -234,10 +187,10 @@ def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]
     if function is not None:
         arguments = function.arguments
         if arguments is None and function.parameters is not NOTHING:
-            value = value_of(function.parameters)
+            value = _json.decode(function.parameters)
             arguments = value if isinstance(value, str) else _json.raw_text(function.parameters)
         return function.name or piece.name or "", arguments or "", "function"
-    custom = value_of(piece.custom)
+    custom = piece.custom
     if isinstance(custom, dict):
         name, text = custom.get("name"), custom.get("input")
         return name if isinstance(name, str) else "", text if isinstance(text, str) else "", "custom"
@@ -254,14 +207,15 @@ def legacy_call(delta: Delta) -> tuple[str, str]:
 
 def signature_of(piece: CallPiece) -> str | None:
     """The seal of the thinking behind a call."""
+    if piece.extra_content is None:
+        return None
     signature = google_fields(piece.extra_content).get("thought_signature")
     return signature if isinstance(signature, str) else None
 
 
-def google_fields(raw: Raw) -> dict[str, Json]:
+def google_fields(value: Json) -> dict[str, Json]:
     """`extra_content.google` of Gemini's OpenAI endpoint (https://ai.google.dev/gemini-api/docs/thought-signatures,
     read 2026-11-21); {} when there is none."""
-    value = value_of(raw)
     inner = value.get("google") if isinstance(value, dict) else None
     return inner if isinstance(inner, dict) else {}
 

@@ -50,8 +50,9 @@ def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialec
             stages.append(Prompted(tools, new_id=new_id))
         elif policy.rescue:
             stages.append(Rescue(tools, FAMILIES, new_id=new_id))
-        stages.append(ParallelWrapper([tool.name for tool in tools]))
-        stages.append(Names([tool.name for tool in tools]))
+        names = frozenset([tool.name for tool in tools])
+        stages.append(ParallelWrapper(names))
+        stages.append(Names(names))
         if policy.arguments != "raw":
             stages.append(Arguments(tools, live=policy.arguments == "live"))
     if policy.strict:

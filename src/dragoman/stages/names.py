@@ -45,6 +45,9 @@ def _cleaner(name: str) -> list[str]:
     return [changed for changed in found if changed != name]
 
 
+_HANDLED: Final = frozenset[type]({ToolCallStart, ToolCallEnd, ToolCallFailed})
+
+
 class Names:
     """Cleans the names of structured calls. A `dragoman.contract.Stage`."""
 
@@ -53,7 +56,7 @@ class Names:
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)
         self._names: dict[int, str] = {}  # by part index, where a name was cleaned
-        self.handles = frozenset[type]({ToolCallStart, ToolCallEnd, ToolCallFailed})
+        self.handles = _HANDLED
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""

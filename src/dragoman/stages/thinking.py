@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from dragoman.contract import PLAIN, Dialect
 from dragoman.events import (
@@ -13,14 +14,13 @@ from dragoman.events import (
     Deviation,
     Event,
     Failure,
-    PartEvent,
     TextDelta,
     TextEnd,
     TextStart,
     ThinkingDelta,
     ThinkingEnd,
     ThinkingStart,
-    ToolCallStart,
+    ToolCallFailed,
 )
 from dragoman.stages.indices import OPENING, Indices, text_of
 from dragoman.stages.tag_reader import Found, TagReader
@@ -52,36 +52,47 @@ class ThinkingTags:
         self._may_begin = True  # at the start of the message, or after thinking only
         self._is_start = True  # nothing has come at all
         self._indices = Indices()
-        self.handles: frozenset[type] = _HANDLED
+        self.handles: frozenset[type] = OPENING
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        passed = 0
-        if not self._indices.are_changed:
-            text = self._text
-            said = text_of(events, TextDelta)
-            if said is not None and text is not None:
-                is_read = events[0].index == text.start.index  # type: ignore[union-attr]
-                if is_read and text.reader.passes(said):
-                    return events
-            for event in events:
-                kind = type(event)
-                if kind is TextDelta:
-                    is_read = text is not None and event.index == text.start.index  # type: ignore[union-attr]
-                    if is_read and not text.reader.passes(event.text):  # type: ignore[union-attr]
-                        break
-                elif kind in _TAKEN:
-                    break
-                passed += 1
-            else:
-                return events
-        self._out += events[:passed]
+        passed = 0 if self._indices.are_changed else self._passing(events)
+        if passed == len(events):
+            return events
+        out = self._out = events[:passed]
         for event in events[passed:]:
             self._take(event)
-        if self._indices.are_changed:
-            self.handles = EVERY_KIND
-        out, self._out = self._out, []
+        self._out = []
+        self.handles = EVERY_KIND if self._indices.are_changed else OPENING if self._text is None else _READ
         return out
+
+    def _passing(self, events: list[Event]) -> int:
+        """How many events pass as they are, before the first in which something must be read."""
+        text = self._text
+        if text is not None and (said := text_of(events, TextDelta)) is not None:
+            is_read = events[0].index == text.start.index  # type: ignore[union-attr]
+            if not is_read or text.reader.passes(said):
+                return len(events)
+        for position, event in enumerate(events):
+            kind = type(event)
+            if kind is TextDelta:
+                is_read = text is not None and event.index == text.start.index  # type: ignore[union-attr]
+                if is_read and not text.reader.passes(event.text):  # type: ignore[union-attr]
+                    return position
+            elif kind is TextStart or (text is not None and (kind is TextEnd or kind is Failure)):
+                return position
+            elif kind in OPENING:
+                self._opens(event)
+                self._indices.of(event.index)  # type: ignore[union-attr]
+        return len(events)
+
+    def _opens(self, event: Event) -> None:
+        """A part that is not read opens: it decides whether tags may count in the text that follows."""
+        kind = type(event)
+        if kind is ThinkingStart:
+            self._may_begin, self._is_start = True, False
+        elif kind is not ToolCallFailed:
+            self._may_begin = self._is_start = False
 
     def _take(self, event: Event) -> None:
         text = self._text
@@ -95,10 +106,8 @@ class ThinkingTags:
         elif kind is TextEnd and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
             self._end(text, event)  # type: ignore[arg-type]
         else:
-            if kind is ToolCallStart or kind is PartEvent or kind is TextStart:
-                self._may_begin = self._is_start = False
-            elif kind is ThinkingStart:
-                self._may_begin, self._is_start = True, False
+            if kind in OPENING:
+                self._opens(event)
             elif kind is Failure and text is not None:
                 self._read(text, text.reader.end())
             self._out.append(self._indices.move(event))
@@ -169,6 +178,5 @@ def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
     return TextEnd(text.index, False, signature, native)
 
 
-#: Events that change what this stage knows, and what it does with them.
-_TAKEN = OPENING | {TextEnd, Failure}
-_HANDLED = _TAKEN | {TextDelta}
+#: What is seen while a text is read.
+_READ: Final = OPENING | {TextDelta, TextEnd, Failure}

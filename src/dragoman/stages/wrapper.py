@@ -52,19 +52,26 @@ class ParallelWrapper:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        if not self._held and not self._indices.are_changed:
-            for event in events:
-                if type(event) in OPENING:
-                    break
-            else:
-                return events
-        for event in events:
+        passed = 0 if self._held or self._indices.are_changed else self._passing(events)
+        if passed == len(events):
+            return events
+        out = self._out = events[:passed]
+        for event in events[passed:]:
             self._take(event)
-        out, self._out = self._out, []
+        self._out = []
         return out
 
+    def _passing(self, events: list[Event]) -> int:
+        """How many events come before the first wrapper."""
+        for position, event in enumerate(events):
+            if type(event) in OPENING:
+                if type(event) is ToolCallStart and self._is_wrapper(event.name):
+                    return position
+                self._indices.of(event.index)  # type: ignore[union-attr]
+        return len(events)
+
     def _take(self, event: Event) -> None:
-        if type(event) is ToolCallStart and event.name not in self._offered and self._is_wrapper(event.name):
+        if type(event) is ToolCallStart and self._is_wrapper(event.name):
             self._held[event.index] = [event]
             self.handles = EVERY_KIND
         elif self._held and isinstance(event, _OF_CALLS) and event.index in self._held:
@@ -83,6 +90,8 @@ class ParallelWrapper:
             self._out.append(self._indices.move(event))
 
     def _is_wrapper(self, name: str) -> bool:
+        if name in self._offered:
+            return False
         return clean_name(name, self._offered) is None and clean_name(name, _WRAPPERS) is not None
 
     def _unpacked(self, call: ToolCall) -> list[ToolCall] | None:

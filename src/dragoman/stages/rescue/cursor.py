@@ -70,28 +70,34 @@ _SPACE_LIMIT: Final = 1000
 class Tools:
     """What was offered, as parsers need it."""
 
-    __slots__ = ("_tools",)
+    __slots__ = ("_by_name", "_tools")
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.name: tool for tool in tools if tool.kind == "function"}
+        self._tools = tools
+        self._by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
+
+    def _functions(self) -> dict[str, Tool]:
+        if self._by_name is None:
+            self._by_name = {tool.name: tool for tool in self._tools if tool.kind == "function"}
+        return self._by_name
 
     def offered(self, name: str) -> str | None:
         """The offered tool that a name means after cleaning, else None."""
-        return clean_name(name, self._tools)
+        return clean_name(name, self._functions())
 
     def shape(self, name: str, key: str) -> Shape:
         """What the schema says of one argument of an offered tool."""
-        schema = schema_of(self._tools[name])
+        schema = schema_of(self._functions()[name])
         return schema.member(schema.root(), key)
 
     def has_required(self, name: str, keys: Collection[str]) -> bool:
         """Whether an offered tool's call with these arguments lacks none that its schema requires."""
-        required = schema_of(self._tools[name]).root().schema.get("required")
+        required = schema_of(self._functions()[name]).root().schema.get("required")
         return not isinstance(required, list) or all(key in keys for key in required)
 
     def fits(self, name: str, arguments: str) -> bool:
         """Whether argument text, repaired and coerced, is what the tool's schema asks for, and no schema itself."""
-        schema = schema_of(self._tools[name])
+        schema = schema_of(self._functions()[name])
         repairer = Repairer(schema)
         text = repairer.feed(arguments.strip())
         value = _json.decode_exact(text) if repairer.close() and not repairer.rest.strip() else None

@@ -32,7 +32,7 @@ from dragoman.events import (
     UsageUpdate,
     settle_reason,
 )
-from dragoman.stages.indices import text_of
+from dragoman.stages.indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.scan import Found, Markers, Prose, Scanner
 from dragoman.types import Tool, ToolCall
@@ -70,22 +70,22 @@ class _Call:
 
 
 _PASSING: Final[frozenset[type]] = frozenset({Start, UsageUpdate, Deviation})
-#: What must be seen while every part keeps its index and no call is held.
-_UNTOUCHED: Final = EVERY_KIND - {ToolCallDelta, UsageUpdate, Deviation}
+#: What must be seen while every part keeps its index and no call is held: when a text is read, and when none is.
+_READ: Final[frozenset[type]] = EVERY_KIND - {ToolCallDelta, UsageUpdate, Deviation}
+_UNREAD: Final[frozenset[type]] = OPENING | {ToolCallEnd}
 
 
 class Rescue:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
     __slots__ = (
-        "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_markers", "_new_id",
-        "_next", "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_used", "_whole",
-        "handles",
+        "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_new_id", "_next",
+        "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_used", "handles",
     )  # fmt: skip
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
         self._tools = Tools(tools)
-        self._families, self._whole, self._markers = _sorted(tuple(families))
+        self._families = tuple(families)
         self._new_id = new_id
         self._out: list[Event] = []
         self._parts: dict[int, _Part] = {}  # those that are open, and thinking that holds a call
@@ -98,7 +98,7 @@ class Rescue:
         self._has_answer = False
         self._rescued: list[tuple[str, str]] = []  # calls from text, until a structured one repeats them
         self._structured: list[tuple[str, str]] = []  # and the other way round
-        self.handles = _UNTOUCHED
+        self.handles = _UNREAD
         self._held_call = -1  # a structured call that may repeat a rescued one
         self._held_events: list[_PartEvent] = []
         self._failed = 0
@@ -111,7 +111,11 @@ class Rescue:
             part = self._parts[index]
             if part.index == index and not part.space and part.scanner.passes(text):
                 return events
-        for event in events:
+        passed = self._passing(events) if self.handles is _UNREAD else 0
+        if passed == len(events):
+            return events
+        out = self._out = events[:passed]
+        for event in events[passed:]:
             kind = type(event)
             if kind is TextDelta or kind is ThinkingDelta:
                 self._delta(event)  # type: ignore[arg-type]
@@ -121,17 +125,32 @@ class Rescue:
                 self._out.append(event)
             else:
                 self._take(event)
-        out, self._out = self._out, []
+        self._out = []
+        if self.handles is not EVERY_KIND:
+            self.handles = _READ if self._parts or self._pending is not None else _UNREAD
         return out
+
+    def _passing(self, events: list[Event]) -> int:
+        """How many events pass as they are, before the first text, when none is read."""
+        for position, event in enumerate(events):
+            kind = type(event)
+            if kind is TextStart or kind is ThinkingStart:
+                return position
+            if kind is ToolCallEnd:
+                self._structured.append((event.call.name, event.call.arguments))  # type: ignore[union-attr]
+            elif kind in OPENING:
+                self._has_answer = self._has_answer or kind is not ToolCallFailed
+                self._out_index(event.index)  # type: ignore[union-attr]
+        return len(events)
 
     def _take(self, event: Event) -> None:
         match event:
             case TextStart() | ThinkingStart():
                 self._release_pending()
-                whole = self._whole if isinstance(event, TextStart) and not self._has_answer else ()
-                self._parts[event.index] = _Part(
-                    event, Scanner(self._families, self._markers, self._tools, whole=whole)
-                )
+                families, whole, markers = _sorted(self._families)
+                if isinstance(event, ThinkingStart) or self._has_answer:
+                    whole = []
+                self._parts[event.index] = _Part(event, Scanner(families, markers, self._tools, whole=whole))
             case TextEnd() | ThinkingEnd():
                 self._end_part(event)
             case ToolCallStart() | PartEvent():

@@ -14,6 +14,7 @@ Fields: TypeAlias = dict[str, Raw]
 
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
+_decode_text = _json.typed_decoder(str)
 
 
 def read_body(body: bytes) -> Fields:
@@ -33,31 +34,41 @@ def read_body(body: bytes) -> Fields:
 
 def read_fields(value: Raw | None) -> Fields | None:
     """The fields of an object, without those that are null; None when it is none."""
-    fields = _decode_fields(value) if value is not None else None
-    return None if fields is None or isinstance(fields, Malformed) else without_nulls(fields)
+    if value is None:
+        return None
+    fields = _decode_fields(value)
+    return None if isinstance(fields, Malformed) else without_nulls(fields)
 
 
 def read_items(value: Raw | None) -> list[Raw] | None:
     """The items of a list; None when it is none."""
-    items = _decode_items(value) if value is not None else None
+    if value is None or bytes(memoryview(value)[:1]) == b'"':  # a long text would be read before it is found to be none
+        return None
+    items = _decode_items(value)
     return None if isinstance(items, Malformed) else items
 
 
 def read(value: Raw | None) -> Json:
     """The value; None when there is none or it cannot be read."""
-    decoded = _json.decode(value) if value is not None else None
+    if value is None:
+        return None
+    decoded = _json.decode(value)
     return None if isinstance(decoded, Malformed) else decoded
 
 
 def read_text(value: Raw | None) -> str:
     """A string; "" when it is none."""
-    decoded = read(value)
-    return decoded if isinstance(decoded, str) else ""
+    if value is None:
+        return ""
+    text = _decode_text(value)
+    return "" if isinstance(text, Malformed) else text
 
 
 def read_number(value: Raw | None) -> float | None:
     """A number, also one in a string; None when it is none."""
-    decoded = read(value)
+    if value is None:
+        return None
+    decoded = _json.decode(value)
     if isinstance(decoded, str):
         decoded = _json.decode(decoded.strip())
     return float(decoded) if isinstance(decoded, int | float) and not isinstance(decoded, bool) else None

@@ -3,7 +3,9 @@ in order, else by place."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -25,6 +27,38 @@ _MODELLED: Final = (
 _MEDIA: Final[dict[str, Literal["image", "audio", "video"]]] = {
     "image_url": "image", "audio_url": "audio", "video_url": "video",
 }  # fmt: skip
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _PlainText(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    arguments: str = ""
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    id: _Word
+    function: _PlainFunction
+    type: Literal["function"] = "function"
+    index: int | None = None
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with nothing unusual in it, which is read at once; any other is read field by field."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_PlainText] | None = None
+    tool_calls: list[_PlainCall] | None = None
+    tool_call_id: str | None = None
+    refusal: None = None
+    function_call: None = None
+
+
+_decode_plain: Final = _json.typed_decoder(_PlainMessage)
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
 
 
 class Conversation:
@@ -39,8 +73,26 @@ class Conversation:
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self._deviations.append(Deviation(code, where, seen))
 
-    def message(self, item: Raw, turn: int) -> Message:
+    def messages(self, value: Raw) -> tuple[Message, ...]:
+        """All messages.
+
+        Raises:
+            WireError: there are none, or one cannot be read.
+        """
+        plain = _decode_all_plain(value)
+        if not isinstance(plain, Malformed):
+            messages = [self._plain(message, turn) for turn, message in enumerate(plain)]
+        else:
+            messages = [self._message(item, turn) for turn, item in enumerate(read_items(value) or ())]
+        if not messages:
+            raise WireError("expected a list of messages", path="messages")
+        return tuple(messages)
+
+    def _message(self, item: Raw, turn: int) -> Message:
         """One message; `turn` is its place."""
+        plain = _decode_plain(item)
+        if not isinstance(plain, Malformed):
+            return self._plain(plain, turn)
         where = f"messages[{turn}]"
         fields = read_fields(item)
         if fields is None:
@@ -59,6 +111,25 @@ class Conversation:
                 parts.append(Text(refusal, native=Native(NAME, {"refusal": Raw(b"true")})))
             parts += self._calls(fields, where, turn)
         return Message(role, tuple(parts), make_native(NAME, fields, *_MODELLED))
+
+    def _plain(self, plain: _PlainMessage, turn: int) -> Message:
+        content = plain.content
+        said = ([content] if content else []) if isinstance(content, str) else [part.text for part in content or ()]
+        texts = tuple([Text(text) for text in said])
+        role = _ROLES[plain.role]
+        if role == "tool":
+            id, name = self._pairing.add_result(plain.tool_call_id or "", "")
+            return Message("tool", (ToolResult(id, name, texts),))
+        if role != "assistant" or not plain.tool_calls:
+            return Message(role, texts)
+        calls: list[Part] = []
+        for number, call in enumerate(plain.tool_calls):
+            id = self._pairing.add_call(call.id, call.function.name, turn=turn, number=number)
+            arguments = call.function.arguments.strip() or "{}"
+            if not _json.is_object(arguments):
+                arguments = self._wrapped(arguments, f"messages[{turn}].tool_calls[{number}].function.arguments")
+            calls.append(ToolCall(id, call.function.name, arguments))
+        return Message(role, (*texts, *calls))
 
     def _result(self, fields: Fields, parts: list[Part]) -> Message:
         id, name = self._pairing.add_result(read_text(fields.get("tool_call_id")), read_text(fields.get("name")))
@@ -147,10 +218,12 @@ class Conversation:
             text = read_text(value).strip() or "{}"
         else:
             self._deviate("arguments-type", where, "no string")
-        if isinstance(_json.decode_object(text), Malformed):
-            self._deviate("arguments-type", where, "no JSON object")
-            return _json.to_text({"input": text})
-        return text
+        return text if _json.is_object(text) else self._wrapped(text, where)
+
+    def _wrapped(self, text: str, where: str) -> str:
+        """Text that is no JSON object, as the text of one argument."""
+        self._deviate("arguments-type", where, "no JSON object")
+        return _json.to_text({"input": text})
 
 
 # ---------------------------------------------------------------- thinking and media

@@ -6,10 +6,13 @@ Ollama, OpenRouter, DeepSeek and others; what is not modelled stays in `native`.
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, Final, get_args
+
+import msgspec
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import Parsed, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -26,15 +29,38 @@ from dragoman.fields import (
     read_texts,
 )
 from dragoman.protocols.openai_chat.conversation import Conversation
-from dragoman.protocols.openai_chat.wire import NAME
+from dragoman.protocols.openai_chat.wire import NAME, NOTHING
 from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
 
-_MODELLED: Final = (
+_NONE: Final = Raw(b"[]")
+_MODELLED: Final = frozenset({
     "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
     "parallel_tool_calls", "response_format", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k",
     "stop", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "reasoning", "think", "thinking",
     "enable_thinking", "thinking_budget", "prompt_cache_key", "prompt_cache_retention",
-)  # fmt: skip
+})  # fmt: skip
+#: Parameters that are called here as in `Params`, and what reads them.
+_PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
+    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
+    "presence_penalty": read_number, "frequency_penalty": read_number,
+}  # fmt: skip
+#: Fields that say how much to think.
+_REASONING: Final = frozenset({"reasoning_effort", "reasoning", "thinking", "enable_thinking", "think"})
+
+
+class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str = ""
+    parameters: Raw = NOTHING
+
+
+class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknown_fields=True, gc=False):
+    """A tool with nothing unusual in it, which is read at once; any other is read field by field."""
+
+    function: _PlainFunction
+
+
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "") -> Parsed:
@@ -47,12 +73,8 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     model = read_text(fields.get("model"))
     if not model:
         raise WireError("expected the name of a model", path="model")
-    items = read_items(fields.get("messages"))
-    if not items:
-        raise WireError("expected a list of messages", path="messages")
     deviations: list[Deviation] = []
-    conversation = Conversation(deviations)
-    messages = tuple(conversation.message(item, turn) for turn, item in enumerate(items))
+    messages = Conversation(deviations).messages(fields.get("messages", _NONE))
     tools, others = _parse_tools(fields, deviations)
     choice, tools = _parse_tool_choice(fields, tools, deviations)
     if (read_count(fields.get("n")) or 1) > 1:
@@ -82,7 +104,12 @@ def _parse_tools(fields: Fields, deviations: list[Deviation]) -> tuple[tuple[Too
     """The tools, and those that only the vendor runs."""
     tools: list[Tool] = []
     others: list[Raw] = []
-    for place, item in enumerate(read_items(fields.get("tools")) or ()):
+    offered = fields.get("tools", _NONE)
+    plain = _decode_all_plain(offered)
+    if not isinstance(plain, Malformed):
+        tools = [_plain_tool(tool.function) for tool in plain]
+        offered = _NONE
+    for place, item in enumerate(read_items(offered) or ()):
         where = f"tools[{place}]"
         entry = read_fields(item)
         if entry is None:
@@ -100,6 +127,11 @@ def _parse_tools(fields: Fields, deviations: list[Deviation]) -> tuple[tuple[Too
     for place, item in enumerate(read_items(fields.get("functions")) or ()):
         tools.append(_parse_tool("function", {}, read_fields(item) or {}, f"functions[{place}]"))
     return tuple(tools), others
+
+
+def _plain_tool(function: _PlainFunction) -> Tool:
+    schema = bytes(function.parameters)
+    return Tool(function.name, function.description, Raw(schema) if schema and schema != b"null" else None)
 
 
 def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str) -> Tool:
@@ -163,17 +195,11 @@ def _parse_params(fields: Fields) -> Params:
     limit = read_count(fields.get("max_completion_tokens", fields.get("max_tokens")))
     return Params(
         max_tokens=limit if limit is not None and limit > 0 else None,
-        temperature=read_number(fields.get("temperature")),
-        top_p=read_number(fields.get("top_p")),
-        top_k=read_count(fields.get("top_k")),
-        stop=read_texts(fields.get("stop")),
-        seed=read_count(fields.get("seed")),
-        presence_penalty=read_number(fields.get("presence_penalty")),
-        frequency_penalty=read_number(fields.get("frequency_penalty")),
         reasoning=_parse_reasoning(fields),
         response_schema=_parse_format(read_fields(fields.get("response_format")) or {}),
         parallel_tools=parallel if isinstance(parallel, bool) else None,
         cache="long" if retention == "24h" else "short" if retention else None,
+        **{name: read_param(fields[name]) for name, read_param in _PARAMS.items() if name in fields},
     )
 
 
@@ -196,6 +222,8 @@ def _parse_format(fields: Fields) -> ResponseSchema | None:
 
 def _parse_reasoning(fields: Fields) -> Reasoning | None:
     """How much to think, in the words of any of the servers."""
+    if _REASONING.isdisjoint(fields):
+        return None
     effort = _effort(read(fields.get("reasoning_effort")))
     if effort is not None:
         return Reasoning(effort)

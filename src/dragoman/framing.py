@@ -32,12 +32,14 @@ Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "a
 FRAME_LIMIT: Final = 32 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
+_SMALL: Final = 4096  # bytes that hold too few events for one
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
 _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
+_USUAL: Final = (b"data: ", b"event: ")  # beginnings of an event stream
 
 
 class TooLarge(Exception):
@@ -52,7 +54,9 @@ class BodyReader:
         stray: text that is no frame, clipped; the message of a body that holds nothing else.
     """
 
-    __slots__ = ("_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_unzip", "kind", "stray")
+    __slots__ = (
+        "_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_take_many", "_unzip", "kind", "stray",
+    )  # fmt: skip
 
     def __init__(self, deviate: Deviate, *, limit: int = FRAME_LIMIT, take_many: TakeMany | None = None) -> None:
         """`take_many`: is asked first whether it takes many events at once."""
@@ -63,9 +67,10 @@ class BodyReader:
         self._tail: list[bytes] = []  # bytes after the last line end
         self._size = 0
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
-        self._events = _EventLines(self._stray, deviate, limit, take_many=take_many)
+        self._take_many = take_many
+        self._events: _EventLines | None = None  # these three once they are needed
+        self._array: ArrayItems | None = None
         self._unzip: zlib._Decompress | None = None
-        self._array = ArrayItems()
 
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take the next bytes; gives frames as they are found.
@@ -74,6 +79,8 @@ class BodyReader:
             TooLarge: at the first byte over the limit.
         """
         if not self._carry and b"\r" not in data and self._unzip is None:
+            if self.kind == "unknown" and not self._tail and data.startswith(_USUAL):
+                self.kind = "events"
             if self.kind == "events":
                 return self._event_frames(data)
             if self.kind == "lines" and data[-1:] == b"\n" and not self._tail:
@@ -84,13 +91,18 @@ class BodyReader:
         """An event stream's next bytes; a whole event at a time, as servers send them, is the usual case."""
         if data[-1:] != b"\n" or self._tail:
             return self._feed(data)
-        if self._events.is_between():
+        if self._events is None or self._events.is_between():
             if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2:
                 return ((data[6:-2], b""),)
             cut = data.find(b"\n") if data[:7] == b"event: " else 0
             if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
                 return ((data[cut + 7 : -2], data[7:cut].strip()),)
-        return self._events.feed(data)
+        return self._event_lines().feed(data)
+
+    def _event_lines(self) -> _EventLines:
+        if self._events is None:
+            self._events = _EventLines(self._stray, self._deviate, self._limit, take_many=self._take_many)
+        return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
         if self._unzip is None:
@@ -125,8 +137,13 @@ class BodyReader:
             data = _with_line_feeds(data)
         yield from self._lines(data)
 
-    def close(self) -> Iterator[Frame]:
+    def close(self) -> Iterable[Frame]:
         """The body ended: what was held is given out, whole or not."""
+        if self._tail or self._carry or self.kind == "array" or not (self._events is None or self._events.is_between()):
+            return self._close()
+        return ()
+
+    def _close(self) -> Iterator[Frame]:
         if self.kind in ("unknown", "object") and self._tail:
             yield from self._close_unknown()
         if self._carry:
@@ -137,15 +154,16 @@ class BodyReader:
         if self.kind == "document":
             yield from self._documents(rest)
         elif self.kind == "array":
-            if self._array.pending():
-                yield self._array.pending(), b""
+            pending = self._array.pending() if self._array is not None else b""
+            if pending:
+                yield pending, b""
         elif self.kind == "lines":
             if rest.strip():
                 yield from self._line_frames(rest)
         elif self.kind == "text":
             self._stray(rest)
         else:
-            yield from self._events.close(rest)
+            yield from self._event_lines().close(rest)
 
     # ------------------------------------------------------------ what the body is
 
@@ -245,7 +263,7 @@ class BodyReader:
             self._size = 0
         if cut < len(data):
             self._keep(data[cut:])
-        return self._events.feed(whole) if self.kind == "events" else self._line_frames(whole)
+        return self._event_lines().feed(whole) if self.kind == "events" else self._line_frames(whole)
 
     def _keep(self, data: bytes) -> None:
         if self.kind == "text":
@@ -275,6 +293,8 @@ class BodyReader:
             yield text, b""
 
     def _array_items(self, data: bytes) -> Iterator[Frame]:
+        if self._array is None:
+            self._array = ArrayItems()
         for item in self._array.feed(data):
             yield item, b""
         if self._array.size() > self._limit:
@@ -340,12 +360,32 @@ class _EventLines:
         """Take whole lines (each ended by LF)."""
         if not self.is_between():
             return chain.from_iterable(self._go_on(data))
+        if len(data) < _SMALL:
+            return self._few(data)
         cut = data.rfind(b"\n\n") + 2
         plain = _plain_events(data[:cut]) if cut > 1 else None
         if plain is None:
             return self._in_three(data, *_middle_of(data))
         frames = self._many(*plain)
         return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
+
+    def _few(self, data: bytes) -> Iterable[Frame]:
+        """Events of any form; the plain ones up to the first that is not are told at once."""
+        blocks = data.split(b"\n\n")
+        frames: list[Frame] = []
+        for block in blocks:
+            if block[:7] == b"data: {" and block[-1:] == b"}" and block.find(b"\n") < 0:
+                frames.append((block[6:], b""))
+                continue
+            cut = block.find(b"\ndata: {")
+            if cut > 0 and _is_name_line(block, cut + 1) and block[-1:] == b"}" and block.find(b"\n", cut + 1) < 0:
+                frames.append((block[cut + 7 :], block[7:cut].strip()))
+            elif block == b"data: [DONE]":
+                frames.append((b"[DONE]", b""))
+            else:
+                break
+        rest = blocks[len(frames) :]
+        return frames if rest == [b""] else chain(frames, self._blocks(b"\n\n".join(rest)))
 
     def _go_on(self, data: bytes) -> Iterator[Iterable[Frame]]:
         """The frames of data that begins in the middle of an event, in batches."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -41,30 +41,41 @@ class Reader:
 
     def _through(self, events: list[Event]) -> list[Event]:
         """All stages, one after the other. Long runs of one kind go apart: most stages have nothing to do with them."""
-        kinds = set(map(type, events))
-        if len(events) < _LONG or len(kinds) == 1:
-            return self._pass(events, kinds)
+        if len(events) == 1:
+            return self._pass_one(events)
+        if len(events) < _LONG:
+            return _pass(events, self._stages)
         runs = [list(run) for _, run in groupby(events, type)]
-        if len(runs) * _LONG > len(events):
-            return self._pass(events, kinds)
+        if len(runs) == 1 or len(runs) * _LONG > len(events):
+            return _pass(events, self._stages)
         out: list[Event] = []
         for run in runs:
             # with the first of a run a stage may find that it has nothing to do with the others
-            kinds = {type(run[0])}
-            out += self._pass(run[:1], kinds)
+            out += self._pass_one(run[:1])
             if len(run) > 1:
-                out += self._pass(run[1:], kinds)
+                out += _pass(run[1:], self._stages)
         return out
 
-    def _pass(self, events: list[Event], kinds: set[type[Event]]) -> list[Event]:
-        for stage in self._stages:
-            if stage.handles.isdisjoint(kinds):
-                continue
-            passed = stage.feed(events)
-            if passed is not events:
-                events = passed
-                kinds = set(map(type, events))
+    def _pass_one(self, events: list[Event]) -> list[Event]:
+        """The same for a single event, as most come while a part grows: few stages have to do with it."""
+        kind = type(events[0])
+        stages = iter(self._stages)
+        for stage in stages:
+            if kind in stage.handles and (passed := stage.feed(events)) is not events:
+                return _pass(passed, stages)
         return events
+
+
+def _pass(events: list[Event], stages: Iterable[Stage]) -> list[Event]:
+    kinds = set(map(type, events))
+    for stage in stages:
+        if stage.handles.isdisjoint(kinds):
+            continue
+        passed = stage.feed(events)
+        if passed is not events:
+            events = passed
+            kinds = set(map(type, events))
+    return events
 
 
 class Pipe:

@@ -231,7 +231,7 @@ class _OpenCall:
 
     def read(self, text: str) -> str:
         """Take the next text; gives what leaves."""
-        left = self.caught_up().feed(text)
+        left = (self._repairer or self.caught_up()).feed(text)
         self.size += len(text)
         if left:
             self.left.append(left)

@@ -27,8 +27,8 @@ State: TypeAlias = Literal[
 ]  # fmt: skip
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
-_PLAIN: Final = re.compile(r'(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt])++')
-_PLAIN_SINGLE: Final = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]++")
+_PLAIN: Final = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\ud800-\udfff]*+)*+')
+_PLAIN_SINGLE: Final = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]*+")
 _WORD: Final = re.compile(r"[^\s,:{}\[\]\"']+")
 _KEY_AHEAD: Final = re.compile(r'"([^"\\\n]{1,64})"\s*:')
 _KEY_BEGUN: Final = re.compile(r'"[^"\\\n]{0,64}(?:"\s*)?')
@@ -416,7 +416,7 @@ class Repairer:
         if self._escape:
             return self._read_escape(text, position)
         found = (_PLAIN if self._quote == '"' else _PLAIN_SINGLE).match(text, position)
-        if found is not None:
+        if found is not None and found.end() > position:
             self._put_in_string(found.group())
             position = found.end()
             if position == len(text):

@@ -93,7 +93,7 @@ def read(value: Raw | None) -> Json:
     """What a raw field says; None when it is absent or cannot be read."""
     if value is None or not value:
         return None
-    found = _json.decode(bytes(value))
+    found = _json.decode(value)
     if isinstance(found, Malformed):
         found = _json.decode_lenient(bytes(value))
     return None if isinstance(found, Malformed) else found
@@ -101,17 +101,19 @@ def read(value: Raw | None) -> Json:
 
 def read_text(value: Raw | None) -> str:
     """A field that should be a string: numbers and booleans as their text, else ""."""
+    if value is None:
+        return ""
     found = read(value)
     if isinstance(found, str):
         return found
-    return "" if value is None or found is None or isinstance(found, dict | list) else _json.raw_text(value)
+    return "" if found is None or isinstance(found, dict | list) else _json.raw_text(value)
 
 
 def read_fields(value: Raw | None) -> dict[str, Raw] | None:
     """The fields of an object, each as its JSON text; None when it is no object."""
     if value is None or not value:
         return None
-    fields = decode_fields(bytes(value))
+    fields = decode_fields(value)
     if not isinstance(fields, Malformed):
         return fields
     found = read(value)
@@ -127,10 +129,9 @@ def read_items(value: Raw | None) -> list[Raw] | None:
     """The items of a list; None when it is no list."""
     if value is None or not value:
         return None
-    data = bytes(value)
-    if data[:1] == b'"':  # a long text would be read to its end before it is found to be none
+    if bytes(memoryview(value)[:1]) == b'"':  # a long text would be read to its end before it is found to be none
         return None
-    items = decode_items(data)
+    items = decode_items(value)
     if not isinstance(items, Malformed):
         return items
     found = read(value)

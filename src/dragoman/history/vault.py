@@ -14,7 +14,18 @@ from typing import Final, Protocol, final
 import msgspec
 
 from dragoman import _json
-from dragoman.events import Event, Finish, Fold, TextDelta, ToolCallDelta
+from dragoman.events import (
+    Deviation,
+    Event,
+    Finish,
+    TextDelta,
+    TextEnd,
+    ThinkingEnd,
+    ToolCallDelta,
+    ToolCallEnd,
+    UsageUpdate,
+    fold,
+)
 from dragoman.types import Message, Origin, Part, Request, Text, Thinking, ToolCall
 
 #: Calls that are remembered, and the characters of their seals and thinking.
@@ -237,31 +248,44 @@ def _seals_in(message: Message) -> Iterator[str]:
             yield part.signature
 
 
+#: Events that tell nothing of seals.
+_UNNOTED: Final = frozenset({TextDelta, ToolCallDelta, UsageUpdate, Deviation})
+
+
 class Watch:
-    """Notes the seals of one answer while its events pass. Text and argument fragments are not kept.
+    """Notes the seals of one answer, when it has any. Text and argument fragments are not kept.
 
     Attributes:
         kept: what to wait for before the client sees the answer's end, so that its next request finds the seals; None
             when there is nothing to wait for.
     """
 
-    __slots__ = ("_fold", "_owner", "_request", "_vault", "kept")
+    __slots__ = ("_events", "_owner", "_request", "_vault", "kept")
 
     def __init__(self, vault: Vault, request: Request, owner: str = "") -> None:
         self._vault = vault
         self._request = request
         self._owner = owner
-        self._fold = Fold()
+        self._events: list[Event] = []
         self.kept: Awaitable[None] | None = None
 
     def add(self, events: Iterable[Event]) -> None:
         """Take the next events; the last one notes."""
         for event in events:
-            kind = type(event)
-            if kind is TextDelta or kind is ToolCallDelta:
+            if type(event) in _UNNOTED:
                 continue
-            self._fold.add(event)
-            if kind is Finish:
-                seals = seals_of(self._request, self._fold.reply().message)
+            self._events.append(event)
+            if type(event) is Finish and any(map(_is_sealed, self._events)):
+                seals = seals_of(self._request, fold(self._events).message)
                 if seals:
                     self.kept = self._vault.keep(self._owner, seals)
+
+
+def _is_sealed(event: Event) -> bool:
+    """Whether a part that ends carries what a provider wants back."""
+    kind = type(event)
+    if kind is ToolCallEnd:
+        return bool(event.call.signature)  # type: ignore[union-attr]
+    if kind is ThinkingEnd:
+        return bool(event.signature or event.redacted)  # type: ignore[union-attr]
+    return kind is TextEnd and bool(event.signature)  # type: ignore[union-attr]

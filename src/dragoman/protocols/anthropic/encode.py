@@ -50,6 +50,17 @@ _Object: TypeAlias = dict[str, Json]
 _PLAIN_STYLE: Final = ReplyStyle()
 _PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 _STOP: Final = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+_START: Final = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":%b,"type":"message","role":"assistant",'
+    b'"model":%b,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}%b}}'
+    b"\n\n"
+)
+_BLOCK_START: Final = (
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
+)
+_BLOCK_STOP: Final = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
+_END: Final = b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b}\n\n'
+_BLOCK_DELTA: Final = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b}\n\n'
 _DELTA: Final = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":%s:'
 _WORD_OF_REASON: Final[dict[StopReason, str]] = {
     "stop": "end_turn", "length": "max_tokens", "tool_use": "tool_use", "content_filter": "refusal",
@@ -132,25 +143,16 @@ class Encoder:
                 raise AssertionError(f"not a rare event: {type(event).__name__}")
 
     def _start(self, event: Start, out: list[bytes]) -> None:
-        extras = {key: value for key, value in own_fields(event.native).items() if not key.startswith("stop_")}
-        message: _Object = {
-            "id": _message_id(event.id, self._new_id),
-            "type": "message",
-            "role": "assistant",
-            "model": self._model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": {"input_tokens": 0, "output_tokens": 0},
-            **{key: value for key, value in extras.items() if key not in _KEYS_OF_START},
-        }
-        out.append(_event("message_start", {"message": message}))
+        extras = _extras(event.native)
+        more = {key: value for key, value in extras.items() if not key.startswith("stop_")} if extras else None
+        id = _json.encode_text(_message_id(event.id, self._new_id))
+        written = b"," + _json.encode(more)[1:-1] if more else b""
+        out.append(_START % (id, _json.encode_text(self._model), written))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         delta: _Object = {"stop_reason": _stop_word(event.reason, event.native_reason), "stop_sequence": None}
-        delta |= {key: value for key, value in own_fields(event.native).items() if key not in _KEYS_OF_START}
-        out.append(_event("message_delta", {"delta": delta, "usage": _usage_fields(event.usage)}))
-        out.append(_STOP)
+        delta |= _extras(event.native)
+        out.append(_END % (_json.encode(delta), _json.encode(_usage_fields(event.usage))) + _STOP)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
         """An open block is never closed: the SDKs would run a call of which half came."""
@@ -167,7 +169,7 @@ class Encoder:
     def _open(self, out: list[bytes]) -> None:
         self._index += 1
         self._state = "open"
-        out.append(_event("content_block_start", {"index": self._index, "content_block": self._opening}))
+        out.append(_BLOCK_START % (self._index, _json.encode(self._opening)))
         head = {
             "text": b'"text_delta","text"', "thinking": b'"thinking_delta","thinking"',
             "call": b'"input_json_delta","partial_json"',
@@ -175,11 +177,11 @@ class Encoder:
         self._head = _DELTA % (self._index, head)
 
     def _delta(self, delta: _Object, out: list[bytes]) -> None:
-        out.append(_event("content_block_delta", {"index": self._index, "delta": delta}))
+        out.append(_BLOCK_DELTA % (self._index, _json.encode(delta)))
 
     def _stop(self, out: list[bytes]) -> None:
         if self._state == "open":
-            out.append(_event("content_block_stop", {"index": self._index}))
+            out.append(_BLOCK_STOP % self._index)
         self._state = "closed"
 
     def _end_text(self, event: TextEnd, out: list[bytes]) -> None:
@@ -253,8 +255,7 @@ def render_response(
         "stop_sequence": None,
         "usage": {"input_tokens": 0, **_usage_fields(reply.usage)},
     }
-    extras = {key: value for key, value in own_fields(reply.native).items() if key not in _KEYS_OF_START}
-    return _json.encode(message | extras)
+    return _json.encode(message | _extras(reply.native))
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
@@ -262,8 +263,9 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
     return _status(failure), _error_body(failure)
 
 
-def _event(name: str, fields: _Object) -> bytes:
-    return f"event: {name}\ndata: ".encode() + _json.encode({"type": name, **fields}) + b"\n\n"
+def _extras(native: Native | None) -> _Object:
+    """The fields of its own that a message may have beside those written here."""
+    return {key: value for key, value in own_fields(native).items() if key not in _KEYS_OF_START} if native else {}
 
 
 def _message_id(id: str | None, new_id: NewId) -> str:

@@ -18,6 +18,7 @@ from dragoman.types import Params, Request
 _NO_MODEL_CONFIG: Final = ModelConfig()
 _NO_PROVIDER_CONFIG: Final = ProviderConfig()
 _NO_ROUTE: Final = RouteConfig(targets=())
+_NO_OPTIONS: Final = Params()
 #: The route of every name that is no other route's.
 EVERY_OTHER: Final = "*"
 
@@ -105,12 +106,15 @@ def _target(name: str, route: RouteConfig, config: Config, *, strict: bool | Non
 
 def with_defaults(request: Request, target: Target) -> Request:
     """A request with the target's options where it names none of its own."""
-    changes = {
-        field: getattr(target.options, field)
-        for field in Params.__struct_fields__
-        if getattr(request.params, field) in (None, ()) and getattr(target.options, field) not in (None, ())
-    }
-    params = msgspec.structs.replace(request.params, **changes) if changes else request.params
+    params = request.params
+    if target.options != _NO_OPTIONS:
+        options = msgspec.structs.asdict(target.options)
+        changes = {
+            name: option
+            for name, option in options.items()
+            if option not in (None, ()) and getattr(params, name) in (None, ())
+        }
+        params = msgspec.structs.replace(params, **changes)
     return msgspec.structs.replace(request, model=target.model, params=params)
 
 

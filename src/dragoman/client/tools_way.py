@@ -59,5 +59,7 @@ def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
 
 def _asked(target: Target, request: Request, way: Way) -> Asked:
     asked, lost = ask(request, way)
-    policy = msgspec.structs.replace(target.policy, way=reading_way(request, way))
+    policy, read_as = target.policy, reading_way(request, way)
+    if policy.way != read_as:
+        policy = msgspec.structs.replace(policy, way=read_as)
     return Asked(asked, way, request.tools, policy, lost)

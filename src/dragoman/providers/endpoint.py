@@ -51,7 +51,7 @@ def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | No
     if "{" in provider.base_url:
         variables = " and ".join(provider.placeholders.values())
         raise ConfigError(f"provider {provider.name}: {provider.base_url} is not complete; set {variables} or base_url")
-    path = provider.path.replace("{model}", quote(model, safe="")) or http.path
+    path = (provider.path and provider.path.replace("{model}", quote(model, safe=""))) or http.path
     url = _joined(provider.base_url, path)
     if provider.query:
         url += ("&" if "?" in url else "?") + urlencode(provider.query)

@@ -35,13 +35,17 @@ _NATIVE_KEYS: Final = frozenset(
 
 def reading_way(request: Request, way: Way) -> Way:
     """The way in which the answer to a request is read: native when it offers no tool that could be called."""
-    return way if request.tool_choice != "none" and any(_is_sayable(tool) for tool in request.tools) else "native"
+    if way == "native" or request.tool_choice == "none":
+        return "native"
+    return way if any(_is_sayable(tool) for tool in request.tools) else "native"
 
 
 def ask(request: Request, way: Way) -> tuple[Request, tuple[Deviation, ...]]:
     """The request in that way, and what could not be said in it. `native` changes nothing."""
+    if way == "native":
+        return request, ()
     has_turns = any(isinstance(part, ToolCall | ToolResult) for message in request.messages for part in message.parts)
-    if way == "native" or not (request.tools or has_turns):
+    if not (request.tools or has_turns):
         return request, ()
     lost = [
         Deviation("dropped", f"tools[{place}]", "a tool that takes free text can be asked for natively only")

@@ -20,14 +20,15 @@ from dragoman.events import Deviation, Event, Failure, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.providers.endpoint import Outgoing, endpoint, with_fields
 from dragoman.secret import masked
-from dragoman.types import Message, Params, Request, Text
+from dragoman.types import Message, Request, Text
 
 #: Headers of a client that belong to what its body asks for.
 _FORWARDED: Final = ("anthropic-beta", "openai-beta")
 #: More of a frame than this is not waited for.
 _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
-_NO_OPTIONS: Final = Params()
+#: Options that are the client's to ask for.
+_THE_CLIENTS: Final = frozenset({"cache"})
 _BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
 _BARE_USAGE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
@@ -77,7 +78,7 @@ class Original:
             and not target.refuses_tools
             and not target.policy.strict
             and target.policy.arguments != "whole"
-            and msgspec.structs.replace(target.options, cache=None) == _NO_OPTIONS  # caching is the client's to ask for
+            and target.options.keys() <= _THE_CLIENTS
         )
 
 

@@ -13,12 +13,13 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider, nearest, split_target
 from dragoman.secret import Secret
 from dragoman.stages import Policy
-from dragoman.types import Params, Request
+from dragoman.types import Request
 
 _NO_MODEL_CONFIG: Final = ModelConfig()
 _NO_PROVIDER_CONFIG: Final = ProviderConfig()
 _NO_ROUTE: Final = RouteConfig(targets=())
-_NO_OPTIONS: Final = Params()
+#: What of `Params` is not asked for.
+_UNSET: Final = (None, ())
 #: The route of every name that is no other route's.
 EVERY_OTHER: Final = "*"
 
@@ -87,7 +88,7 @@ def _target(name: str, route: RouteConfig, config: Config, *, strict: bool | Non
     required = model.tools_required if model.tools_required is not None else route.tools_required
     way = tools or model.tools or route.tools
     known = config.catalog.model(name)
-    cache = model.options.cache or route.cache
+    options = msgspec.structs.replace(model.options, cache=model.options.cache or route.cache)
     return Target(
         provider=provider,
         protocol=PROTOCOLS[provider.protocol],
@@ -96,7 +97,7 @@ def _target(name: str, route: RouteConfig, config: Config, *, strict: bool | Non
         limits=known.limits(),
         key=config.key(provider_name),
         policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
-        options=msgspec.structs.replace(model.options, cache=cache),
+        options={name: option for name, option in msgspec.structs.asdict(options).items() if option not in _UNSET},
         tools=way,
         tools_required=required,
         refuses_tools=way == "auto" and known.tools is False,
@@ -107,13 +108,8 @@ def _target(name: str, route: RouteConfig, config: Config, *, strict: bool | Non
 def with_defaults(request: Request, target: Target) -> Request:
     """A request with the target's options where it names none of its own."""
     params = request.params
-    if target.options != _NO_OPTIONS:
-        options = msgspec.structs.asdict(target.options)
-        changes = {
-            name: option
-            for name, option in options.items()
-            if option not in (None, ()) and getattr(params, name) in (None, ())
-        }
+    changes = {name: option for name, option in target.options.items() if getattr(params, name) in _UNSET}
+    if changes:
         params = msgspec.structs.replace(params, **changes)
     return msgspec.structs.replace(request, model=target.model, params=params)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import msgspec
 
@@ -12,7 +12,6 @@ from dragoman.history import ThinkingPolicy
 from dragoman.providers import Provider
 from dragoman.secret import Secret
 from dragoman.stages import Policy
-from dragoman.types import Params
 
 
 @final
@@ -20,7 +19,8 @@ class Target(msgspec.Struct, frozen=True):
     """A provider, a model and a key.
 
     `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
-    the route, the provider's table and the model's. `options`: parameters where a request names none of its own.
+    the route, the provider's table and the model's. `options`: parameters, by their names in `Params`, where a request
+    names none of its own.
     `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
     are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `digest` names the
     weights, where the server has told; a proof of other weights does not count.
@@ -33,7 +33,7 @@ class Target(msgspec.Struct, frozen=True):
     limits: ModelLimits
     key: Secret | None = None
     policy: Policy = Policy()
-    options: Params = Params()
+    options: dict[str, Any] = {}
     tools: ToolsMode = "native"
     tools_required: bool = True
     refuses_tools: bool = False

@@ -43,6 +43,10 @@ _STATUS_WORDS: Final[dict[int, str]] = {
 }  # fmt: skip
 
 
+#: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
+_RARE: Final = frozenset({ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+
+
 class Encoder:
     """Encodes one streamed response."""
 
@@ -80,7 +84,7 @@ class Encoder:
             elif type(event) is TextEnd or type(event) is ThinkingEnd:
                 if event.signature is not None:
                     self._sign(event, previous, out)
-            else:
+            elif type(event) in _RARE:
                 self._encode_rare(event, out)
             previous = event
         return self._join(out)
@@ -133,7 +137,7 @@ class Encoder:
                 out.append(body if self._is_array else b"data: %b\r\n\r\n" % body)
                 self._is_over = True
             case _:
-                pass  # starts and ends of parts have no form here
+                raise AssertionError(f"not a rare event: {type(event).__name__}")
 
     def _last_chunk(self, word: str, usage: Usage) -> bytes:
         counts = render_usage(usage)

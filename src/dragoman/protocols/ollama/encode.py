@@ -33,6 +33,10 @@ _PLAIN: Final = ReplyStyle()
 _UNMEASURED: Final = 1
 
 
+#: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
+_RARE: Final = frozenset({ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+
+
 class Encoder:
     """Encodes one streamed response."""
 
@@ -61,7 +65,7 @@ class Encoder:
                 out.append(b"%b%b%b" % (self._before, _json.encode_text(event.text), self._after))
             elif type(event) is ThinkingDelta:
                 out.append(b"%b%b%b" % (self._thinking, _json.encode_text(event.text), self._after))
-            else:
+            elif type(event) in _RARE:
                 self._encode_rare(event, out)
         return b"".join(out)
 
@@ -91,7 +95,7 @@ class Encoder:
                 out.append(_json.encode({"error": message}) + b"\n")
                 self._is_over = True
             case _:
-                pass  # starts and ends of parts have no form here
+                pass  # other parts have no form here
 
     def _flush(self, out: list[bytes]) -> None:
         if self._held:

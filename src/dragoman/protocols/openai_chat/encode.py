@@ -59,6 +59,7 @@ _ERRORS: Final[dict[FailureKind, tuple[str, str | None]]] = {
     "wire": ("server_error", None),
     "internal": ("server_error", None),
 }
+_ROLE: Final = b'{"role":"assistant","content":""}'
 _END: Final = b"data: [DONE]\n\n"
 
 
@@ -81,7 +82,7 @@ class Encoder:
         self._head: dict[str, Json] = {
             "id": "", "object": "chat.completion.chunk", "created": created, "model": model,
         }  # fmt: skip
-        self._before = b""
+        self._before = b""  # once the response is named
         self._after = b',"finish_reason":null}]}\n\n'
         self._text_key = b"content"
         self._thinking_key = style.reasoning_field.encode()
@@ -93,7 +94,6 @@ class Encoder:
         self._usage = NO_USAGE
         self._cost: Cost | None = None
         self._is_over = False
-        self._name_response(None)
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Write what these events say."""
@@ -129,12 +129,14 @@ class Encoder:
         return b"%b%b%b" % (self._before, _json.encode(delta), self._after)
 
     def _encode_rare(self, event: Event, out: list[bytes]) -> None:
+        if not self._before and type(event) is not Start:
+            self._name_response(None)
         match event:
             case Start(id, _, _, native):
                 self._name_response(id)
-                extra = _json.encode(_on_one_line(native_fields(native, NAME)))[1:-1]
-                role = self._chunk({"role": "assistant", "content": ""})
-                out.append(role if not extra else role[:-3] + b",%b}\n\n" % extra)
+                role = b"%b%b%b" % (self._before, _ROLE, self._after)
+                fields = _on_one_line(native_fields(native, NAME))
+                out.append(role[:-3] + b",%b}\n\n" % _json.encode(fields)[1:-1] if fields else role)
             case TextStart(_, native):
                 self._native = native_fields(native, NAME)
                 self._text_key = b"refusal" if "refusal" in self._native else b"content"

@@ -22,6 +22,7 @@ _NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
 _PEELED: Final = 8  # levels of nesting within one text that are seen through
 _SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
 _MOST_OBJECTS: Final = 64
+_SHORT: Final = 128  # characters that are read bracket by bracket sooner than looked at as a whole
 #: Fragments that are kept one by one, before they become one text.
 GATHERED: Final = 32
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
@@ -160,8 +161,7 @@ class ArgumentText:
             held = after
         self.phase = "live"
         self._pieces = []
-        self._depth = 0
-        return self._add_live(held)
+        return self.add(held)
 
     def _close_empty(self, held: str, after: str) -> str:
         """`{}` or `null`, then something that is no object."""
@@ -174,12 +174,10 @@ class ArgumentText:
 
     def _add_live(self, text: str) -> str:
         before = "".join(self._pieces[self._scanned :])
-        if self._stays_open(before + text):
-            self._pieces.append(text)
-            self._scanned = len(self._pieces)
-            return text
-        self._scan(before)
-        end = self._scan(text)
+        end = -1
+        if len(before) + len(text) < _SHORT or not self._stays_open(before + text):
+            self._scan(before)
+            end = self._scan(text)
         if end < 0:
             self._pieces.append(text)
             self._scanned = len(self._pieces)

@@ -114,7 +114,6 @@ class Assembly:
         "_ripe",
         "_run",
         "_semantic",
-        "_started",
         "_unreadable",
         "_usable_calls",
         "_usage",
@@ -122,6 +121,7 @@ class Assembly:
         "offered_names",
         "phase",
         "reason",
+        "started",
     )  # fmt: skip
 
     def __init__(
@@ -138,7 +138,7 @@ class Assembly:
         self._native_reason: str | None = None
         self._finish_native: Native | None = None
         self._new_id = new_id
-        self._started = False
+        self.started = False  # whether `Start` was given
         self._next_index = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
@@ -176,15 +176,10 @@ class Assembly:
         native: Native | None = None,
     ) -> None:
         """The response begins; later calls do nothing."""
-        if not self._started and self.phase != "closed":
-            self._started = True
+        if not self.started and self.phase != "closed":
+            self.started = True
             id, model = whole_characters(id or ""), whole_characters(model or "")
             self.events.append(Start(id or None, model or None, created, native))
-
-    @property
-    def started(self) -> bool:
-        """Whether `Start` was given."""
-        return self._started
 
     @property
     def is_empty(self) -> bool:
@@ -370,13 +365,14 @@ class Assembly:
         else:
             call.text.phase = "odd"
             call.text.add(text)
-        if call.text.is_closed():
+        if call.text.phase == "closed":
             self._ripe[call.index] = call
-        if text and call.state == "announced":
-            self.events.append(ToolCallDelta(call.index, text))
+        if call.state == "announced":
+            if text:
+                self.events.append(ToolCallDelta(call.index, text))
+            call.live = call.text.live_pieces() if not call.half else None
         elif text and call.state == "waiting":
             call.pending.append(text)
-        call.live = call.text.live_pieces() if call.state == "announced" and not call.half else None
 
     def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
         """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
@@ -600,7 +596,7 @@ class Assembly:
         if self.phase == "closed":
             return
         if self.phase == "open" and self.reason is None:
-            if self._semantic or self._started:
+            if self._semantic or self.started:
                 problem = self._unreadable and f" (unreadable: {self._unreadable})"
                 self.fail("connection", f"the stream ended before its terminal event{problem}")
             else:

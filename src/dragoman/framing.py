@@ -78,26 +78,20 @@ class BodyReader:
         Raises:
             TooLarge: at the first byte over the limit.
         """
-        if not self._carry and b"\r" not in data and self._unzip is None:
-            if self.kind == "unknown" and not self._tail and data.startswith(_USUAL):
-                self.kind = "events"
-            if self.kind == "events":
-                return self._event_frames(data)
-            if self.kind == "lines" and data[-1:] == b"\n" and not self._tail:
-                return self._line_frames(data)
-        return self._feed(data)
-
-    def _event_frames(self, data: bytes) -> Iterable[Frame]:
-        """An event stream's next bytes; a whole event at a time, as servers send them, is the usual case."""
-        if data[-1:] != b"\n" or self._tail:
+        if self._carry or self._tail or self._unzip is not None or data[-1:] != b"\n" or b"\r" in data:
             return self._feed(data)
-        if self._events is None or self._events.is_between():
-            if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2:
-                return ((data[6:-2], b""),)
-            cut = data.find(b"\n") if data[:7] == b"event: " else 0
-            if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
-                return ((data[cut + 7 : -2], data[7:cut].strip()),)
-        return self._event_lines().feed(data)
+        if self.kind == "unknown" and data.startswith(_USUAL):
+            self.kind = "events"
+        if self.kind == "events":
+            if self._events is None or not self._events.is_open:
+                # a whole event at a time, as servers send them, is the usual case
+                if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2:
+                    return ((data[6:-2], b""),)
+                cut = data.find(b"\n") if data[:7] == b"event: " else 0
+                if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
+                    return ((data[cut + 7 : -2], data[7:cut].strip()),)
+            return self._event_lines().feed(data)
+        return self._line_frames(data) if self.kind == "lines" else self._feed(data)
 
     def _event_lines(self) -> _EventLines:
         if self._events is None:
@@ -139,7 +133,7 @@ class BodyReader:
 
     def close(self) -> Iterable[Frame]:
         """The body ended: what was held is given out, whole or not."""
-        if self._tail or self._carry or self.kind == "array" or not (self._events is None or self._events.is_between()):
+        if self._tail or self._carry or self.kind == "array" or (self._events is not None and self._events.is_open):
             return self._close()
         return ()
 
@@ -335,9 +329,15 @@ def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
 
 
 class _EventLines:
-    """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line."""
+    """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line.
 
-    __slots__ = ("_data", "_deviate", "_last", "_limit", "_lines", "_name", "_stray", "_take_many", "_tries")
+    Attributes:
+        is_open: whether some lines of an event have come.
+    """
+
+    __slots__ = (
+        "_data", "_deviate", "_last", "_limit", "_lines", "_name", "_stray", "_take_many", "_tries", "is_open",
+    )  # fmt: skip
 
     def __init__(
         self, stray: Callable[[bytes], None], deviate: Deviate, limit: int, *, take_many: TakeMany | None
@@ -351,14 +351,11 @@ class _EventLines:
         self._last = b""
         self._name = b""
         self._tries = 0
-
-    def is_between(self) -> bool:
-        """Whether no event is open."""
-        return not self._lines and not self._name
+        self.is_open = False
 
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take whole lines (each ended by LF)."""
-        if not self.is_between():
+        if self.is_open:
             return chain.from_iterable(self._go_on(data))
         if len(data) < _SMALL:
             return self._few(data)
@@ -477,6 +474,7 @@ class _EventLines:
                 # a new event begins without a blank line, unless this name closes the event it stands in
                 yield from self._dispatch()
             self._name = line[6:].strip()
+            self.is_open = bool(self._lines or self._name)
         elif not line or line[:1] == b":" or line[:3] == b"id:" or line[:6] == b"retry:" or line in (b"data", b"id"):
             if not line:
                 yield from self._dispatch()
@@ -500,6 +498,7 @@ class _EventLines:
             self._data += b"\n"
         self._data += line
         self._lines += 1
+        self.is_open = True
         self._last = line
         if len(self._data) > self._limit:
             raise TooLarge
@@ -520,9 +519,11 @@ class _EventLines:
         if self._lines:
             data, name = bytes(self._data), self._name
             self._data, self._lines, self._last, self._name, self._tries = bytearray(), 0, b"", b"", 0
+            self.is_open = False
             if data and not data.isspace():
                 yield data, name
         self._name = b""
+        self.is_open = False
 
 
 def _with_line_feeds(data: bytes) -> bytes:

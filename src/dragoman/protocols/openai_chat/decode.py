@@ -118,21 +118,18 @@ class Decoder:
     def _read(self, frames: Iterable[Frame]) -> None:
         try:
             for data, name in frames:
-                self._frame(data, name)
+                if data == b"[DONE]":
+                    self._end()
+                    continue
+                chunk = decode_chunk(data)
+                if type(chunk) is not Chunk:
+                    self._odd_frame(data, name)
+                elif chunk.choices:
+                    self._chunk(chunk, data)
+                else:
+                    self._bare_chunk(chunk, data, name)
         except TooLarge:
             self._assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
-
-    def _frame(self, data: bytes, name: bytes) -> None:
-        if data == b"[DONE]":
-            self._end()
-            return
-        chunk = decode_chunk(data)
-        if type(chunk) is not Chunk:
-            self._odd_frame(data, name)
-        elif chunk.choices:
-            self._chunk(chunk, data)
-        else:
-            self._bare_chunk(chunk, data, name)
 
     def _take_many(self, lines: list[bytes]) -> bool:
         """Chunks that all let the text grow, or all one call."""
@@ -165,8 +162,7 @@ class Decoder:
         values = _json.split_values(text.decode("utf-8", "replace"))
         if not isinstance(values, Malformed):
             self._assembly.deviate("bare-json-line", "chunk", "several in one frame")
-            for inner in values:
-                self._frame(inner.encode("utf-8", "replace"), name)
+            self._read((inner.encode("utf-8", "replace"), name) for inner in values)
         elif name == b"error":
             self._fail(text.decode("utf-8", "replace"))
         elif self.ended:
@@ -221,13 +217,20 @@ class Decoder:
     def _chunk(self, chunk: Chunk, data: bytes) -> None:
         if not self._assembly.started:
             self._start(data)
-        self._usage(chunk)
-        error = self._error_in(chunk.error)
+        if chunk.usage is not None or chunk.x_groq is not None:
+            self._usage(chunk)
+        error = None if chunk.error is None else self._error_in(chunk.error)
         for choice in chunk.choices or ():
             if choice.index != self._choice and not self._is_ours(choice.index):
                 continue
-            error = self._error_in(choice.error) or error
-            self._choice_fields(choice)
+            if choice.error is not None:
+                error = self._error_in(choice.error) or error
+            if choice.delta is not None:
+                self._delta(choice.delta)
+            if choice.message is not None:
+                self._message(choice.message)
+            if choice.text is not None or choice.usage is not None:
+                self._odd_places(choice)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
         if error is not None:
@@ -255,11 +258,8 @@ class Decoder:
         self._assembly.deviate("extra-choice", "choices", f"index {index}")
         return False
 
-    def _choice_fields(self, choice: Choice) -> None:
-        if choice.delta is not None:
-            self._delta(choice.delta)
-        if choice.message is not None:
-            self._message(choice.message)
+    def _odd_places(self, choice: Choice) -> None:
+        """Text and usage that stand in a choice."""
         if choice.text and choice.delta is None and choice.message is None:
             self._assembly.deviate("sibling-key", "choices[0].text")
             self._assembly.text(choice.text)
@@ -268,29 +268,37 @@ class Decoder:
             self._assembly.usage(read_usage(choice.usage), read_cost(choice.usage))
 
     def _delta(self, delta: Delta) -> None:
-        rare = self._rare_fields() if has_rare(delta) else None
-        thinking = delta.reasoning_content or delta.reasoning or (rare.thinking_in(delta) if rare else "")
+        if has_rare(delta):
+            self._rare_delta(delta)
+            return
+        thinking, content, calls = delta.reasoning_content or delta.reasoning, delta.content, delta.tool_calls
         if thinking:
             self._assembly.thinking(thinking)
             self._thought += len(thinking)
-        if rare:
-            rare.sealed_thinking(delta)
-        content = delta.content
-        if content and rare and google_fields(delta.extra_content).get("thought") is True:
-            self._assembly.thinking(content)
-        elif content:
+        if content:
             self._assembly.text(content)
-            self._said += len(content)
             self._first_text = self._first_text or content
-        if rare:
-            rare.read(delta)
-        for piece in delta.tool_calls or ():
-            self._call(piece)
-        if rare:
-            name, arguments = legacy_call(delta)
-            if name or arguments:
-                self._assembly.deviate("legacy-function-call", "function_call")
-                self._slots.fragment(0, "", name, arguments, where="function_call")
+            self._said += len(content)
+        if calls:
+            for piece in calls:
+                self._call(piece)
+
+    def _rare_delta(self, delta: Delta) -> None:
+        """What the usual fields say, and all that stands beside them."""
+        rare = self._rare_fields()
+        thinking, content = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta), delta.content
+        self._delta(Delta(reasoning_content=thinking))
+        rare.sealed_thinking(delta)
+        if content and google_fields(delta.extra_content).get("thought") is True:
+            self._assembly.thinking(content)
+        else:
+            self._delta(Delta(content=content))
+        rare.read(delta)
+        self._delta(Delta(tool_calls=delta.tool_calls))
+        name, arguments = legacy_call(delta)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.fragment(0, "", name, arguments, where="function_call")
 
     def _message(self, message: Delta) -> None:
         """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
@@ -375,8 +383,6 @@ class Decoder:
 
     def _usage(self, chunk: Chunk) -> None:
         usage, groq = chunk.usage, chunk.x_groq
-        if usage is None and groq is None:
-            return
         if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
             self._assembly.deviate("usage-place", "x_groq.usage")  # quirk: usage-of-groq
             usage = groq["usage"]

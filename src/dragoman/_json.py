@@ -105,6 +105,7 @@ def lines_decoder(kind: type[T]) -> Callable[[list[bytes]], list[T] | None]:
 
     def decode_lines(lines: list[bytes]) -> list[T] | None:
         try:
+            run(lines[-1])  # what came at once ends otherwise than it goes on: most are not all of one kind for that
             values = run(b"\n".join(lines))
         except _UNREADABLE:
             return None

@@ -32,8 +32,9 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     head, tail = first[: found.start(1)], first[found.end(1) :]
     if b"\\" in head or b"\\" in tail:  # the key may be there once more, written otherwise
         return None
-    joined = b"\n".join(lines)
-    if joined.count(b"%b\n%b" % (tail, head)) != len(lines) - 1 or not joined.endswith(tail):
+    if not (lines[-1].startswith(head) and lines[-1].endswith(tail)):
+        return None
+    if b"\n".join(lines).count(b"%b\n%b" % (tail, head)) != len(lines) - 1:
         return None
     texts = _BETWEEN.join([line[len(head) : -len(tail)] for line in lines])
     if b"\\" + _BETWEEN in texts:  # a line that ends within its string would take the next one's beginning for its own

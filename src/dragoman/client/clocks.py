@@ -74,7 +74,7 @@ class Watch:
         self.failure: Failure | None = None
         self._timer: asyncio.Timeout | None = None
         self._trailing = False
-        self._handle = self._loop.call_at(self._next(), self._look)
+        self._handle = self._loop.call_at(self._next(self._start), self._look)
 
     def now(self) -> float:
         """The loop's clock."""
@@ -82,11 +82,7 @@ class Watch:
 
     def note_event(self) -> None:
         """Something of the answer came with the last bytes: from the first time on, other limits hold."""
-        is_first = self.last_event is None
         self.last_event = self.last_byte
-        if is_first and not self._trailing:
-            self._handle.cancel()
-            self._handle = self._loop.call_at(self._next(), self._look)
 
     def trail(self) -> None:
         """The protocol's own end was seen: the body's end is not waited for much longer."""
@@ -105,25 +101,28 @@ class Watch:
         self._handle.cancel()
         self._expired = _nothing  # the response holds this watch: in a ring both would stay until a look for garbage
 
-    def _limits(self) -> list[tuple[float, str]]:
-        clocks = self._clocks
-        limits = [(self._deadline, f"the response took more than {clocks.total:g} s")]
-        if self.last_event is None:
-            limits.append((self._start + self._first, f"nothing of the answer came within {self._first:g} s"))
-        else:
-            limits.append((self.last_byte + clocks.silence, f"no byte came for {clocks.silence:g} s"))
-            limits.append((self.last_event + clocks.progress, f"nothing of the answer came for {clocks.progress:g} s"))
-        return limits
+    def _next(self, now: float) -> float:
+        """When to look next: at latest when a limit that begins to hold now would end: the timer stays."""
+        return min(self._limit()[0], now + self._clocks.silence, now + self._clocks.progress)
 
-    def _next(self) -> float:
-        return min(limit for limit, _ in self._limits())
+    def _limit(self) -> tuple[float, str, float]:
+        """The limit that ends first: when, what it says of itself, how long it is."""
+        clocks = self._clocks
+        total = (self._deadline, "the response took more than", clocks.total)
+        if self.last_event is None:
+            return min(total, (self._start + self._first, "nothing of the answer came within", self._first))
+        silence = (self.last_byte + clocks.silence, "no byte came for", clocks.silence)
+        return min(
+            total, silence, (self.last_event + clocks.progress, "nothing of the answer came for", clocks.progress)
+        )
 
     def _look(self) -> None:
-        limit, message = min(self._limits())
-        if self._loop.time() < limit:
-            self._handle = self._loop.call_at(limit, self._look)
+        limit, words, seconds = self._limit()
+        now = self._loop.time()
+        if now < limit:
+            self._handle = self._loop.call_at(self._next(now), self._look)
             return
-        self.expire(Failure("timeout", message))
+        self.expire(Failure("timeout", f"{words} {seconds:g} s"))
 
     def expire(self, failure: Failure) -> None:
         """End the wait with this failure, as a limit that passes does."""

@@ -30,7 +30,9 @@ _MOST_FORMS: Final = 1_024
 #: Options that are the client's to ask for.
 _THE_CLIENTS: Final = frozenset({"cache"})
 _BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
-_BARE_USAGE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+#: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
+_EMPTY_LIST: Final = re.compile(rb"\[\s*\]")
+_NEAR: Final = 32
 
 
 @final
@@ -112,9 +114,9 @@ class Frames:
     def _without_usage(self, data: bytes) -> bytes:
         kept: list[bytes] = []
         begin = 0
-        for found in _BARE_USAGE.finditer(data):
+        for found in _EMPTY_LIST.finditer(data):
             place = found.start()
-            if place < begin:
+            if place < begin or not data[max(place - _NEAR, 0) : place].rstrip(b" \t:").endswith(b'"choices"'):
                 continue
             start = max(_after(data, end, place) for end in _BLANK_LINES)
             ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]

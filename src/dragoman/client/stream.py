@@ -133,28 +133,28 @@ class AsyncStream:
     @property
     def passes(self) -> bool:
         """Whether the answer's bytes are those of the provider, for `pour` to give out."""
-        return type(self._exchange) is PassingExchange and self._exchange.passes
+        return self._passing() is not None
+
+    def _passing(self) -> PassingExchange | None:
+        return one if type(one := self._exchange) is PassingExchange and one.passes else None
 
     def body(self) -> bytes:
         """The provider's whole body, of an answer that passes and was not poured."""
         return self._exchange.body() if isinstance(self._exchange, PassingExchange) else b""
 
-    async def pour(
-        self, take: Callable[[list[Event]], None], send: Callable[[bytes], None] = lambda data: None
-    ) -> None:
+    async def pour(self, take: Callable[[list[Event]], None], send: Callable[[bytes], None]) -> None:
         """Give every further batch to `take` until the end, once the answer has begun from inside the reading of the
-        socket. `send`: takes the bytes of an answer that passes, before `take` has its events; b"" is nothing."""
+        socket. `send`: takes the bytes of an answer that passes, before `take` has its events."""
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return
-            if isinstance(self._exchange, PassingExchange) and self._exchange.passes:
-                send(self._exchange.begin())
+            if (passing := self._passing()) and (begun := passing.begin()):
+                send(begun)
             take(batch)
         batch = []  # whoever pours slowly would keep the first events for as long
-        exchange, watch = self._exchange, self._watch
+        exchange, passing, watch = self._exchange, self._passing(), self._watch
         if self._done or self._response is None or exchange is None or watch is None:
             return
-        passing = exchange if isinstance(exchange, PassingExchange) and exchange.passes else None
 
         def give(batch: list[Event]) -> None:
             self._note_end(batch)
@@ -167,15 +167,16 @@ class AsyncStream:
                 give(batch)
 
         def fed(data: bytes) -> None:
-            watch.last_byte = watch.now()
-            if passing is None:
-                read(data)
-            else:
-                send(passing.pass_on(data))
+            watch.last_byte = now()
+            if passing is not None:
+                if whole := passing.pass_on(data):
+                    send(whole)
                 tap.keep(data)
+            elif batch := self._read_along(exchange, watch, data):
+                give(batch)
 
+        now, failure = asyncio.get_running_loop().time, None
         tap = Tap(read, progress=self._clocks.progress)
-        failure = None
         try:
             await self._response.pour(fed)
         except TransportFailed as problem:
@@ -191,8 +192,8 @@ class AsyncStream:
         if batch := self._end(exchange.close() if failure is None else exchange.fail(failure)):
             if exchange.kept is not None:
                 await exchange.kept
-            if passing is not None:
-                send(passing.rest(batch))
+            if passing is not None and (rest := passing.rest(batch)):
+                send(rest)
             give(batch)
 
     def pause(self) -> None:

@@ -28,7 +28,7 @@ class Flow:
 
     __slots__ = (
         "_content_type", "_encoder", "_handle", "_interval", "_is_begun", "_is_cut", "_last", "_last_write", "_loop",
-        "_make_encoder", "_outlet", "_record", "_start", "_stream", "refused",
+        "_make_encoder", "_outlet", "_passes", "_record", "_start", "_stream", "refused",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +54,7 @@ class Flow:
         self._handle = self._loop.call_later(keepalive_seconds, self._tick)
         self._record = record
         self._is_begun = False
+        self._passes = False  # the bytes are the provider's; known from the first event on
         self._last: Event | None = None
         self.refused: Failure | None = None
 
@@ -67,7 +68,7 @@ class Flow:
             raise
         finally:
             self._handle.cancel()
-            self._record.passed = self._stream.passes
+            self._record.passed = self._passes
         if self.refused is not None:
             return
         if self._last is not None:
@@ -81,16 +82,15 @@ class Flow:
     def _take(self, events: list[Event]) -> None:
         """Called from inside the reading of the provider's socket: one read, one write, and no wait."""
         last = events[-1]
-        if not self._is_begun:
-            if type(last) is Failure and SEMANTIC.isdisjoint(map(type, events)):
-                self.refused = last
-                return
-            self._begin()
+        if not self._is_begun and type(last) is Failure and SEMANTIC.isdisjoint(map(type, events)):
+            self.refused = last
+            return
         if self._last is None:
             self._record.begin()
+            self._passes = self._stream.passes
         self._last = last if type(last) is Finish or type(last) is Failure else _MORE
-        data = self._told(events) if self._stream.passes else self._write().encode(events)
-        if data:
+        data = self._told(events) if self._passes else (self._encoder or self._write()).encode(events)
+        if data or not self._is_begun:
             self._send(data)
 
     def _told(self, events: list[Event]) -> bytes:
@@ -112,29 +112,28 @@ class Flow:
         return self._encoder
 
     def _send(self, data: bytes) -> None:
-        if not data:
-            return
-        if not self._is_begun:
-            self._begin()
         self._last_write = self._loop.time()
         outlet = self._outlet
-        outlet.write(data)
+        if self._is_begun:
+            outlet.write(data)
+        else:
+            self._begin(data)
         if outlet.is_full:
             self._stream.pause()
             outlet.when_drained(self._stream.resume)
 
-    def _begin(self) -> None:
+    def _begin(self, data: bytes) -> None:
         self._is_begun = True
         pass_on(self._stream.headers, self._outlet, self._record)
-        self._outlet.start(200, self._content_type)
+        self._outlet.start(200, self._content_type, data)
 
     def _tick(self) -> None:
         due = self._last_write + self._interval
         now = self._loop.time()
         if now >= due:
             if not self._is_begun:
-                self._begin()
-            if not self._outlet.is_full:
+                self._begin(self._write().keepalive())
+            elif not self._outlet.is_full:
                 self._outlet.write(self._write().keepalive())
             self._last_write, due = now, now + self._interval
         self._handle = self._loop.call_at(due, self._tick)

@@ -49,15 +49,20 @@ def waiting(transport: asyncio.Transport) -> int:
 
 
 class Gate:
-    """Shut while more waits for a client than it should."""
+    """Shut while more waits for a client than it should.
 
-    __slots__ = ("_go_on", "_opened", "_seconds", "_timer", "_transport", "_until", "_waits")
+    Attributes:
+        is_shut: whether to wait before more is written.
+    """
+
+    __slots__ = ("_go_on", "_opened", "_seconds", "_timer", "_transport", "_until", "_waits", "is_shut")
 
     def __init__(self, seconds: float) -> None:
         """`seconds`: how long a client may take nothing of what waits for it."""
         self._opened: asyncio.Event | None = None  # None while nobody had to wait, as with nearly every client
         self._seconds = seconds * _BLIND if _IS_BLIND else seconds
         self._transport: asyncio.Transport | None = None  # None while it is open
+        self.is_shut = False
         self._waits = 0
         self._until = 0.0
         self._go_on: Callable[[], None] | None = None
@@ -66,6 +71,7 @@ class Gate:
     def shut(self, transport: asyncio.Transport) -> None:
         """The transport asks to pause. It is closed when the client takes nothing."""
         self._transport = transport
+        self.is_shut = True
         self._waits = sys.maxsize
         self._look()
 
@@ -86,6 +92,7 @@ class Gate:
         if self._transport is None:
             return
         self._transport = None
+        self.is_shut = False
         if self._timer is not None:
             self._timer.cancel()
         if self._opened is not None:
@@ -93,11 +100,6 @@ class Gate:
         go_on, self._go_on = self._go_on, None
         if go_on is not None:
             go_on()
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether to wait before more is written."""
-        return self._transport is not None
 
     async def opened(self) -> None:
         """Returns when it is open."""

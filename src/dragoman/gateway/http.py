@@ -78,8 +78,8 @@ class Outlet(Protocol):
         """A whole response."""
         ...
 
-    def start(self, status: int, content_type: str) -> None:
-        """The head of a response whose body comes in pieces."""
+    def start(self, status: int, content_type: str, first: bytes = b"") -> None:
+        """The head of a response whose body comes in pieces, in one packet with the first piece where that is there."""
         ...
 
     def write(self, data: bytes) -> None:

@@ -41,18 +41,23 @@ class HttpOutlet:
         self._transport.write(self._render_head(answer.status, fields) + body)
         self.is_whole = True
 
-    def start(self, status: int, content_type: str) -> None:
+    def start(self, status: int, content_type: str, first: bytes = b"") -> None:
         # Proxies that buffer would hold a stream back.
         fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no", **self.headers}
         if self._is_chunked:
             fields["transfer-encoding"] = "chunked"
         else:
             self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
-        self._transport.write(self._render_head(status, fields))
+        self._transport.write(self._render_head(status, fields) + self._framed(first))
 
     def write(self, data: bytes) -> None:
-        if data and self._has_body:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+        if data:
+            self._transport.write(self._framed(data))
+
+    def _framed(self, data: bytes) -> bytes:
+        if not data or not self._has_body:
+            return b""
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data
 
     def end(self) -> None:
         if self._is_chunked and self._has_body:

@@ -36,7 +36,7 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
     """What of a provider's headers goes on to the client, and the set for all. `now`: Unix seconds."""
     passed: dict[str, str] = {}
     for name, value in headers.items():
-        if (name.startswith(_OWN) or name in _ALSO) and _is_plain(value):
+        if (name in _ALSO or name.startswith(_OWN)) and _is_plain(value):
             passed[name] = value
             found = _FIELD.fullmatch(name)
             if found is not None:
@@ -50,7 +50,10 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
 
 def provider_request_id(headers: Mapping[str, str]) -> str:
     """The provider's own name for the request; "" when it says none."""
-    return next((headers[name][:_LONGEST] for name in _IDS if _is_plain(headers.get(name, ""))), "")
+    for name in _IDS:
+        if name in headers and _is_plain(headers[name]):
+            return headers[name]
+    return ""
 
 
 def _is_plain(value: str) -> bool:

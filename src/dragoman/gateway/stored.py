@@ -236,9 +236,13 @@ class HeldOutlet:
         else:
             self._outlet.send(answer)
 
-    def start(self, status: int, content_type: str) -> None:
+    def start(self, status: int, content_type: str, first: bytes = b"") -> None:
         """As the outlet's."""
-        self._outlet.start(status, content_type)
+        if self._turn.response:
+            self._outlet.start(status, content_type)
+            self._held.append(first)
+        else:
+            self._outlet.start(status, content_type, first)
 
     def write(self, data: bytes) -> None:
         """As the outlet's, but the end waits."""

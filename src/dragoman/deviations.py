@@ -89,6 +89,12 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
 SEEN_LIMIT: Final = 200
 
 
+def part_path(at: tuple[int, ...]) -> str:
+    """Where a part of a request stands, `messages[2].parts[0]`: the numbers of its message, of itself, and so on."""
+    message, *parts = at
+    return f"messages[{message}]" + "".join(f".parts[{number}]" for number in parts)
+
+
 def clip(seen: object) -> str:
     """What was seen, as text of at most 200 bytes; half surrogate pairs become question marks."""
     text = seen if isinstance(seen, str) else repr(seen)

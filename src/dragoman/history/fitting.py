@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from dragoman import _json
+from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.history.answers import ThinkingPolicy, handed_over
 from dragoman.history.turns import are_paired, paired
@@ -116,10 +117,10 @@ class _Cleaner:
         if type(part) is ToolResult:
             return self._result(part, at)
         if isinstance(part, Media) and self._media is not None and part.kind not in self._media:
-            self._deviations.append(Deviation("changed", _place(at), f"the model takes no {part.kind}"))
+            self._deviations.append(Deviation("changed", part_path(at), f"the model takes no {part.kind}"))
             return Text(f"({part.kind} left out: the model cannot read it)")
         if isinstance(part, Opaque) and part.protocol != self._own.protocol:
-            self._deviations.append(Deviation("dropped", _place(at), f"a part that only {part.protocol} knows"))
+            self._deviations.append(Deviation("dropped", part_path(at), f"a part that only {part.protocol} knows"))
             return None
         return part
 
@@ -128,7 +129,7 @@ class _Cleaner:
         if _json.has_whole_characters(text):
             return part
         field = "arguments" if isinstance(part, ToolCall) else "text"
-        self._deviations.append(Deviation("lone-surrogate", f"{_place(at)}.{field}"))
+        self._deviations.append(Deviation("lone-surrogate", f"{part_path(at)}.{field}"))
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return msgspec.structs.replace(part, **{field: whole})
 
@@ -139,11 +140,6 @@ class _Cleaner:
             has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
             parts = parts if has_words else (Text(_FOLLOWS), *parts)
         return result if parts == result.parts else msgspec.structs.replace(result, parts=parts)
-
-
-def _place(at: tuple[int, ...]) -> str:
-    message, *parts = at
-    return f"messages[{message}]" + "".join(f".parts[{number}]" for number in parts)
 
 
 # ---------------------------------------------------------------- empty messages

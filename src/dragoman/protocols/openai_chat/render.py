@@ -64,7 +64,8 @@ class _Renderer:
         others = read_items(native.get("tools"))
         if others:
             body["tools"] = [*body.get("tools", ()), *others]
-        body |= {key: value for key, value in native.items() if key not in body}
+        if native:
+            body |= {key: value for key, value in native.items() if key not in body}
         if dialect.supports_store:
             body.setdefault("store", False)
         return body
@@ -78,7 +79,7 @@ class _Renderer:
             if request.tool_choice not in ("auto", "none") and not request.tools:
                 self._deviate("dropped", "tool_choice", "no tools")
             return
-        body["tools"] = [self._tool(tool, f"tools[{request.tools.index(tool)}]") for tool in tools]
+        body["tools"] = [self._tool(tool) for tool in tools]
         is_forced = choice == "any" or isinstance(choice, Named)
         if is_forced and dialect.force_call_by_prefill:
             body["messages"].append({"role": "assistant", "content": _CALL_OPENS})
@@ -114,17 +115,20 @@ class _Renderer:
         self._deviate("dropped", "tool_choice", "the dialect has no tool_choice")
         return tools, "auto"
 
-    def _tool(self, tool: Tool, where: str) -> Json:
+    def _tool(self, tool: Tool) -> Json:
         native = native_fields(tool.native, NAME)
         rest = dict(read_fields(native.get(tool.kind)) or {})
         if "strict" in rest and not self._dialect.strict_tools:
-            self._deviate("dropped", f"{where}.strict", "the dialect has no strict tools")
+            where = f"tools[{self._request.tools.index(tool)}].strict"
+            self._deviate("dropped", where, "the dialect has no strict tools")
             del rest["strict"]
         inner: dict[str, Json] = {"name": tool.name}
         if tool.description:
             inner["description"] = tool.description
         if tool.schema is not None:
             inner["parameters"] = tool.schema
+        if not native:
+            return {"type": tool.kind, tool.kind: inner}
         outer = {key: value for key, value in native.items() if key != tool.kind}
         return {"type": tool.kind, tool.kind: {**inner, **rest}, **outer}
 

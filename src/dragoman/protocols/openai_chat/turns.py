@@ -8,6 +8,7 @@ from typing import Final
 
 from dragoman._json import Json, Raw
 from dragoman.contract import Dialect
+from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.fields import Fields, native_fields, read_fields
 from dragoman.pairing import hashed, shape_id
@@ -32,83 +33,85 @@ class Turns:
         self._deviations = deviations
         self._keeps_marks = keeps_marks
 
-    def _deviate(self, code: str, where: str, why: str) -> None:
-        self._deviations.append(Deviation(code, where, why))
+    def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self._deviations.append(Deviation(code, part_path(at) + field, why))
 
     def messages(self, messages: tuple[Message, ...]) -> list[dict[str, Json]]:
         """All messages in order."""
         rendered: list[dict[str, Json]] = []
         held: list[Json] = []  # media of the results just written
         for place, message in enumerate(messages):
-            where = f"messages[{place}]"
-            results = [part for part in message.parts if isinstance(part, ToolResult)]
-            if held and not results:
-                rendered.append({"role": "user", "content": held})
-                held = []
+            others = [part for part in message.parts if type(part) is not ToolResult]
+            if len(others) == len(message.parts):
+                if held:
+                    rendered.append({"role": "user", "content": held})
+                    held = []
+                rendered.append(self._message(message, others, place))
+                continue
             for number, part in enumerate(message.parts):
                 if isinstance(part, ToolResult):
-                    rendered.append(self._result(part, f"{where}.parts[{number}]", held))
-            if not results or len(results) < len(message.parts):
-                rendered.append(self._message(message, where))
+                    rendered.append(self._result(part, (place, number), held))
+            if others:
+                rendered.append(self._message(message, others, place))
         if held:
             rendered.append({"role": "user", "content": held})
         return rendered
 
-    def _result(self, result: ToolResult, where: str, held: list[Json]) -> dict[str, Json]:
+    def _result(self, result: ToolResult, at: tuple[int, ...], held: list[Json]) -> dict[str, Json]:
         texts: list[Text] = []
         for number, part in enumerate(result.parts):
-            place = f"{where}.parts[{number}]"
             if isinstance(part, Text):
                 texts.append(part)
                 continue
-            moved = self._part(part, place)
+            moved = self._part(part, (*at, number))
             if moved is not None:
-                self._deviate("moved", place, "results hold text only; it follows in a message of the user")
+                self._deviate("moved", (*at, number), "results hold text only; it follows in a message of the user")
                 held += [moved] if held else [{"type": "text", "text": _MOVED}, moved]
-        content: Json = self._content(texts, where)
+        content: Json = self._content(texts, at)
         if result.is_error:
-            self._deviate("changed", f"{where}.is_error", "said as text")
+            self._deviate("changed", at, "said as text", field=".is_error")
             content = f"Error: {result.text}"
         rendered: dict[str, Json] = {
             "role": "tool",
-            "tool_call_id": self._id(result.call_id, where),
+            "tool_call_id": self._id(result.call_id, at),
             "content": content,
         }
         if result.name and self._dialect.tool_name_in_result:
             rendered["name"] = result.name
         return rendered | native_fields(result.native, NAME)
 
-    def _message(self, message: Message, where: str) -> dict[str, Json]:
-        parts = [part for part in message.parts if not isinstance(part, ToolResult)]
+    def _message(self, message: Message, parts: Sequence[Part], place: int) -> dict[str, Json]:
+        """A message without its results."""
         if message.role == "assistant":
-            return self._assistant(message, where)
+            return self._assistant(message, place)
         role = self._dialect.system_role if message.role == "system" else "user"
-        return {"role": role, "content": self._content(parts, where)} | native_fields(message.native, NAME)
+        return {"role": role, "content": self._content(parts, (place,))} | native_fields(message.native, NAME)
 
     # ------------------------------------------------------------ earlier answers
 
-    def _assistant(self, message: Message, where: str) -> dict[str, Json]:
+    def _assistant(self, message: Message, place: int) -> dict[str, Json]:
         said: list[Part] = []
-        thinking: list[tuple[str, Thinking]] = []
+        thinking: list[tuple[int, Thinking]] = []
         calls: list[Json] = []
         rendered: dict[str, Json] = {"role": "assistant", "content": None}
         for number, part in enumerate(message.parts):
-            place = f"{where}.parts[{number}]"
-            if isinstance(part, Thinking):
-                thinking.append((place, part))
-            elif isinstance(part, ToolCall):
-                calls.append(self._call(part, place))
+            if isinstance(part, ToolCall):
+                calls.append(self._call(part, (place, number)))
+            elif isinstance(part, Thinking):
+                thinking.append((number, part))
             elif isinstance(part, Text) and "refusal" in native_fields(part.native, NAME):
                 rendered["refusal"] = part.text
             elif isinstance(part, Media):
-                self._answer_media(part, place, rendered)
+                self._answer_media(part, (place, number), rendered)
             else:
                 if calls:
-                    self._deviate("moved", place, "text stands before calls")
+                    self._deviate("moved", (place, number), "text stands before calls")
                 said.append(part)
-        self._thinking(thinking, rendered)
+        if thinking:
+            self._thinking(thinking, place, rendered)
         if said or not (calls or "refusal" in rendered):
-            rendered["content"] = self._content(said, where)
+            rendered["content"] = self._content(said, (place,))
         for part in said:
             if isinstance(part, Text) and part.signature:
                 rendered["extra_content"] = {"google": {"thought_signature": part.signature}}
@@ -116,10 +119,8 @@ class Turns:
             rendered["tool_calls"] = calls
         return rendered | native_fields(message.native, NAME)
 
-    def _thinking(self, thinking: list[tuple[str, Thinking]], rendered: dict[str, Json]) -> None:
+    def _thinking(self, thinking: list[tuple[int, Thinking]], place: int, rendered: dict[str, Json]) -> None:
         """Earlier thinking goes back only where the server wants it; most refuse it."""
-        if not thinking:
-            return
         text = "".join(part.text for _, part in thinking)
         if self._dialect.reasoning_style == "openrouter":
             rendered["reasoning_details"] = [
@@ -127,43 +128,47 @@ class Turns:
             ]
         elif self._dialect.replay_reasoning and text:
             rendered[self._dialect.reasoning_field] = text
-            for place, part in thinking:
+            for number, part in thinking:
                 if part.signature or part.redacted:
-                    self._deviate("dropped", f"{place}.signature", "the dialect has no seals")
+                    self._deviate("dropped", (place, number), "the dialect has no seals", field=".signature")
         else:
-            for place, _ in thinking:
-                self._deviate("dropped", place, "earlier thinking is not sent back")
+            for number, _ in thinking:
+                self._deviate("dropped", (place, number), "earlier thinking is not sent back")
 
-    def _call(self, call: ToolCall, where: str) -> Json:
+    def _call(self, call: ToolCall, at: tuple[int, ...]) -> Json:
         entry = render_call(call)
-        entry["id"] = self._id(call.id, where)
+        entry["id"] = self._id(call.id, at)
         return entry | native_fields(call.native, NAME)
 
-    def _answer_media(self, media: Media, where: str, rendered: dict[str, Json]) -> None:
+    def _answer_media(self, media: Media, at: tuple[int, ...], rendered: dict[str, Json]) -> None:
         """Sound is named by its id; other media of an answer cannot be sent back."""
         id = native_fields(media.native, NAME).get("id")
         if media.kind == "audio" and id is not None:
             rendered["audio"] = {"id": id}
         else:
-            self._deviate("dropped", where, "media of an answer cannot be sent back")
+            self._deviate("dropped", at, "media of an answer cannot be sent back")
 
-    def _id(self, id: str, where: str) -> str:
+    def _id(self, id: str, at: tuple[int, ...]) -> str:
         """An id of the form that the server takes; the same for a call and its result."""
         if self._dialect.id_form == "any":
-            shaped, form = shape_id(id, _LONGEST_ID, plain=False), f"at most {_LONGEST_ID} characters"
+            shaped = shape_id(id, _LONGEST_ID, plain=False)
         else:
-            shaped, form = id if _NINE.fullmatch(id) else hashed(id, 9), "nine letters or digits"
+            shaped = id if _NINE.fullmatch(id) else hashed(id, 9)
         if shaped != id:
-            self._deviate("changed", f"{where}.id", form)
+            is_any = self._dialect.id_form == "any"
+            form = f"at most {_LONGEST_ID} characters" if is_any else "nine letters or digits"
+            self._deviate("changed", at, form, field=".id")
         return shaped
 
     # ------------------------------------------------------------ content
 
-    def _content(self, parts: Sequence[Part], where: str) -> Json:
+    def _content(self, parts: Sequence[Part], at: tuple[int, ...]) -> Json:
         """One plain text as a string, all else as a list of parts."""
+        if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None:
+            return parts[0].text
         rendered: list[dict[str, Json] | Raw] = []
         for number, part in enumerate(parts):
-            entry = self._part(part, f"{where}.parts[{number}]")
+            entry = self._part(part, (*at, number))
             if entry is not None:
                 rendered.append(entry)
         if not rendered:
@@ -173,28 +178,29 @@ class Turns:
             return first["text"]
         return rendered
 
-    def _part(self, part: Part, where: str) -> dict[str, Json] | Raw | None:
+    def _part(self, part: Part, at: tuple[int, ...]) -> dict[str, Json] | Raw | None:
         match part:
             case Text(text, _, native):
-                return {"type": "text", "text": text, **self._marks(native_fields(native, NAME), where)}
+                return {"type": "text", "text": text, **self._marks(native_fields(native, NAME), at)}
             case Media():
-                return self._media(part, where)
+                return self._media(part, at)
             case Opaque("openai-chat", raw):
                 return raw
             case _:
-                self._deviate("dropped", where, "a part that only another protocol knows")
+                self._deviate("dropped", at, "a part that only another protocol knows")
                 return None
 
-    def _marks(self, fields: Fields, where: str) -> Fields:
+    def _marks(self, fields: Fields, at: tuple[int, ...]) -> Fields:
         """The part's own fields, without cache markers where the server does not know them."""
-        if "cache_control" in fields and not self._keeps_marks:
-            self._deviate("dropped", f"{where}.cache_control", "the dialect has no cache markers")
-        return {key: value for key, value in fields.items() if key != "cache_control" or self._keeps_marks}
+        if "cache_control" not in fields or self._keeps_marks:
+            return fields
+        self._deviate("dropped", at, "the dialect has no cache markers", field=".cache_control")
+        return {key: value for key, value in fields.items() if key != "cache_control"}
 
-    def _media(self, media: Media, where: str) -> dict[str, Json] | None:
-        native = dict(self._marks(native_fields(media.native, NAME), where))
+    def _media(self, media: Media, at: tuple[int, ...]) -> dict[str, Json] | None:
+        native = dict(self._marks(native_fields(media.native, NAME), at))
         if media.data is None and not self._dialect.supports_image_url:
-            self._deviate("dropped", where, "only data can be sent, not a URL")
+            self._deviate("dropped", at, "only data can be sent, not a URL")
             return None
         if media.kind == "image" or media.kind == "video":
             key = f"{media.kind}_url"
@@ -205,7 +211,7 @@ class Turns:
                 return {"type": "file", "file": {"file_id": media.url, **native}}
             return {"type": "file", "file": {"file_data": image_url(media), **native}}
         if media.data is None:
-            self._deviate("dropped", where, "sound can be sent as data only")
+            self._deviate("dropped", at, "sound can be sent as data only")
             return None
         form = (media.mime or "audio/wav").partition("/")[2]
         return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}

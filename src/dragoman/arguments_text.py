@@ -18,6 +18,8 @@ from dragoman._json import Malformed
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+#: An object without lists and objects in it.
+_FLAT: Final = re.compile(r'\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\}', re.DOTALL)
 _NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
 _PEELED: Final = 8  # levels of nesting within one text that are seen through
 _SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
@@ -175,7 +177,10 @@ class ArgumentText:
     def _add_live(self, text: str) -> str:
         before = "".join(self._pieces[self._scanned :])
         end = -1
-        if len(before) + len(text) < _SHORT or not self._stays_open(before + text):
+        flat = None if self._scanned else _FLAT.match(before + text)
+        if flat is not None:
+            end = flat.end() - len(before)
+        elif len(before) + len(text) < _SHORT or not self._stays_open(before + text):
             self._scan(before)
             end = self._scan(text)
         if end < 0:

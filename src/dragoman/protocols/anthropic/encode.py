@@ -7,15 +7,14 @@ first argument leave no trace of a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
 from dragoman.errors import STATUS, failure_kind
 from dragoman.events import (
-    Deviation,
     Event,
     Failure,
     Finish,
@@ -32,7 +31,6 @@ from dragoman.events import (
     ToolCallEnd,
     ToolCallFailed,
     ToolCallStart,
-    UsageUpdate,
 )
 from dragoman.protocols.anthropic.wire import (
     ERROR_TYPES,
@@ -96,8 +94,8 @@ class Encoder:
                         continue
                     self._open(out)
                 out.append(self._head + _json.encode_text(event.text) + b"}}\n\n")  # type: ignore[union-attr]
-            elif not self._aborted:
-                self._encode_rare(event, out)
+            elif kind in _WRITERS and not self._aborted:
+                _WRITERS[kind](self, event, out)
         return b"".join(out)
 
     def keepalive(self) -> bytes:
@@ -110,37 +108,6 @@ class Encoder:
         return self._aborted
 
     # ------------------------------------------------------------ the message
-
-    def _encode_rare(self, event: Event, out: list[bytes]) -> None:
-        match event:
-            case TextStart(_, native):
-                self._expect("text", {"type": "text", "text": "", **own_fields(native)})
-            case ThinkingStart(_, native):
-                self._expect("thinking", {"type": "thinking", "thinking": "", "signature": "", **own_fields(native)})
-            case ToolCallStart():
-                self._expect("call", _call_block(event.id, event.name, Raw(b"{}"), event.native))
-                if event.kind == "custom":
-                    self._state = "closed"
-            case TextEnd():
-                self._end_text(event, out)
-            case ThinkingEnd():
-                self._end_thinking(event, out)
-            case ToolCallEnd(_, call):
-                self._end_call(call, out)
-            case ToolCallFailed(message=message):
-                self._fail_call(message, out)
-            case PartEvent(_, part):
-                self._write_part(part, out)
-            case Start():
-                self._start(event, out)
-            case Finish():
-                self._finish(event, out)
-            case Failure():
-                self._fail(event, out)
-            case UsageUpdate() | Deviation():  # the last usage stands on Finish
-                pass
-            case _:
-                raise AssertionError(f"not a rare event: {type(event).__name__}")
 
     def _start(self, event: Start, out: list[bytes]) -> None:
         extras = _extras(event.native)
@@ -161,6 +128,17 @@ class Encoder:
         out.append(b"event: error\ndata: " + _error_body(failure) + b"\n\n")
 
     # ------------------------------------------------------------ blocks
+
+    def _start_text(self, event: TextStart, out: list[bytes]) -> None:
+        self._expect("text", {"type": "text", "text": "", **own_fields(event.native)})
+
+    def _start_thinking(self, event: ThinkingStart, out: list[bytes]) -> None:
+        self._expect("thinking", {"type": "thinking", "thinking": "", "signature": "", **own_fields(event.native)})
+
+    def _start_call(self, event: ToolCallStart, out: list[bytes]) -> None:
+        self._expect("call", _call_block(event.id, event.name, Raw(b"{}"), event.native))
+        if event.kind == "custom":
+            self._state = "closed"
 
     def _expect(self, kind: Literal["text", "thinking", "call"], block: _Object) -> None:
         """A block opens with its first content."""
@@ -203,23 +181,23 @@ class Encoder:
             self._delta({"type": "signature_delta", "signature": event.signature}, out)
         self._stop(out)
 
-    def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
+    def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         if self._state != "open":
             self._open(out)
-            arguments = _arguments(call)
+            arguments = _arguments(event.call)
             if arguments not in ("", "{}"):
                 self._delta({"type": "input_json_delta", "partial_json": arguments}, out)
         self._stop(out)
 
-    def _fail_call(self, message: str, out: list[bytes]) -> None:
+    def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
         if self._state == "open" and self._kind == "call":
-            self._fail(Failure("wire", message), out)
+            self._fail(Failure("wire", event.message), out)
             return
         self._state = "closed"
-        self._write_text(message, out)
+        self._write_text(event.message, out)
 
-    def _write_part(self, part: Media | Opaque, out: list[bytes]) -> None:
-        block = _block(part)
+    def _write_part(self, event: PartEvent, out: list[bytes]) -> None:
+        block = _block(event.part)
         if block is not None and block["type"] == "text":
             self._write_text(block["text"], out)
         elif block is not None:
@@ -236,6 +214,15 @@ class Encoder:
         self._opening = block
         self._open(out)
         self._stop(out)
+
+
+#: What writes an event, beside those that let a part grow. The others are not written: the last usage is on `Finish`.
+_WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
+    Start: Encoder._start, Finish: Encoder._finish, Failure: Encoder._fail, PartEvent: Encoder._write_part,
+    TextStart: Encoder._start_text, ThinkingStart: Encoder._start_thinking, ToolCallStart: Encoder._start_call,
+    TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking,
+    ToolCallEnd: Encoder._end_call, ToolCallFailed: Encoder._fail_call,
+}  # fmt: skip
 
 
 def render_response(

@@ -6,8 +6,8 @@ argument text, so that a call that fails before it has left nothing behind and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json
@@ -37,7 +37,7 @@ from dragoman.fields import Fields, native_fields
 from dragoman.framing import write_event
 from dragoman.protocols.openai_chat.usage import render_usage
 from dragoman.protocols.openai_chat.wire import NAME, image_url
-from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, Text, Thinking, ToolCall, Usage
+from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, Text, Thinking, ToolCall
 
 _PLAIN: Final = ReplyStyle()
 _WORDS: Final[dict[StopReason, str]] = {
@@ -112,8 +112,10 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 text = _json.encode_text(event.text)
                 out.append(b'%b{"%b":%b}%b' % (self._before, self._thinking_key, text, self._after))
-            else:
-                self._encode_rare(event, out)
+            elif type(event) in _WRITERS:
+                if not self._before and type(event) is not Start:
+                    self._name_response(None)
+                _WRITERS[type(event)](self, event, out)
         return b"".join(out)
 
     def keepalive(self) -> bytes:
@@ -128,49 +130,41 @@ class Encoder:
     def _chunk(self, delta: dict[str, Json]) -> bytes:
         return b"%b%b%b" % (self._before, _json.encode(delta), self._after)
 
-    def _encode_rare(self, event: Event, out: list[bytes]) -> None:
-        if not self._before and type(event) is not Start:
-            self._name_response(None)
-        match event:
-            case Start(id, _, _, native):
-                self._name_response(id)
-                role = b"%b%b%b" % (self._before, _ROLE, self._after)
-                fields = _on_one_line(native_fields(native, NAME))
-                out.append(role[:-3] + b",%b}\n\n" % _json.encode(fields)[1:-1] if fields else role)
-            case TextStart(_, native):
-                self._native = native_fields(native, NAME)
-                self._text_key = b"refusal" if "refusal" in self._native else b"content"
-            case TextEnd(_, _, _, native):
-                fields = self._native | native_fields(native, NAME)
-                if "annotations" in fields:
-                    out.append(self._chunk(_on_one_line({"annotations": fields["annotations"]})))
-            case ThinkingStart(_, native):
-                self._native = native_fields(native, NAME)
-            case ThinkingEnd(_, signature, redacted, native):
-                if signature or redacted:
-                    whole = Native(NAME, self._native | native_fields(native, NAME))
-                    out.append(self._chunk({"reasoning_details": [render_detail(None, signature, redacted, whole)]}))
-            case ToolCallStart():
-                self._held = event
-            case ToolCallEnd(_, call):
-                self._end_call(call, out)
-            case ToolCallFailed(_, _, _, _, message):
-                self._fail_call(message, out)
-            case PartEvent(_, part):
-                delta = render_part(part)
-                if delta is not None:
-                    out.append(self._chunk(delta))
-            case UsageUpdate(usage, cost):
-                self._note_usage(usage, cost)
-            case Finish():
-                self._finish(event, out)
-            case Failure():
-                out.append(write_event(_json.encode(_render_problem(event))))
-                self._is_over = True
-            case _:
-                pass  # deviations have no form here
+    def _start(self, event: Start, out: list[bytes]) -> None:
+        self._name_response(event.id)
+        role = b"%b%b%b" % (self._before, _ROLE, self._after)
+        fields = _on_one_line(native_fields(event.native, NAME))
+        out.append(role[:-3] + b",%b}\n\n" % _json.encode(fields)[1:-1] if fields else role)
+
+    # ------------------------------------------------------------ text and other parts
+
+    def _start_text(self, event: TextStart, out: list[bytes]) -> None:
+        self._native = native_fields(event.native, NAME)
+        self._text_key = b"refusal" if "refusal" in self._native else b"content"
+
+    def _end_text(self, event: TextEnd, out: list[bytes]) -> None:
+        fields = self._native | native_fields(event.native, NAME)
+        if "annotations" in fields:
+            out.append(self._chunk(_on_one_line({"annotations": fields["annotations"]})))
+
+    def _start_thinking(self, event: ThinkingStart, out: list[bytes]) -> None:
+        self._native = native_fields(event.native, NAME)
+
+    def _end_thinking(self, event: ThinkingEnd, out: list[bytes]) -> None:
+        if event.signature or event.redacted:
+            whole = Native(NAME, self._native | native_fields(event.native, NAME))
+            detail = render_detail(None, event.signature, event.redacted, whole)
+            out.append(self._chunk({"reasoning_details": [detail]}))
+
+    def _write_part(self, event: PartEvent, out: list[bytes]) -> None:
+        delta = render_part(event.part)
+        if delta is not None:
+            out.append(self._chunk(delta))
 
     # ------------------------------------------------------------ calls
+
+    def _start_call(self, event: ToolCallStart, out: list[bytes]) -> None:
+        self._held = event
 
     def _open_call(self, start: ToolCallStart, text: str, out: list[bytes]) -> None:
         self._held = None
@@ -181,31 +175,35 @@ class Encoder:
         self._call_after = b"}}]}%b" % self._after
         self._calls += 1
 
-    def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
+    def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         if self._held is not None:
             self._open_call(self._held, "", out)
-        if call.signature:
-            seal = {"index": self._calls - 1, "function": {"arguments": ""}, **_seal(call.signature)}
+        if event.call.signature:
+            seal = {"index": self._calls - 1, "function": {"arguments": ""}, **_seal(event.call.signature)}
             out.append(self._chunk({"tool_calls": [seal]}))
         self._call_before = b""
 
-    def _fail_call(self, message: str, out: list[bytes]) -> None:
+    def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
         """A call of which some has left cannot be taken back: the stream must not end well."""
         self._held = None
         if not self._call_before:
-            out.append(self._chunk({"content": message}))
+            out.append(self._chunk({"content": event.message}))
             return
-        out.append(write_event(_json.encode(_render_problem(Failure("wire", message)))))
-        self._is_over = self.aborted = True
+        self._fail(Failure("wire", event.message), out)
+        self.aborted = True
 
     # ------------------------------------------------------------ ends
 
-    def _note_usage(self, usage: Usage, cost: Cost | None) -> None:
-        self._usage = self._usage.merged(usage)
-        self._cost = cost or self._cost
+    def _note_usage(self, event: UsageUpdate | Finish, out: list[bytes]) -> None:
+        self._usage = self._usage.merged(event.usage)
+        self._cost = event.cost or self._cost
+
+    def _fail(self, event: Failure, out: list[bytes]) -> None:
+        out.append(write_event(_json.encode(_render_problem(event))))
+        self._is_over = True
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
-        self._note_usage(finish.usage, finish.cost)
+        self._note_usage(finish, out)
         word = _json.encode_text(_WORDS[finish.reason])
         out.append(b'%b{},"finish_reason":%b}]}\n\n' % (self._before, word))
         usage = render_usage(self._usage, self._cost)
@@ -213,6 +211,15 @@ class Encoder:
             out.append(write_event(_json.encode({**self._head, "choices": [], "usage": usage})))
         out.append(_END)
         self._is_over = True
+
+
+#: What writes an event, beside those that let a part grow. Deviations have no form here.
+_WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
+    Start: Encoder._start, Finish: Encoder._finish, Failure: Encoder._fail, UsageUpdate: Encoder._note_usage,
+    TextStart: Encoder._start_text, ThinkingStart: Encoder._start_thinking, ToolCallStart: Encoder._start_call,
+    TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking, ToolCallEnd: Encoder._end_call,
+    ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._write_part,
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- whole responses and errors

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.events import Deviation
 from dragoman.protocols.anthropic.request import read_reasoning
@@ -17,6 +17,7 @@ from dragoman.protocols.anthropic.wire import (
     API_VERSION,
     EMPTY_SCHEMA,
     NAME,
+    decode_fields,
     own_fields,
     read,
     read_fields,
@@ -125,7 +126,7 @@ class _Renderer:
             schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
         elif schema is None:
             schema = EMPTY_SCHEMA
-        elif "type" not in (fields := tool.schema_object()):
+        elif not _says_type(schema) and "type" not in (fields := tool.schema_object()):
             schema = {"type": "object", **fields}
             self._say("changed", f"{where}.schema", "type object added")
         fields = {"name": tool.name}
@@ -279,6 +280,12 @@ class _Renderer:
         marker = {"type": "ephemeral", "ttl": "1h"} if lasts else {"type": "ephemeral"}
         for span in [span for span in spans if span][:_MOST_BREAKPOINTS]:
             span[-1]["cache_control"] = marker
+
+
+def _says_type(schema: Raw) -> bool:
+    """Whether the type stands in a schema, as far as a look at its first level tells."""
+    fields = decode_fields(schema)
+    return not isinstance(fields, Malformed) and "type" in fields
 
 
 def _effort_of(reasoning: Reasoning) -> Effort | None:

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import Dialect
+from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.pairing import Pairing
 from dragoman.protocols.anthropic.wire import NAME, own_fields, read_fields, sent_id
@@ -48,8 +49,9 @@ class Turns:
         self.sent: set[str] = set()
         self.pairing = Pairing()
 
-    def _say(self, code: str, where: str, seen: str = "") -> None:
-        self.deviations.append(Deviation(code, where, seen))
+    def _say(self, code: str, at: tuple[int, ...], seen: str = "", *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self.deviations.append(Deviation(code, part_path(at) + field, seen))
 
     def system(self) -> tuple[list[Block], int]:
         """The blocks of the leading system messages, and where the others begin."""
@@ -82,7 +84,7 @@ class Turns:
             answers = [block for block in blocks if block.get("type") == "tool_result"]
             others = [block for block in blocks if block.get("type") != "tool_result"]
             if answers and messages:
-                self._say("moved", f"messages[{index}]", "results stand first")
+                self._say("moved", (index,), "results stand first")
             results += answers
             if others or not answers:
                 self._add(messages, "system" if message.role == "system" else "user", others, message.native)
@@ -97,55 +99,55 @@ class Turns:
             messages.append({"role": role, "content": blocks, **kept(native, self.request)})
 
     def _blocks(self, message: Message, index: int) -> list[Block]:
-        where, said = f"messages[{index}]", len(self.deviations)
-        found = [self._block(part, f"{where}.parts[{number}]") for number, part in enumerate(message.parts)]
+        said = len(self.deviations)
+        found = [self._block(part, (index, number)) for number, part in enumerate(message.parts)]
         blocks = [block for block in found if block is not None]
         if not blocks and len(self.deviations) == said:
-            self._say("dropped", where, "an empty message")
+            self._say("dropped", (index,), "an empty message")
         return blocks
 
-    def _block(self, part: Part, where: str) -> Block | None:
+    def _block(self, part: Part, at: tuple[int, ...]) -> Block | None:
         """One block; None for what cannot be said or need not be."""
         match part:
             case Text(text):
-                if text.strip():
+                if text and not text.isspace():
                     return {"type": "text", "text": text, **kept(part.native, self.request)}
                 if text:
-                    self._say("dropped", where, "white space")  # the API refuses blank blocks
+                    self._say("dropped", at, "white space")  # the API refuses blank blocks
                 return None
             case Thinking():
-                return self._thinking(part, where)
+                return self._thinking(part, at)
             case Media():
-                return self._media(part, where)
+                return self._media(part, at)
             case ToolCall():
-                return self._call(part, where)
+                return self._call(part, at)
             case ToolResult():
-                return self._result(part, where)
+                return self._result(part, at)
             case Opaque(protocol, raw):
                 fields = read_fields(raw) if protocol == NAME else None
                 if fields is None:
-                    self._say("dropped", where, f"a part of {protocol}")
+                    self._say("dropped", at, f"a part of {protocol}")
                 return None if fields is None else dict(kept(Native(NAME, fields), self.request))
 
-    def _thinking(self, part: Thinking, where: str) -> Block | None:
+    def _thinking(self, part: Thinking, at: tuple[int, ...]) -> Block | None:
         if part.redacted is not None:
             return {"type": "redacted_thinking", "data": part.redacted, **kept(part.native, self.request)}
         if part.signature:
             fields = {"type": "thinking", "thinking": part.text, "signature": part.signature}
             return {**fields, **kept(part.native, self.request)}
-        self._say("dropped", where, "thinking without a signature")
+        self._say("dropped", at, "thinking without a signature")
         return None
 
-    def _media(self, part: Media, where: str) -> Block | None:
+    def _media(self, part: Media, at: tuple[int, ...]) -> Block | None:
         source = _source(part)
         if source is not None and source["type"] == "url" and not self.dialect.supports_image_url:
             source = None
         if source is None or part.kind not in ("image", "document"):
-            self._say("dropped", where, f"{part.kind} in this form")
+            self._say("dropped", at, f"{part.kind} in this form")
             return None
         return {"type": part.kind, "source": source, **kept(part.native, self.request)}
 
-    def _call(self, part: ToolCall, where: str) -> Block:
+    def _call(self, part: ToolCall, at: tuple[int, ...]) -> Block:
         id = self.pairing.add_call(part.id, part.name, turn=len(self.sent), number=0)
         sent = first = sent_id(id)
         number = 1
@@ -153,24 +155,24 @@ class Turns:
             number += 1
             sent = f"{first}_{number}"
         if part.id != sent:
-            self._say("changed", f"{where}.id")
+            self._say("changed", at, field=".id")
         self.sent.add(sent)
         self.ids[id] = sent
         arguments: Json = _json.embed(part.arguments)
-        if part.kind == "custom" or isinstance(_json.decode_object(part.arguments), _json.Malformed):
-            self._say("changed", f"{where}.arguments", "text in place of an object")
-            arguments = {"input": part.arguments}
-        elif isinstance(_json.decode(part.arguments), _json.Malformed):
+        if part.kind == "custom" or not isinstance(_json.decode(part.arguments), dict):
             arguments = _json.decode_object(part.arguments)
+            if part.kind == "custom" or isinstance(arguments, _json.Malformed):
+                self._say("changed", at, "text in place of an object", field=".arguments")
+                arguments = {"input": part.arguments}
         fields = {"type": "tool_use", "id": sent, "name": part.name, "input": arguments}
         return {**fields, **kept(part.native, self.request)}
 
-    def _result(self, part: ToolResult, where: str) -> Block:
+    def _result(self, part: ToolResult, at: tuple[int, ...]) -> Block:
         id, _ = self.pairing.add_result(part.call_id, part.name)
         sent = self.ids.get(id) or sent_id(id or "call_unknown")
         if sent != part.call_id:
-            self._say("changed", f"{where}.call_id")
-        found = [self._block(inner, f"{where}.parts[{number}]") for number, inner in enumerate(part.parts)]
+            self._say("changed", at, field=".call_id")
+        found = [self._block(inner, (*at, number)) for number, inner in enumerate(part.parts)]
         block: Block = {"type": "tool_result", "tool_use_id": sent}
         if content := [inner for inner in found if inner is not None]:
             block["content"] = simplest(content)
@@ -206,6 +208,8 @@ def _source_of_data(data: str, mime: str | None, kind: str) -> Block | None:
 
 def kept(native: Native | None, request: Request) -> dict[str, Raw]:
     """The native fields that may be sent; no cache marker where none is wanted."""
+    if native is None:
+        return {}
     fields = own_fields(native)
     if request.params.cache == "none" and "cache_control" in fields:
         return {key: value for key, value in fields.items() if key != "cache_control"}

@@ -259,12 +259,12 @@ class ArgumentText:
             text = self._to_odd_bracket(text)
             if not text:
                 return Settled(None, kind="cut", problem="the arguments end before their closing brace")
+        codes = [("placeholder-arguments", self.placeholder)] if self.placeholder else []
+        if not self._surplus and _json.is_object(text):
+            return Settled(text, codes=tuple(codes))
         value = _json.decode_object(text)
         if isinstance(value, Malformed):
             return Settled(None, kind="unreadable", problem=f"the arguments are not a JSON object: {value.problem}")
-        codes = [("placeholder-arguments", self.placeholder)] if self.placeholder else []
-        if not self._surplus:
-            return Settled(text, codes=tuple(codes))
         return self._settle_surplus(text, value, codes)
 
     def _to_odd_bracket(self, text: str) -> str:

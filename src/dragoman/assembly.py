@@ -351,8 +351,10 @@ class Assembly:
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Let a call's arguments grow."""
         call.fragments += 1
+        if not text and call.kind == "function":
+            return
         live = call.live
-        if live is not None and text and "}" not in text and text.isascii():  # nothing can end or change here
+        if live is not None and "}" not in text and text.isascii():  # nothing can end or change here
             live.append(text)
             if call.fragments % GATHERED == 0:
                 call.text.gather()

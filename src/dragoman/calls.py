@@ -192,12 +192,10 @@ class CallSlots:
         """Let the call's start leave, once its id and whole name can be told."""
         if call.state != "waiting" or not call.name:
             return
-        longer = [
-            offered
-            for offered in self._assembly.offered_names
-            if offered != call.name and offered.startswith(call.name)
-        ]
-        if longer and (call.fragments < 2 or call.name not in self._assembly.offered_names):
+        offered = self._assembly.offered_names
+        is_offered = call.name in offered
+        is_begun = "\n".join(("", *offered)).count("\n" + call.name) > is_offered  # another name begins with this one
+        if is_begun and (call.fragments < 2 or not is_offered):
             return
         if call.id or call.fragments > 1:
             self._assembly.announce(call)

@@ -180,7 +180,8 @@ class Stage(Interface):
 
     @property
     def handles(self) -> frozenset[type]:
-        """The kinds of events that it must see now; others may pass it by. It may change with what it has seen."""
+        """The kinds of events that it must see now; others may pass it by. It may change when `feed` has seen several
+        events, or has changed one."""
         ...
 
     def feed(self, events: list[Event]) -> list[Event]:

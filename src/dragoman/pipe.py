@@ -16,11 +16,13 @@ _LONG: Final = 8
 class Reader:
     """A decoder and the stages behind it: response bytes → the events that users see."""
 
-    __slots__ = ("_decoder", "_stages")
+    __slots__ = ("_decoder", "_kind", "_route", "_stages")
 
     def __init__(self, decoder: Decoder, stages: Sequence[Stage] = ()) -> None:
         self._decoder = decoder
         self._stages = tuple(stages)
+        self._kind: type[Event] | None = None  # of the event that came last, alone, and changed nothing
+        self._route: list[Stage] = []  # the stages that must see this kind
 
     @property
     def ended(self) -> bool:
@@ -41,8 +43,16 @@ class Reader:
 
     def _through(self, events: list[Event]) -> list[Event]:
         """All stages, one after the other. Long runs of one kind go apart: most stages have nothing to do with them."""
-        if len(events) == 1:
-            return self._pass_one(events)
+        if len(events) == 1:  # as most come while a part grows: few stages have to do with it
+            if type(events[0]) is not self._kind:
+                self._kind = type(events[0])
+                self._route = [stage for stage in self._stages if self._kind in stage.handles]
+            for stage in self._route:
+                if (passed := stage.feed(events)) is not events:
+                    self._kind = None
+                    return _pass(passed, self._stages[self._stages.index(stage) + 1 :])
+            return events
+        self._kind = None
         if len(events) < _LONG:
             return _pass(events, self._stages)
         runs = [list(run) for _, run in groupby(events, type)]
@@ -51,19 +61,10 @@ class Reader:
         out: list[Event] = []
         for run in runs:
             # with the first of a run a stage may find that it has nothing to do with the others
-            out += self._pass_one(run[:1])
+            out += self._through(run[:1])
             if len(run) > 1:
                 out += _pass(run[1:], self._stages)
         return out
-
-    def _pass_one(self, events: list[Event]) -> list[Event]:
-        """The same for a single event, as most come while a part grows: few stages have to do with it."""
-        kind = type(events[0])
-        stages = iter(self._stages)
-        for stage in stages:
-            if kind in stage.handles and (passed := stage.feed(events)) is not events:
-                return _pass(passed, stages)
-        return events
 
 
 def _pass(events: list[Event], stages: Iterable[Stage]) -> list[Event]:

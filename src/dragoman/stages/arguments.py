@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from typing import Final
 
 import msgspec
 
 from dragoman import _json
-from dragoman.arguments_text import GATHERED
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,
@@ -142,7 +142,7 @@ class Arguments:
         else:
             # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
             text = event.call.arguments
-            left = "".join(call.left)
+            left = call.left.getvalue()
             if text.startswith(left):
                 rest = text[len(left) :] if self._live else text
                 if rest:
@@ -188,7 +188,7 @@ class Arguments:
             out.append(ToolCallDelta(call.start.index, left))
 
     def _deliver(self, call: _OpenCall, whole: ToolCall, out: list[Event]) -> None:
-        text = "".join(call.left)
+        text = call.left.getvalue()
         if isinstance(_json.decode_object(text), _json.Malformed):
             self._fail(call, "the repaired arguments are not a JSON object", whole.arguments, out)
             return
@@ -218,14 +218,13 @@ class Arguments:
 class _OpenCall:
     """A call whose text is being read."""
 
-    __slots__ = ("_gathered", "_repairer", "left", "schema", "size", "start", "unread")
+    __slots__ = ("_repairer", "left", "schema", "size", "start", "unread")
 
     def __init__(self, start: ToolCallStart, schema: ToolSchema) -> None:
         self.start = start
         self.schema = schema
         self._repairer: Repairer | None = None  # once something must be read
-        self.left: list[str] = []  # what has left
-        self._gathered = 0  # how many of these are many fragments in one
+        self.left = StringIO()  # what has left
         self.size = 0  # characters that the decoder gave
         self.unread = ""  # a whole object that came at once and fits: it left as it is
 
@@ -233,10 +232,7 @@ class _OpenCall:
         """Take the next text; gives what leaves."""
         left = (self._repairer or self.caught_up()).feed(text)
         self.size += len(text)
-        if left:
-            self.left.append(left)
-            if len(self.left) - self._gathered > GATHERED:
-                self._gather()
+        self.left.write(left)
         return left
 
     def caught_up(self) -> Repairer:
@@ -245,14 +241,9 @@ class _OpenCall:
             self._repairer = Repairer(self.schema)
             if self.unread:
                 self._repairer.feed(self.unread)
-                self.left.append(self.unread)
+                self.left.write(self.unread)
                 self.unread = ""
         return self._repairer
-
-    def _gather(self) -> None:
-        """Make one of the fragments that left since the last time, as `ArgumentText.gather`."""
-        self.left[self._gathered :] = ["".join(self.left[self._gathered :])]
-        self._gathered += 1
 
 
 def _object_in(text: str) -> tuple[str, str] | None:

@@ -57,6 +57,12 @@ HARMONY_TEXT: Final = tuple(
 _LONG: Final = 256  # characters
 
 
+def _beginning(mark: str, literals: Iterable[str]) -> str:
+    """A pattern of a literal's first character, and of its second one where that has come."""
+    seconds = {literal[1:2] for literal in literals if literal[0] == mark}
+    return rf"{re.escape(mark)}(?:{'|'.join(map(re.escape, sorted(seconds)))}|\Z)"
+
+
 class Marks:
     """Some literals, looked for in text that comes in pieces."""
 
@@ -65,9 +71,9 @@ class Marks:
     def __init__(self, literals: Iterable[str]) -> None:
         ordered = sorted(literals, key=len, reverse=True)
         self.search = re.compile("|".join(map(re.escape, ordered))).search
-        begun = "|".join(re.escape(begun) for begun in {literal[:2] for literal in ordered})
         self._marks = sorted({literal[0] for literal in ordered})
-        self._begun = re.compile(rf"{begun}|[{''.join(map(re.escape, self._marks))}]\Z").search
+        # Every alternative begins with a letter of its own: so the search skips all others at once.
+        self._begun = re.compile("|".join(_beginning(mark, ordered) for mark in self._marks)).search
         self._longest = len(ordered[0])
         self._partial = frozenset(literal[:size] for literal in ordered for size in range(1, len(literal)))
 

@@ -58,10 +58,15 @@ def read(value: Raw | None) -> Json:
 
 def read_text(value: Raw | None) -> str:
     """A string; "" when it is none."""
-    if value is None:
-        return ""
+    return "" if value is None else read_string(value) or ""
+
+
+def read_string(value: Raw | None) -> str | None:
+    """A string; None when it is none."""
+    if value is None or bytes(memoryview(value)[:1]) != b'"':
+        return None
     text = _decode_text(value)
-    return "" if isinstance(text, Malformed) else text
+    return None if isinstance(text, Malformed) else text
 
 
 def read_number(value: Raw | None) -> float | None:

@@ -8,10 +8,13 @@ What is not modelled (safety settings, hosted tools, cached content) stays in `n
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias, TypeGuard
+from collections.abc import Iterable
+from typing import Annotated, Final, Literal, TypeAlias, TypeGuard
+
+import msgspec
 
 from dragoman import _json
-from dragoman._json import Raw
+from dragoman._json import Malformed, Raw
 from dragoman.contract import Parsed, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -22,14 +25,16 @@ from dragoman.fields import (
     read_body,
     read_fields,
     read_items,
+    read_string,
     read_text,
 )
 from dragoman.pairing import Pairing
 from dragoman.protocols.gemini.settings import parse_params, parse_tool_choice, parse_tools
-from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, camel_fields, read_media
+from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, read_media
 from dragoman.types import (
     Media,
     Message,
+    Native,
     Opaque,
     Part,
     Request,
@@ -47,6 +52,41 @@ _STREAM: Final = "streamGenerateContent"
 _WHOLE: Final = "generateContent"
 #: A part of a content: its fields in camelCase.
 _Place: TypeAlias = tuple[int, int]
+
+
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    args: Raw = NOTHING
+    id: str = ""
+
+
+class _PlainResult(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    response: Raw
+    id: str = ""
+
+
+class _PlainPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    text: str | None = None
+    functionCall: _PlainCall | None = None
+    functionResponse: _PlainResult | None = None
+    thoughtSignature: str = ""
+
+    def says_one_thing(self) -> bool:
+        return (self.text is None) + (self.functionCall is None) + (self.functionResponse is None) == 2
+
+
+class _PlainContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A content with nothing unusual in it, which is read at once; any other is read field by field."""
+
+    role: Literal["user", "model"]
+    parts: list[_PlainPart]
+
+
+_decode_plain: Final = _json.typed_decoder(_PlainContent)
 
 
 def parse_request(body: bytes, *, path: str = "") -> Parsed:
@@ -136,12 +176,15 @@ class _Parser:
 
     def system(self, value: Raw | None) -> list[Message]:
         """`systemInstruction`: a content, or, from some clients, a string or a list of parts."""
-        parts = self._parts(value, "systemInstruction", turn=0)
+        fields = read_fields(value)
+        parts = self._parts(
+            camel_fields(fields).get("parts") if fields is not None else value, "systemInstruction", turn=0
+        )
         return [Message("system", parts)] if parts else []
 
     def contents(self, value: Raw | None) -> list[Message]:
         """The conversation."""
-        if isinstance(text := read(value), str):
+        if (text := read_string(value)) is not None:
             return [Message("user", (Text(text),))]
         items = read_items(value)
         if items is None and value is not None and read_fields(value) is not None:
@@ -159,12 +202,16 @@ class _Parser:
         return messages
 
     def _content(self, item: Raw, turn: int) -> list[Message]:
+        plain = _decode_plain(item)
+        if not isinstance(plain, Malformed) and all(map(_PlainPart.says_one_thing, plain.parts)):
+            read = [self._plain(part, turn, number) for number, part in enumerate(plain.parts)]
+            return _turned(_ROLES[plain.role], _without_empty(read), None)
         where = f"contents[{turn}]"
         fields = read_fields(item)
         if fields is None:
             raise WireError("expected a content object", path=where)
         fields = camel_fields(fields)
-        parts = self._parts(item, where, turn=turn)
+        parts = self._parts(fields.get("parts"), where, turn=turn)
         name = read_text(fields.get("role"))
         role = _ROLES.get(name.lower()) if name else None
         if role is None:
@@ -172,16 +219,25 @@ class _Parser:
                 raise WireError(f"expected the role user or model, got {name[:40]!r}", path=f"{where}.role")
             role = "assistant" if any(isinstance(part, ToolCall) for part in parts) else "user"
         native = make_native(NAME, fields, "role", "parts")
-        results = tuple(part for part in parts if isinstance(part, ToolResult))
-        if not results:
-            return [Message(role, parts, native)]
-        rest = tuple(part for part in parts if not isinstance(part, ToolResult))
-        return [Message("tool", results, native), *([Message(role, rest)] if rest else [])]
+        return _turned(role, parts, native)
 
-    def _parts(self, value: Raw | None, where: str, *, turn: int) -> tuple[Part, ...]:
-        fields = read_fields(value)
-        inner = camel_fields(fields).get("parts") if fields is not None else value
-        if isinstance(text := read(inner), str):
+    def _plain(self, part: _PlainPart, turn: int, number: int) -> Part:
+        signature = _seal(part.thoughtSignature)
+        if part.functionCall is not None:
+            call = part.functionCall
+            id = self._pairing.add_call(call.id, call.name, turn=turn, number=number)
+            where = f"contents[{turn}].parts[{number}].functionCall"
+            return ToolCall(id, call.name, self._arguments(call.args, where), signature=signature)
+        if part.functionResponse is not None:
+            result = part.functionResponse
+            id, name = self._pairing.add_result(result.id, result.name)
+            text, is_error, is_plain = _read_response(result.response)
+            native = None if is_plain else make_native(NAME, {"response": result.response})
+            return ToolResult(id, name, (Text(text),) if text else (), is_error, native)
+        return Text(part.text or "", signature)
+
+    def _parts(self, inner: Raw | None, where: str, *, turn: int) -> tuple[Part, ...]:
+        if (text := read_string(inner)) is not None:
             return (Text(text),)
         items = read_items(inner)
         if items is None and inner is not None and read_fields(inner) is not None:
@@ -189,23 +245,21 @@ class _Parser:
         parts = [
             self._part(item, f"{where}.parts[{number}]", (turn, number)) for number, item in enumerate(items or ())
         ]
-        return tuple(part for part in parts if not (_is_plain(part) and not part.text))
+        return _without_empty(parts)
 
     def _part(self, item: Raw, where: str, place: _Place) -> Part:
         fields = read_fields(item)
         if fields is None:
-            if isinstance(text := read(item), str):
+            if (text := read_string(item)) is not None:
                 return Text(text)
             raise WireError("expected a part", path=where)
         fields = camel_fields(fields)
-        signature: str | None = read_text(fields.get("thoughtSignature")) or None
-        if signature in DUMMY_SIGNATURES:
-            signature = None
+        signature = _seal(read_text(fields.get("thoughtSignature")))
         if "functionCall" in fields:
             return self._call(fields, f"{where}.functionCall", place, signature)
         if "functionResponse" in fields:
             return self._result(fields["functionResponse"], f"{where}.functionResponse")
-        if isinstance(text := read(fields.get("text")), str):
+        if (text := read_string(fields.get("text"))) is not None:
             native = make_native(NAME, fields, "text", "thought", "thoughtSignature")
             if read(fields.get("thought")) is True:
                 return Thinking(text, signature, native=native)
@@ -223,13 +277,16 @@ class _Parser:
             raise WireError("expected the name of a function", path=f"{where}.name")
         turn, number = place
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
-        value = fields.get("args")
-        arguments = "{}" if value is None else _json.raw_text(value)
+        native = make_native(NAME, part, "functionCall", "thoughtSignature")
+        arguments = self._arguments(fields.get("args", NOTHING), where)
+        return ToolCall(id, name, arguments, signature=signature, native=native)
+
+    def _arguments(self, value: Raw, where: str) -> str:
+        arguments = _json.raw_text(value)
         if arguments[:1] == '"':
             self._deviate("arguments-type", f"{where}.args", "a string")
-            arguments = read_text(value).strip() or "{}"
-        native = make_native(NAME, part, "functionCall", "thoughtSignature")
-        return ToolCall(id, name, arguments, signature=signature, native=native)
+            return read_text(value).strip() or "{}"
+        return "{}" if arguments in ("", "null") else arguments
 
     def _result(self, value: Raw, where: str) -> ToolResult:
         fields = camel_fields(read_fields(value) or {})
@@ -245,6 +302,23 @@ class _Parser:
         if not name:
             self._deviate("missing-name", where)
         return ToolResult(id, name, tuple(parts), is_error, make_native(NAME, fields, *modelled))
+
+
+def _turned(role: Role, parts: tuple[Part, ...], native: Native | None) -> list[Message]:
+    """The messages of one content: its results in one of their own."""
+    results = tuple([part for part in parts if isinstance(part, ToolResult)])
+    if not results:
+        return [Message(role, parts, native)]
+    rest = tuple([part for part in parts if not isinstance(part, ToolResult)])
+    return [Message("tool", results, native), *([Message(role, rest)] if rest else [])]
+
+
+def _without_empty(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple([part for part in parts if not (_is_plain(part) and not part.text)])
+
+
+def _seal(signature: str) -> str | None:
+    return None if signature in DUMMY_SIGNATURES else signature or None
 
 
 def _join(one: Message, other: Message) -> Message:

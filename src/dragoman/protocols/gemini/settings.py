@@ -5,10 +5,13 @@ What `Request` does not model goes to `unsaid`, which becomes the request's nati
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json, Malformed, Raw
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.fields import (
@@ -23,14 +26,32 @@ from dragoman.fields import (
     read_texts,
 )
 from dragoman.protocols.gemini.schema import to_json_schema
-from dragoman.protocols.gemini.wire import NAME, camel_fields
+from dragoman.protocols.gemini.wire import NAME, NOTHING, camel_fields
 from dragoman.types import Effort, Named, Params, Reasoning, ResponseSchema, Tool, ToolChoice
 
 _CONFIG: Final = (
     "temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty", "frequencyPenalty",
     "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig",
 )  # fmt: skip
+#: Those that are one of `Params` each, and what reads it.
+_PARAMS: Final[dict[str, tuple[str, Callable[[Raw], Any]]]] = {
+    "maxOutputTokens": ("max_tokens", read_count), "temperature": ("temperature", read_number),
+    "topP": ("top_p", read_number), "topK": ("top_k", read_count), "stopSequences": ("stop", read_texts),
+    "seed": ("seed", read_count), "presencePenalty": ("presence_penalty", read_number),
+    "frequencyPenalty": ("frequency_penalty", read_number),
+}  # fmt: skip
 _LEVELS: Final[dict[str, Effort]] = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
+
+
+class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A function with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str = ""
+    parametersJsonSchema: Raw = NOTHING
+
+
+_decode_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
@@ -42,8 +63,13 @@ def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
         items = [value]
     for place, item in enumerate(items or ()):
         fields = camel_fields(read_fields(item) or {})
-        for number, declared in enumerate(read_items(fields.get("functionDeclarations")) or ()):
-            tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]"))
+        declarations = fields.get("functionDeclarations", NOTHING)
+        plain = _decode_plain(declarations)
+        if not isinstance(plain, Malformed):
+            tools += [Tool(tool.name, tool.description, _schema(tool.parametersJsonSchema)) for tool in plain]
+        else:
+            for number, declared in enumerate(read_items(declarations) or ()):
+                tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]"))
         rest = make_native(NAME, fields, "functionDeclarations")
         if rest is not None:
             hosted.append(_json.raw(rest.fields))
@@ -54,6 +80,8 @@ def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
 
 def parse_tool_choice(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> ToolChoice:
     """The tool choice; what of `toolConfig` it does not say goes to `unsaid`."""
+    if value is None:
+        return "auto"
     config = camel_fields(read_fields(value) or {})
     calling = camel_fields(read_fields(config.pop("functionCallingConfig", None)) or {})
     mode = read_text(calling.pop("mode", None)).upper()
@@ -76,6 +104,8 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields, deviations: list[Deviat
 
 def parse_params(value: Raw | None, unsaid: Fields) -> Params:
     """The parameters; what they do not model goes to `unsaid`."""
+    if value is None:
+        return Params()
     config = camel_fields(read_fields(value) or {})
     rest = {key: Raw(bytes(inner)) for key, inner in config.items() if key not in _CONFIG}
     reasoning = _parse_thinking(config.get("thinkingConfig"), rest)
@@ -83,17 +113,15 @@ def parse_params(value: Raw | None, unsaid: Fields) -> Params:
     if rest:
         unsaid["generationConfig"] = _json.raw(rest)
     return Params(
-        max_tokens=read_count(config.get("maxOutputTokens")),
-        temperature=read_number(config.get("temperature")),
-        top_p=read_number(config.get("topP")),
-        top_k=read_count(config.get("topK")),
-        stop=read_texts(config.get("stopSequences")),
-        seed=read_count(config.get("seed")),
-        presence_penalty=read_number(config.get("presencePenalty")),
-        frequency_penalty=read_number(config.get("frequencyPenalty")),
         reasoning=reasoning,
         response_schema=schema,
+        **{param: read_param(config[name]) for name, (param, read_param) in _PARAMS.items() if name in config},
     )
+
+
+def _schema(value: Raw) -> Raw | None:
+    text = bytes(value)
+    return Raw(text) if text and text != b"null" else None
 
 
 def _parse_tool(item: Raw, where: str) -> Tool:

@@ -193,5 +193,7 @@ def read_media(fields: Fields) -> Media | None:
 
 def camel_fields(fields: Fields) -> Fields:
     """Fields with their keys in camelCase; a camelCase key stands over its snake_case twin."""
+    if "_" not in "".join(fields):
+        return fields
     snake = {camel_key(key): value for key, value in fields.items() if "_" in key}
     return snake | {key: value for key, value in fields.items() if "_" not in key}

@@ -13,7 +13,7 @@ import pytest
 from conversations import reply
 from dragoman.gateway.database import Bounds
 from dragoman.gateway.seals import SealStore
-from dragoman.history.vault import seals_of
+from dragoman.history.vault import Place, seals_of
 from dragoman.types import Message, Origin, Request, Text, ToolCall
 from gateway.running import Running, gateway, stream_of
 
@@ -71,7 +71,7 @@ def answered(number: int) -> dict[str, Any]:
     request = question(number)
     call = ToolCall(f"call_{number:024d}", "look", "{}", signature=f"seal {number}")
     asked = msgspec.structs.replace(request, messages=request.messages[:1])
-    return seals_of(asked, Message("assistant", (call,), origin=GEMINI))
+    return seals_of(Place(asked.messages), Message("assistant", (call,), origin=GEMINI))
 
 
 def signature(request: Request) -> str | None:

@@ -76,7 +76,7 @@ class SignatureVault:
 
     def note(self, request: Request, answer: Message, owner: str = "") -> None:
         """Remember the seals of an answer to this request, whose origin is known."""
-        self.keep(owner, seals_of(request, answer))
+        self.keep(owner, seals_of(Place(request.messages), answer))
 
     def watch(self, request: Request, owner: str = "") -> Watch:
         """Reads the events of the answer to this request, and notes their seals at its end."""
@@ -108,8 +108,8 @@ class SignatureVault:
             self._size -= oldest.size()
 
 
-def seals_of(request: Request, answer: Message) -> dict[str, Seal]:
-    """What is to be kept of an answer to this request, by key; nothing when its origin is not known."""
+def seals_of(place: Place, answer: Message) -> dict[str, Seal]:
+    """What is to be kept of an answer at this place, by key; nothing when its origin is not known."""
     found: dict[str, Seal] = {}
     if answer.origin is None:
         return found
@@ -122,9 +122,6 @@ def seals_of(request: Request, answer: Message) -> dict[str, Seal]:
     ]
     if not any(seal.signature or seal.thinking for _, _, seal in calls):
         return found
-    place = _Place()
-    for message in request.messages:
-        place.add(message)
     for number, call, seal in calls:
         if seal.signature or seal.thinking:
             found |= dict.fromkeys(_keys(call, number, place.name()), seal)
@@ -153,7 +150,7 @@ def put_back(request: Request, find: Callable[[str], Seal | None]) -> Request:
 
 def _answers(request: Request) -> Iterator[tuple[int, Message, str]]:
     """The answers in a request, each with its number and its place."""
-    place = _Place()
+    place = Place()
     for number, message in enumerate(request.messages):
         if message.role == "assistant":
             yield number, message, place.name()
@@ -205,24 +202,34 @@ def _sorted(value: object) -> object:
     return [_sorted(inner) for inner in value] if isinstance(value, list) else value
 
 
-class _Place:
-    """The conversation so far, by what clients do not change: the user's words and how many answers there were."""
+class Place:
+    """The conversation so far, by what clients do not change: the user's words and how many answers there were. Words
+    are read when the name is asked for, which it seldom is."""
 
-    __slots__ = ("_answers", "_words")
+    __slots__ = ("_answers", "_read", "_words")
 
-    def __init__(self) -> None:
-        self._words = hashlib.sha256()
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._answers = 0
+        self._words: list[str] = []
+        self._read: hashlib._Hash | None = None
+        for message in messages:
+            self.add(message)
 
     def add(self, message: Message) -> None:
+        """The next message."""
         if message.role == "assistant":
             self._answers += 1
         elif message.role == "user":
-            data = message.text.encode("utf-8", "replace")
-            self._words.update(len(data).to_bytes(8, "big") + data)
+            self._words.append(message.text)
 
     def name(self) -> str:
-        return f"{self._answers} {self._words.hexdigest()}"
+        """The place's name."""
+        self._read = read = self._read or hashlib.sha256()
+        for text in self._words:
+            data = text.encode("utf-8", "replace")
+            read.update(len(data).to_bytes(8, "big") + data)
+        self._words.clear()
+        return f"{self._answers} {read.hexdigest()}"
 
 
 def _digest(text: str) -> str:
@@ -260,11 +267,11 @@ class Watch:
             when there is nothing to wait for.
     """
 
-    __slots__ = ("_events", "_owner", "_request", "_vault", "kept")
+    __slots__ = ("_events", "_owner", "_place", "_vault", "kept")
 
     def __init__(self, vault: Vault, request: Request, owner: str = "") -> None:
         self._vault = vault
-        self._request = request
+        self._place = Place(request.messages)  # not the request, which may be large and the answer long
         self._owner = owner
         self._events: list[Event] = []
         self.kept: Awaitable[None] | None = None
@@ -276,7 +283,7 @@ class Watch:
                 continue
             self._events.append(event)
             if type(event) is Finish and any(map(_is_sealed, self._events)):
-                seals = seals_of(self._request, fold(self._events).message)
+                seals = seals_of(self._place, fold(self._events).message)
                 if seals:
                     self.kept = self._vault.keep(self._owner, seals)
 

@@ -286,10 +286,6 @@ class Reply(msgspec.Struct, frozen=True):
         return Message("assistant", self.parts, origin=self.origin, is_cut=is_cut)
 
 
-def _by_index(item: tuple[int, Part | None]) -> int:
-    return item[0]
-
-
 class Fold:
     """`fold`, step by step: `add` events as they come, take `reply()` at any time. Linear in the text."""
 
@@ -319,49 +315,40 @@ class Fold:
             self._add_rare(event)
 
     def _add_rare(self, event: Event) -> None:
-        match event:
-            case TextEnd(index, was_thinking, signature, native):
-                self._close(index, was_thinking=was_thinking, signature=signature, native=native)
-            case ThinkingEnd(index, signature, redacted, native):
-                self._close(index, signature=signature, redacted=redacted, native=native)
-            case ToolCallEnd(index, call):
-                self._parts[index] = call
-            case ToolCallFailed(index):
-                self._parts.pop(index, None)
-                self._failed.append(event)
-            case PartEvent(index, part):
-                self._parts[index] = part
-            case UsageUpdate(usage, cost):
-                self._usage = self._usage.merged(usage)
-                self._cost = cost or self._cost
-            case Finish() | Failure():
-                self._end = event
-                self._usage = self._usage.merged(event.usage)
-                self._cost = event.cost or self._cost
-            case Deviation():
-                self._deviations.append(event)
-            case Start():
-                self._start = event
-            case _:  # deltas and starts, taken by add()
-                raise AssertionError(f"not an event: {type(event).__name__}")
+        if type(event) is ToolCallEnd:
+            self._parts[event.index] = event.call
+        elif type(event) is TextEnd:
+            self._close(event, was_thinking=event.was_thinking)
+        elif type(event) is ThinkingEnd:
+            self._close(event, redacted=event.redacted)
+        elif type(event) is UsageUpdate:
+            self._usage = self._usage.merged(event.usage)
+            self._cost = event.cost or self._cost
+        elif type(event) is Finish or type(event) is Failure:
+            self._end = event
+            self._usage = self._usage.merged(event.usage)
+            self._cost = event.cost or self._cost
+        elif type(event) is Start:
+            self._start = event
+        elif type(event) is Deviation:
+            self._deviations.append(event)
+        elif type(event) is PartEvent:
+            self._parts[event.index] = event.part
+        else:
+            assert type(event) is ToolCallFailed, f"not an event: {type(event).__name__}"
+            self._parts.pop(event.index, None)
+            self._failed.append(event)
 
-    def _close(
-        self,
-        index: int,
-        *,
-        was_thinking: bool = False,
-        signature: str | None = None,
-        redacted: str | None = None,
-        native: Native | None = None,
-    ) -> None:
+    def _close(self, event: TextEnd | ThinkingEnd, *, was_thinking: bool = False, redacted: str | None = None) -> None:
+        index, native = event.index, event.native
         text = "".join(self._pieces.pop(index))
         kind, at_start = self._natives[index]
         if at_start is not None:
             native = at_start if native is None else Native(native.protocol, at_start.fields | native.fields)
         if kind is TextStart and not was_thinking:
-            self._parts[index] = Text(text, signature, native)
+            self._parts[index] = Text(text, event.signature, native)
         else:
-            self._parts[index] = Thinking(text, signature, redacted, native)
+            self._parts[index] = Thinking(text, event.signature, redacted, native)
 
     def arguments(self, index: int) -> str:
         """The argument text of an open call so far; "" when there is none."""
@@ -370,7 +357,8 @@ class Fold:
     def reply(self) -> Reply:
         """The response so far. Text that is still open counts, calls that are still open do not."""
         parts: list[Part] = []
-        for index, part in sorted(self._parts.items(), key=_by_index):
+        for index in sorted(self._parts):
+            part = self._parts[index]
             if part is not None:
                 parts.append(part)
             elif self._natives[index][0] is not ToolCallStart:

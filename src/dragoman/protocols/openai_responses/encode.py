@@ -6,8 +6,8 @@ of the specification are sent (openai-js throws on others); `sequence_number` ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
@@ -38,7 +38,7 @@ from dragoman.framing import write_event
 from dragoman.protocols.openai_responses.content import is_content_part
 from dragoman.protocols.openai_responses.output import OutputItem, PartForm, call_form, form_of, own_fields
 from dragoman.protocols.openai_responses.wire import NAME
-from dragoman.types import NO_USAGE, Media, Native, Opaque, ToolCall, Usage
+from dragoman.types import NO_USAGE, Native, Opaque, Usage
 
 _DEFAULT_STYLE: Final = ReplyStyle()
 #: What the response repeats of the request, when the request did not say it.
@@ -109,8 +109,8 @@ class Encoder:
             kind = type(event)
             if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
                 self._delta(event.text, out)  # type: ignore[union-attr]
-            elif self._phase != "ended" and self._phase != "aborted":
-                self._rare(event, out)
+            elif kind in _WRITERS and self._phase != "ended" and self._phase != "aborted":
+                _WRITERS[kind](self, event, out)
         return b"".join(out)
 
     def _delta(self, text: str, out: list[bytes]) -> None:
@@ -126,30 +126,11 @@ class Encoder:
         self._number = number + 1
         out.append(b"%b%d%b%b%b" % (part.before_number, number, part.after_number, _json.encode_text(text), part.tail))
 
-    def _rare(self, event: Event, out: list[bytes]) -> None:
-        match event:
-            case Start():
-                self._start(event, out)
-            case TextStart() | ThinkingStart() | ToolCallStart():
-                self._held = event
-            case TextEnd(_, _, _, native):
-                self._end_text(native, out)
-            case ThinkingEnd(_, signature, _, native):
-                self._end_thinking(signature, native, out)
-            case ToolCallEnd(_, call):
-                self._end_call(call, out)
-            case ToolCallFailed():
-                self._fail_call(event, out)
-            case PartEvent(_, part):
-                self._whole_part(part, out)
-            case UsageUpdate(usage):
-                self._usage = self._usage.merged(usage)
-            case Finish():
-                self._finish(event, out)
-            case Failure():
-                self._fail(event, out)
-            case _:
-                pass
+    def _hold(self, event: TextStart | ThinkingStart | ToolCallStart, out: list[bytes]) -> None:
+        self._held = event
+
+    def _note_usage(self, event: UsageUpdate, out: list[bytes]) -> None:
+        self._usage = self._usage.merged(event.usage)
 
     # ------------------------------------------------------------ events of the wire
 
@@ -164,8 +145,9 @@ class Encoder:
         given = event.id if event.id is not None and event.id.startswith("resp_") else None
         self._id = self._style.id or given or f"resp_{self._new_id()}"
         self._start_fields = own_fields(event.native)
+        response = _json.raw(self._response_object("in_progress"))
         for kind in ("response.created", "response.in_progress"):
-            self._write(kind, {"response": self._response_object("in_progress")}, out)
+            self._write(kind, {"response": response}, out)
 
     def _response_object(self, status: str, *, error: Json = None, details: Json = None) -> dict[str, Json]:
         is_last = status != "in_progress"
@@ -225,12 +207,12 @@ class Encoder:
         self._refused = self._refused or form.name == "refusal"
         return form
 
-    def _end_text(self, native: Native | None, out: list[bytes]) -> None:
+    def _end_text(self, event: TextEnd, out: list[bytes]) -> None:
         self._held = None
         part, item = self._part, self._item
         if part is None or item is None:
             return
-        fields = own_fields(native)
+        fields = own_fields(event.native)
         item.add_late(fields)
         annotations = part.annotate(fields)
         for index, annotation in enumerate(annotations):
@@ -241,18 +223,18 @@ class Encoder:
             )
         self._close_part(part, item, out)
 
-    def _end_thinking(self, signature: str | None, native: Native | None, out: list[bytes]) -> None:
+    def _end_thinking(self, event: ThinkingEnd, out: list[bytes]) -> None:
         held, self._held = self._held, None
         if self._part is None:
-            if held is None or (signature is None and not own_fields(held.native).get("id")):
+            if held is None or (event.signature is None and not own_fields(held.native).get("id")):
                 return
             self._open_sealed(held, out)
         elif self._item is not None:
             self._close_part(self._part, self._item, out)
         if self._item is not None:
-            self._item.add_late(own_fields(native))
-            if signature is not None:
-                self._item.seal = signature
+            self._item.add_late(own_fields(event.native))
+            if event.signature is not None:
+                self._item.seal = event.signature
 
     def _open_sealed(self, held: TextStart | ThinkingStart | ToolCallStart, out: list[bytes]) -> None:
         """Thinking without words: its item has no part."""
@@ -284,19 +266,19 @@ class Encoder:
 
     # ------------------------------------------------------------ calls and whole parts
 
-    def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
+    def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         if self._held is not None:  # a free text that is empty
             self._open_part(self._held, out)
         part, item = self._part, self._item
         if part is None or item is None:
             return
-        text = part.whole_text(call)
+        text = part.whole_text(event.call)
         if part.is_whole:
             part.pieces = [text]
             delta = {**part.where, "delta": text}
             self._write(part.done_event.replace(".done", ".delta"), delta, out)
         self._write(part.done_event, {**part.where, part.text_field: text}, out)
-        item.add_late(own_fields(call.native))
+        item.add_late(own_fields(event.call.native))
         item.text = text
         self._part = None
         self._close_item(out)
@@ -315,9 +297,10 @@ class Encoder:
         """A message of its own."""
         self._held = TextStart(-1)
         self._delta(text, out)
-        self._end_text(None, out)
+        self._end_text(TextEnd(-1), out)
 
-    def _whole_part(self, part: Media | Opaque, out: list[bytes]) -> None:
+    def _whole_part(self, event: PartEvent, out: list[bytes]) -> None:
+        part = event.part
         if isinstance(part, Opaque):
             if part.protocol == NAME:
                 self._whole_item(part, out)
@@ -362,6 +345,15 @@ class Encoder:
         self._end("failed", out, error={"code": _CODES.get(event.kind, "server_error"), "message": event.message})
         if is_cut:
             self._phase = "aborted"
+
+
+#: What writes an event, beside those that let a part grow. Deviations have no form here.
+_WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
+    Start: Encoder._start, Finish: Encoder._finish, Failure: Encoder._fail, UsageUpdate: Encoder._note_usage,
+    TextStart: Encoder._hold, ThinkingStart: Encoder._hold, ToolCallStart: Encoder._hold,
+    TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking, ToolCallEnd: Encoder._end_call,
+    ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._whole_part,
+}  # fmt: skip
 
 
 def _render_usage(usage: Usage) -> dict[str, Json] | None:

@@ -6,7 +6,7 @@ call's arguments into its start.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -29,6 +29,9 @@ from dragoman.protocols.anthropic.wire import (
 )
 from dragoman.types import Native, Opaque
 
+#: Kind of a block → type of the deltas that grow it.
+_TAKES: Final = {"text": "text_delta", "thinking": "thinking_delta"}
+
 
 class Block:
     """A content block that was opened.
@@ -49,7 +52,7 @@ class Block:
         self.citations: list[Raw] = []
         self.fields: dict[str, Raw] = {}
         self.gains: dict[str, list[Json]] = {}
-        self.takes = {"text": "text_delta", "thinking": "thinking_delta"}.get(kind, "")
+        self.takes = _TAKES.get(kind, "")
         self.is_ended = False
 
 
@@ -128,8 +131,10 @@ class Blocks:
     def _open_text(self, fields: dict[str, Raw]) -> Block:
         block = Block("text")
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
-        block.citations = [keep(item) for item in read_items(fields.get("citations")) or ()]
-        self._assembly.add(block.part, self._assembly.lenient_text(read_text(fields.get("text"))))
+        if "citations" in fields:
+            block.citations = [keep(item) for item in read_items(fields["citations"]) or ()]
+        if text := read_text(fields.get("text")):
+            self._assembly.add(block.part, self._assembly.lenient_text(text))
         return block
 
     def _open_thinking(self, fields: dict[str, Raw]) -> Block:
@@ -139,7 +144,8 @@ class Blocks:
         block.sealed = read_text(fields.get("signature"))
         block.part.signature = block.sealed or None
         block.part.redacted = read_text(fields.get("data")) or None
-        self._assembly.add(block.part, self._assembly.lenient_text(read_text(fields.get("thinking"))))
+        if text := read_text(fields.get("thinking")):
+            self._assembly.add(block.part, self._assembly.lenient_text(text))
         return block
 
     def _open_call(self, fields: dict[str, Raw]) -> Block:

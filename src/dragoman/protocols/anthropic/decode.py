@@ -14,6 +14,7 @@ from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.anthropic.blocks import Blocks
 from dragoman.protocols.anthropic.bursts import read_burst
 from dragoman.protocols.anthropic.loosen import loosen_event
+from dragoman.protocols.anthropic.usage import Counts
 from dragoman.protocols.anthropic.wire import (
     EVENTS,
     SIBLING_REASONS,
@@ -30,7 +31,6 @@ from dragoman.protocols.anthropic.wire import (
     read_text,
     rest_of,
 )
-from dragoman.types import Usage
 
 _NO_HEADERS: Mapping[str, str] = {}
 _ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
@@ -56,7 +56,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._limit = limit
         self._blocks = Blocks(self._assembly)
-        self._counts: dict[str, int] = {}
+        self._counts = Counts(self._assembly)
         self._held_content = UNSET
 
     def feed(self, data: bytes) -> list[Event]:
@@ -186,7 +186,7 @@ class Decoder:
     def _process_late(self, kind: str, event: StreamEvent) -> None:
         """After the end only usage counts."""
         if kind in ("message_delta", "message_start"):
-            self._usage(event.usage)
+            self._counts.take(event.usage)
         if kind != "ping":
             self._assembly.deviate("after-end", "end", kind)
 
@@ -218,7 +218,7 @@ class Decoder:
         if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""'):
             self._held_content = keep(fields["content"])
         self._begin(fields, "stop_reason", "stop_sequence")
-        self._usage(fields.get("usage", event.usage))
+        self._counts.take(fields.get("usage", event.usage))
 
     def _begin(self, fields: dict[str, Raw], *skipped: str) -> None:
         native = rest_of(fields, "id", "type", "role", "model", "content", "usage", "stop_reason", *skipped)
@@ -226,7 +226,7 @@ class Decoder:
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
         fields = delta_fields(frame)
-        self._usage(event.usage or fields.get("usage"))
+        self._counts.take(event.usage or fields.get("usage"))
         reason = event.delta.stop_reason if event.delta is not None else ""
         if not reason:
             top = decode_fields(frame)
@@ -246,7 +246,7 @@ class Decoder:
         else:
             self._begin(fields)
             self._content(fields.get("content"))
-        self._usage(fields.get("usage"))
+        self._counts.take(fields.get("usage"))
         reason = read_text(fields.get("stop_reason"))
         if reason:
             self._stop_reason(reason, {key: value for key, value in fields.items() if key.startswith("stop_")})
@@ -291,40 +291,6 @@ class Decoder:
             assembly.deviate("missing-stop-reason", "stop_reason")
         self._blocks.finish(is_good=True)
         assembly.end()
-
-    def _usage(self, value: Raw | None) -> None:
-        """Counts are cumulative; what a later report leaves out stands (and a later 0 is no count of input)."""
-        fields = read(value)
-        if not isinstance(fields, dict):
-            if fields is not None:
-                self._assembly.deviate("usage-place", "usage", type(fields).__name__)
-            return
-        counts = self._counts
-        for key, ours in _COUNTS.items():
-            count = fields.get(key)
-            if isinstance(count, str) and count.isdecimal() and len(count) < 16:
-                self._assembly.deviate("usage-place", f"usage.{key}", "a string")
-                count = int(count)
-            if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < 1e15:
-                if count or ours not in counts:
-                    counts[ours] = int(count)
-            elif count is not None:
-                self._assembly.deviate("usage-place", f"usage.{key}")
-        details = fields.get("output_tokens_details")
-        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
-        if isinstance(thinking, int):
-            counts["reasoning"] = thinking
-        fresh = counts.get("input")
-        cached = counts.get("cache_read", 0) + counts.get("cache_write", 0)
-        self._assembly.usage(
-            Usage(
-                counts.get("total_input") if fresh is None else fresh + cached,
-                counts.get("output"),
-                counts.get("cache_read"),
-                counts.get("cache_write"),
-                counts.get("reasoning"),
-            )
-        )
 
     # ------------------------------------------------------------ errors and the lenient reader
 
@@ -374,13 +340,6 @@ class Decoder:
             self._assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
             self._blocks.finish(is_good=True)
             self._assembly.end()
-
-
-#: Wire name → ours. `input_tokens` leaves cached tokens out; OpenAI's names hold them.
-_COUNTS: dict[str, str] = {
-    "input_tokens": "input", "output_tokens": "output", "cache_read_input_tokens": "cache_read",
-    "cache_creation_input_tokens": "cache_write", "prompt_tokens": "total_input", "completion_tokens": "output",
-}  # fmt: skip
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.types import Media, Message, Opaque, Part, Request, Text, Thinking, Tool, ToolCall, ToolResult
+from dragoman.types import Media, Part, Request, Text, Thinking, Tool, ToolCall, ToolResult
 
 _BYTES_PER_TOKEN: Final = 4
 _PER_MESSAGE: Final = 4  # tokens: the role and the marks around a message
@@ -21,32 +21,28 @@ _PER_OTHER_MEDIA: Final = 1_024
 
 def estimate_tokens(request: Request) -> int:
     """The prompt of a request in tokens: messages, tools and the schema of the answer. 0 for an empty request."""
-    tokens = sum(_message_tokens(message) for message in request.messages)
+    tokens = _PER_MESSAGE * len(request.messages)
+    for message in request.messages:
+        tokens += sum(map(_part_tokens, message.parts))
     if request.tool_choice != "none":
-        tokens += sum(_tool_tokens(tool) for tool in request.tools)
+        tokens += sum(map(_tool_tokens, request.tools))
     return tokens
 
 
-def _message_tokens(message: Message) -> int:
-    return _PER_MESSAGE + sum(_part_tokens(part) for part in message.parts)
-
-
 def _part_tokens(part: Part) -> int:
-    match part:
-        case Text(text) | Thinking(text):
-            return _text_tokens(text)
-        case ToolCall(_, name, arguments):
-            return _PER_CALL + _text_tokens(name) + _text_tokens(arguments)
-        case ToolResult(_, _, parts):
-            return sum(_part_tokens(inner) for inner in parts)
-        case Media(kind):
-            return _PER_IMAGE if kind == "image" else _PER_OTHER_MEDIA
-        case Opaque(_, raw):
-            return _count(len(bytes(raw)))
+    if type(part) is Text or type(part) is Thinking:
+        return _text_tokens(part.text)
+    if type(part) is ToolCall:
+        return _PER_CALL + _text_tokens(part.name) + _text_tokens(part.arguments)
+    if type(part) is ToolResult:
+        return sum(map(_part_tokens, part.parts))
+    if isinstance(part, Media):
+        return _PER_IMAGE if part.kind == "image" else _PER_OTHER_MEDIA
+    return _count(len(part.raw))
 
 
 def _tool_tokens(tool: Tool) -> int:
-    schema = len(bytes(tool.schema)) if tool.schema is not None else 0
+    schema = len(tool.schema) if tool.schema is not None else 0
     return _PER_TOOL + _text_tokens(tool.name) + _text_tokens(tool.description) + _count(schema)
 
 

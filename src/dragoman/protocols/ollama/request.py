@@ -7,10 +7,13 @@ stays in `native`.
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from dragoman import _json
-from dragoman._json import Raw
+from dragoman._json import Malformed, Raw
 from dragoman.contract import Parsed
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -27,7 +30,7 @@ from dragoman.fields import (
     read_texts,
 )
 from dragoman.pairing import Pairing
-from dragoman.protocols.ollama.wire import EMPTY_SCHEMA, NAME, image_type
+from dragoman.protocols.ollama.wire import EMPTY_SCHEMA, NAME, NOTHING, image_type
 from dragoman.types import (
     Effort,
     Media,
@@ -48,14 +51,61 @@ from dragoman.types import (
 )
 
 _MODELLED: Final = ("model", "messages", "stream", "tools", "tool_choice", "format", "think", "options")
-_OPTIONS: Final = (
-    "num_predict", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "num_ctx",
-)  # fmt: skip
+#: Options that are called here as in `Params`, and what reads them.
+_OPTIONS: Final[dict[str, Callable[[Raw], Any]]] = {
+    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
+    "presence_penalty": read_number, "frequency_penalty": read_number, "num_ctx": read_count,
+}  # fmt: skip
 _ROLES: Final[dict[str, Role]] = {
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
     "tool": "tool", "function": "tool",
 }  # fmt: skip
 _EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+#: A longer schema says something: bytes.
+_LONGEST_EMPTY: Final = 100
+_NONE: Final = Raw(b"[]")
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _PlainArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    arguments: Raw = NOTHING
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    function: _PlainArguments
+    id: str = ""
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = ""
+    thinking: str | None = None
+    tool_calls: list[_PlainCall] | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+
+    def is_usual(self) -> bool:
+        """Whether all that it says belongs to its role."""
+        if self.role == "tool":
+            return self.thinking is None and self.tool_calls is None
+        return self.tool_name is None and self.tool_call_id is None
+
+
+class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    description: str = ""
+    parameters: Raw = NOTHING
+
+
+class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknown_fields=True, gc=False):
+    function: _PlainFunction
+
+
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
+_decode_all_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "") -> Parsed:
@@ -68,11 +118,8 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     model = read_text(fields.get("model"))
     if not model:
         raise WireError("expected the name of a model", path="model")
-    items = read_items(fields.get("messages", Raw(b"[]")))
-    if items is None:
-        raise WireError("expected a list of messages", path="messages")
     parser = _Parser()
-    messages = tuple(parser.message(item, turn) for turn, item in enumerate(items))
+    messages = parser.messages(fields.get("messages", _NONE))
     unsaid: Fields = {}
     params = parser.params(fields, unsaid)
     request = Request(
@@ -101,7 +148,35 @@ class _Parser:
 
     # ------------------------------------------------------------ messages
 
-    def message(self, item: Raw, turn: int) -> Message:
+    def messages(self, value: Raw) -> tuple[Message, ...]:
+        """All messages.
+
+        Raises:
+            WireError: there is no list of them, or one cannot be read.
+        """
+        plain = _decode_all_plain(value)
+        if not isinstance(plain, Malformed) and all(map(_PlainMessage.is_usual, plain)):
+            return tuple([self._plain(message, turn) for turn, message in enumerate(plain)])
+        items = read_items(value)
+        if items is None:
+            raise WireError("expected a list of messages", path="messages")
+        return tuple([self._message(item, turn) for turn, item in enumerate(items)])
+
+    def _plain(self, plain: _PlainMessage, turn: int) -> Message:
+        texts = (Text(plain.content),) if plain.content else ()
+        if plain.role == "tool":
+            id, name = self._pairing.add_result(plain.tool_call_id or "", plain.tool_name or "")
+            return Message("tool", (ToolResult(id, name, texts),))
+        parts: list[Part] = [Thinking(plain.thinking)] if plain.thinking else []
+        parts += texts
+        for number, call in enumerate(plain.tool_calls or ()):
+            name = call.function.name
+            id = self._pairing.add_call(call.id, name, turn=turn, number=number)
+            where = f"messages[{turn}].tool_calls[{number}]"
+            parts.append(ToolCall(id, name, self._arguments(call.function.arguments, where)))
+        return Message(plain.role, tuple(parts))
+
+    def _message(self, item: Raw, turn: int) -> Message:
         """One message; `turn` is its place."""
         where = f"messages[{turn}]"
         fields = read_fields(item)
@@ -144,12 +219,14 @@ class _Parser:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
         turn, number = place
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
-        value = function.get("arguments")
-        arguments = "{}" if value is None else _json.raw_text(value)
+        return ToolCall(id, name, self._arguments(function.get("arguments", NOTHING), where))
+
+    def _arguments(self, value: Raw, where: str) -> str:
+        arguments = _json.raw_text(value)
         if arguments[:1] == '"':
             self._deviate("arguments-type", f"{where}.function.arguments", "a string")
-            arguments = read_text(value).strip() or "{}"
-        return ToolCall(id, name, arguments)
+            return read_text(value).strip() or "{}"
+        return "{}" if arguments in ("", "null") else arguments
 
     def _result(self, fields: Fields, text: str, media: tuple[Media, ...]) -> Message:
         said = read_text(fields.get("tool_name")) or read_text(fields.get("name"))
@@ -162,6 +239,9 @@ class _Parser:
 
     def tools(self, value: Raw | None) -> tuple[Tool, ...]:
         """The tools."""
+        plain = _decode_all_plain_tools(value or _NONE)
+        if not isinstance(plain, Malformed):
+            return tuple([_parse_plain_tool(tool.function) for tool in plain])
         return tuple(self._tool(item, f"tools[{place}]") for place, item in enumerate(read_items(value) or ()))
 
     def _tool(self, item: Raw, where: str) -> Tool:
@@ -174,7 +254,7 @@ class _Parser:
         name = read_text(function.get("name"))
         if not name:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
-        schema = function.get("parameters")
+        schema = function.get("parameters", NOTHING)
         rest = {key: value for key, value in fields.items() if key not in ("type", "function")}
         inner = make_native(NAME, function, "name", "description", "parameters", "type")
         if inner is not None:
@@ -182,14 +262,14 @@ class _Parser:
         return Tool(
             name,
             read_text(function.get("description")),
-            None if schema is None or read(schema) == EMPTY_SCHEMA else Raw(bytes(schema)),
+            _schema(schema),
             native=make_native(NAME, rest),
         )
 
     def params(self, fields: Fields, unsaid: Fields) -> Params:
         """The parameters; `unsaid` takes what they do not model."""
         options = read_fields(fields.get("options")) or {}
-        rest = make_native(NAME, options, *_OPTIONS)
+        rest = make_native(NAME, options, "num_predict", *_OPTIONS)
         if rest is not None:
             unsaid["options"] = _json.raw(rest.fields)
         limit = read_count(options.get("num_predict"))
@@ -200,16 +280,9 @@ class _Parser:
             unsaid["think"] = fields["think"]
         return Params(
             max_tokens=limit if limit is not None and limit > 0 else None,
-            temperature=read_number(options.get("temperature")),
-            top_p=read_number(options.get("top_p")),
-            top_k=read_count(options.get("top_k")),
-            stop=read_texts(options.get("stop")),
-            seed=read_count(options.get("seed")),
-            presence_penalty=read_number(options.get("presence_penalty")),
-            frequency_penalty=read_number(options.get("frequency_penalty")),
             reasoning=reasoning,
             response_schema=self._format(fields.get("format")),
-            num_ctx=read_count(options.get("num_ctx")),
+            **{name: read_option(options[name]) for name, read_option in _OPTIONS.items() if name in options},
         )
 
     def _format(self, value: Raw | None) -> ResponseSchema | None:
@@ -223,6 +296,18 @@ class _Parser:
         return None
 
 
+def _parse_plain_tool(function: _PlainFunction) -> Tool:
+    return Tool(function.name, function.description, _schema(function.parameters))
+
+
+def _schema(value: Raw) -> Raw | None:
+    """A tool's schema; None for one that says nothing."""
+    text = bytes(value)
+    if len(text) <= _LONGEST_EMPTY and (text in (b"", b"null") or read(value) == EMPTY_SCHEMA):
+        return None
+    return Raw(text)
+
+
 def _parse_image(text: str) -> Media:
     """Base64, with or without the `data:` prefix that clients of other protocols put before it."""
     head, comma, data = text.partition(",")
@@ -232,6 +317,8 @@ def _parse_image(text: str) -> Media:
 
 
 def _parse_think(value: object) -> Reasoning | None:
+    if value is None:
+        return None
     if isinstance(value, bool):
         return Reasoning() if value else Reasoning(effort="none")
     word = value.strip().lower() if isinstance(value, str) else ""

@@ -31,6 +31,7 @@ _CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 _ITEM_FIELDS: Final = ("id", "status", "phase")
 #: Characters of a call id.
 _LONGEST_ID: Final = 64
+_split_list: Final = _json.typed_decoder(list[Raw])
 _RESULT_TYPES: Final = ("function_call_output", "custom_tool_call_output")
 
 
@@ -68,27 +69,41 @@ class _Turns:
         return f"call_{place:0<24}"
 
 
-def parse_items(items: list[Raw], deviations: list[Deviation]) -> list[Message]:
-    """Messages of a list of input items.
+def parse_items(raw: Raw, deviations: list[Deviation]) -> list[Message]:
+    """Messages of `input`: a list of items, one item, or text as the one message of the user.
 
     Raises:
-        WireError: an item is neither an object nor text.
+        WireError: it is none of these, or an item is neither an object nor text.
     """
+    value = _json.decode(raw)
+    items = [value] if isinstance(value, str | dict) else value
+    if not isinstance(items, list):
+        problem = value.problem if isinstance(value, Malformed) else type(value).__name__
+        raise WireError(f"expected text or a list of items, got {problem}", path="input")
+    texts: list[Raw] = []  # of the items, once they are needed
     turns = _Turns()
-    for index, raw in enumerate(items):
+    for index, item in enumerate(items):
         where = f"input[{index}]"
-        item = _json.decode(bytes(raw))
         if isinstance(item, str):
             turns.message(Message("user", (Text(item),)))
         elif not isinstance(item, dict):
             raise WireError(f"expected an item, got {type(item).__name__}", path=where)
-        else:
-            _parse_item(item, raw, turns, deviations=deviations, where=where)
+        elif not _parse_item(item, turns, deviations, where):
+            # built-in tools, references, compactions: only this protocol knows them
+            texts = texts or ([raw] if items is not value else _split(raw, items))
+            is_result = isinstance(item.get("type"), str) and item["type"].endswith("_output")
+            turns.add("tool" if is_result else "assistant", [Opaque(NAME, Raw(bytes(texts[index])))])
     turns.flush()
     return turns.messages
 
 
-def _parse_item(item: dict[str, Json], raw: Raw, turns: _Turns, *, deviations: list[Deviation], where: str) -> None:
+def _split(raw: Raw, items: Json) -> list[Raw]:
+    texts = _split_list(raw)
+    return [_json.raw(item) for item in items] if isinstance(texts, Malformed) else texts
+
+
+def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> bool:
+    """Whether the item is one that the other protocols have too."""
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
         _parse_message(item, turns, deviations, where)
@@ -99,9 +114,8 @@ def _parse_item(item: dict[str, Json], raw: Raw, turns: _Turns, *, deviations: l
     elif kind == "reasoning":
         turns.add("assistant", _parse_reasoning(item))
     else:
-        # built-in tools, references, compactions: only this protocol knows them
-        is_result = isinstance(kind, str) and kind.endswith("_output")
-        turns.add("tool" if is_result else "assistant", [Opaque(NAME, Raw(bytes(raw)))])
+        return False
+    return True
 
 
 def _parse_message(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> None:
@@ -372,24 +386,3 @@ def render_items(
     for where, message in messages:
         writer.message(message, where)
     return [*writer.items]
-
-
-def split_items(raw: Raw) -> list[Raw]:
-    """The items of `input`: a list's, or text as the one message of the user.
-
-    Raises:
-        WireError: it is neither.
-    """
-    value = _json.decode(bytes(raw))
-    if isinstance(value, str):
-        return [raw]
-    if isinstance(value, dict):
-        return [raw]
-    if not isinstance(value, list):
-        problem = value.problem if isinstance(value, Malformed) else type(value).__name__
-        raise WireError(f"expected text or a list of items, got {problem}", path="input")
-    items = _split_list(bytes(raw))
-    return [_json.raw(item) for item in value] if isinstance(items, Malformed) else items
-
-
-_split_list = _json.typed_decoder(list[Raw])

@@ -12,7 +12,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Parsed, Rendered, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocols.openai_responses.input_items import parse_items, render_items, split_items
+from dragoman.protocols.openai_responses.input_items import parse_items, render_items
 from dragoman.protocols.openai_responses.tools import (
     parse_tool_choice,
     parse_tools,
@@ -89,18 +89,18 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
 
 
 def _value(fields: dict[str, Raw], name: str) -> Json:
-    return _json.decode(bytes(fields[name])) if name in fields else None
+    return _json.decode(fields[name]) if name in fields else None
 
 
 def _parse_messages(fields: dict[str, Raw], deviations: list[Deviation]) -> list[Message]:
     instructions = _value(fields, "instructions")
     messages: list[Message] = []
     if isinstance(instructions, list):
-        messages += parse_items(split_items(fields["instructions"]), deviations)
+        messages += parse_items(fields["instructions"], deviations)
     elif instructions:
         messages.append(Message("system", (Text(text_of(instructions)),)))
     if "input" in fields:
-        messages += parse_items(split_items(fields["input"]), deviations)
+        messages += parse_items(fields["input"], deviations)
     return messages
 
 

@@ -91,7 +91,7 @@ def _parse_namespace(
 
 
 def _text(entry: dict[str, Raw], name: str) -> str:
-    return text_of(_json.decode(bytes(entry[name]))) if name in entry else ""
+    return text_of(_json.decode(entry[name])) if name in entry else ""
 
 
 def parse_tool_choice(value: Json, deviations: list[Deviation]) -> tuple[ToolChoice, bool]:

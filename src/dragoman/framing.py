@@ -78,10 +78,17 @@ class BodyReader:
         Raises:
             TooLarge: at the first byte over the limit.
         """
-        if self._carry or self._tail or self._unzip is not None or data[-1:] != b"\n" or b"\r" in data:
+        if self._carry or self._tail or self._unzip is not None or b"\r" in data:
             return self._feed(data)
-        if self.kind == "unknown" and data.startswith(_USUAL):
-            self.kind = "events"
+        if self.kind == "unknown":
+            if data.startswith(_USUAL):
+                self.kind = "events"
+            elif data[:1] == b"{" and b"\n" not in data and len(data) <= self._limit:
+                self.kind = "object"
+                self._keep(data)
+                return ()
+        if data[-1:] != b"\n":
+            return self._feed(data)
         if self.kind == "events":
             if self._events is None or not self._events.is_open:
                 # a whole event at a time, as servers send them, is the usual case

@@ -115,20 +115,22 @@ class _Renderer:
             if self.request.tools:
                 self._say("changed", "tools", "left out for tool_choice none")
             return []
-        tools = [self._tool(tool, f"tools[{index}]") for index, tool in enumerate(self.request.tools)]
-        server_tools = [read_fields(item) for item in read_items(self.native.get("tools")) or ()]
-        return tools + [dict(kept(Native(NAME, fields), self.request)) for fields in server_tools if fields is not None]
+        tools = [self._tool(tool, index) for index, tool in enumerate(self.request.tools)]
+        if "tools" in self.native:
+            server_tools = [read_fields(item) for item in read_items(self.native["tools"]) or ()]
+            tools += [dict(kept(Native(NAME, fields), self.request)) for fields in server_tools if fields is not None]
+        return tools
 
-    def _tool(self, tool: Tool, where: str) -> Block:
+    def _tool(self, tool: Tool, index: int) -> Block:
         schema: Json = tool.schema
         if tool.kind == "custom":
-            self._say("changed", where, "free text becomes the argument `input`")
+            self._say("changed", f"tools[{index}]", "free text becomes the argument `input`")
             schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
         elif schema is None:
             schema = EMPTY_SCHEMA
         elif not _says_type(schema) and "type" not in (fields := tool.schema_object()):
             schema = {"type": "object", **fields}
-            self._say("changed", f"{where}.schema", "type object added")
+            self._say("changed", f"tools[{index}].schema", "type object added")
         fields = {"name": tool.name}
         if tool.description:
             fields["description"] = tool.description
@@ -227,11 +229,12 @@ class _Renderer:
         if is_thinking and top_k is not None:
             self._say("dropped", "params.top_k", "not beside thinking")
             top_k = None
-        body |= {
-            key: value
-            for key, value in (("temperature", temperature), ("top_p", top_p), ("top_k", top_k))
-            if value is not None
-        }
+        if temperature is not None:
+            body["temperature"] = temperature
+        if top_p is not None:
+            body["top_p"] = top_p
+        if top_k is not None:
+            body["top_k"] = top_k
 
     def _output_config(self, effort: Effort | None) -> Block:
         config: Block = dict(read_fields(self.native.get("output_config")) or {})

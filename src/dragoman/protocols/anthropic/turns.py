@@ -21,7 +21,6 @@ from dragoman.types import (
     Media,
     Message,
     Native,
-    Opaque,
     Part,
     Request,
     Text,
@@ -82,7 +81,7 @@ class Turns:
         for index, message in turn:
             blocks = self._blocks(message, index)
             answers = [block for block in blocks if block.get("type") == "tool_result"]
-            others = [block for block in blocks if block.get("type") != "tool_result"]
+            others = [block for block in blocks if block.get("type") != "tool_result"] if answers else blocks
             if answers and messages:
                 self._say("moved", (index,), "results stand first")
             results += answers
@@ -100,34 +99,35 @@ class Turns:
 
     def _blocks(self, message: Message, index: int) -> list[Block]:
         said = len(self.deviations)
-        found = [self._block(part, (index, number)) for number, part in enumerate(message.parts)]
-        blocks = [block for block in found if block is not None]
+        blocks: list[Block] = []
+        for number, part in enumerate(message.parts):
+            block = self._block(part, (index, number))
+            if block is not None:
+                blocks.append(block)
         if not blocks and len(self.deviations) == said:
             self._say("dropped", (index,), "an empty message")
         return blocks
 
     def _block(self, part: Part, at: tuple[int, ...]) -> Block | None:
         """One block; None for what cannot be said or need not be."""
-        match part:
-            case Text(text):
-                if text and not text.isspace():
-                    return {"type": "text", "text": text, **kept(part.native, self.request)}
-                if text:
-                    self._say("dropped", at, "white space")  # the API refuses blank blocks
-                return None
-            case Thinking():
-                return self._thinking(part, at)
-            case Media():
-                return self._media(part, at)
-            case ToolCall():
-                return self._call(part, at)
-            case ToolResult():
-                return self._result(part, at)
-            case Opaque(protocol, raw):
-                fields = read_fields(raw) if protocol == NAME else None
-                if fields is None:
-                    self._say("dropped", at, f"a part of {protocol}")
-                return None if fields is None else dict(kept(Native(NAME, fields), self.request))
+        if isinstance(part, Text):
+            if part.text and not part.text.isspace():
+                return {"type": "text", "text": part.text, **kept(part.native, self.request)}
+            if part.text:
+                self._say("dropped", at, "white space")  # the API refuses blank blocks
+            return None
+        if isinstance(part, ToolCall):
+            return self._call(part, at)
+        if isinstance(part, ToolResult):
+            return self._result(part, at)
+        if isinstance(part, Thinking):
+            return self._thinking(part, at)
+        if isinstance(part, Media):
+            return self._media(part, at)
+        fields = read_fields(part.raw) if part.protocol == NAME else None
+        if fields is None:
+            self._say("dropped", at, f"a part of {part.protocol}")
+        return None if fields is None else dict(kept(Native(NAME, fields), self.request))
 
     def _thinking(self, part: Thinking, at: tuple[int, ...]) -> Block | None:
         if part.redacted is not None:

@@ -107,7 +107,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text parts, joined with nothing between."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
 
 @final
@@ -146,7 +146,7 @@ class Message(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text parts, joined with nothing between."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def tool_calls(self) -> list[ToolCall]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import quote
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.fields import native_fields, read
 from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME
@@ -21,7 +23,6 @@ from dragoman.types import (
     Media,
     Message,
     Named,
-    Opaque,
     Params,
     Part,
     Reasoning,
@@ -43,7 +44,7 @@ _LEVELS: Final[dict[Effort, str]] = {
     "none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high",
     "max": "high",
 }  # fmt: skip
-_UNESCAPED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/@")
+_SAFE: Final = "-._~/@"
 #: A tool that takes free text becomes a function with one argument.
 _FREE_TEXT: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
@@ -80,12 +81,8 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     verb = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     accept = "text/event-stream" if request.stream else "application/json"
     headers = {"content-type": "application/json", "accept": accept}
-    path = f"/models/{_escape(request.model.removeprefix('models/'))}:{verb}"
+    path = f"/models/{quote(request.model.removeprefix('models/'), safe=_SAFE, errors='replace')}:{verb}"
     return Rendered(HttpRequest(path, _json.encode(body), headers), tuple(renderer.deviations))
-
-
-def _escape(name: str) -> str:
-    return "".join(chr(byte) if byte in _UNESCAPED else f"%{byte:02X}" for byte in name.encode("utf-8", "replace"))
 
 
 def _tool_config(request: Request, unsaid: Json) -> dict[str, Json]:
@@ -119,12 +116,17 @@ class _Renderer:
         self._dialect = dialect
         self._names: dict[str, str] = {}  # of calls, by id
 
-    def _deviate(self, code: str, where: str, why: str) -> None:
+    def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self.report(code, part_path(at) + field, why)
+
+    def report(self, code: str, where: str, why: str) -> None:
+        """Note something that cannot be said as it is."""
         self.deviations.append(Deviation(code, where, why))
 
     def drop(self, where: str, why: str) -> None:
         """Report something that the protocol has no word for."""
-        self._deviate("dropped", where, why)
+        self.report("dropped", where, why)
 
     # ------------------------------------------------------------ contents
 
@@ -137,12 +139,12 @@ class _Renderer:
                 is_begun = True
                 continue
             if is_begun:
-                self._deviate("moved", f"messages[{place}]", "a later system message joins the system instruction")
+                self._deviate("moved", (place,), "a later system message joins the system instruction")
             for number, part in enumerate(message.parts):
                 if isinstance(part, Text):
                     parts.append({"text": part.text} | native_fields(part.native, NAME))
                 else:
-                    self._deviate("dropped", f"messages[{place}].parts[{number}]", "a system instruction is text")
+                    self._deviate("dropped", (place, number), "a system instruction is text")
         return parts
 
     def contents(self, messages: tuple[Message, ...]) -> list[Json]:
@@ -152,7 +154,7 @@ class _Renderer:
         for place, message in enumerate(messages):
             if message.role == "system":
                 continue
-            parts = self._parts(message, f"messages[{place}]")
+            parts = self._parts(message, place)
             if message.role == "tool" and results is not None:
                 results += parts
                 continue
@@ -161,62 +163,60 @@ class _Renderer:
                 role = "model" if message.role == "assistant" else "user"
                 contents.append({"role": role, "parts": parts} | native_fields(message.native, NAME))
             elif all(isinstance(part, Text) for part in message.parts):  # a part of another kind said why
-                self._deviate("dropped", f"messages[{place}]", "a message with nothing in it")
+                self._deviate("dropped", (place,), "a message with nothing in it")
         return contents
 
-    def _parts(self, message: Message, where: str) -> list[Json]:
+    def _parts(self, message: Message, place: int) -> list[Json]:
         parts: list[Json] = []
         is_first_call = True
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                parts.append(self._call(part, f"{where}.parts[{number}]", is_first=is_first_call))
+                parts.append(self._call(part, (place, number), is_first=is_first_call))
                 is_first_call = False
             else:
-                rendered = self._part(part, f"{where}.parts[{number}]")
+                rendered = self._part(part, (place, number))
                 if rendered is not None:
                     parts.append(rendered)
         return parts
 
-    def _part(self, part: Part, where: str) -> Json | None:
-        match part:
-            case Text(text, signature, native):
-                if not text and signature is None:
-                    return None
-                return {"text": text} | _signed(signature) | native_fields(native, NAME)
-            case Thinking(text, signature, redacted, native):
-                if redacted is not None:
-                    self._deviate("dropped", where, "sealed thinking of another protocol")
-                if not text and signature is None:
-                    return None
-                return {"text": text, "thought": True} | _signed(signature) | native_fields(native, NAME)
-            case Media():
-                return self._media(part, where)
-            case ToolCall():
-                return self._call(part, where, is_first=False)
-            case ToolResult():
-                return self._result(part, where)
-            case Opaque(protocol, raw):
-                if protocol == NAME:
-                    return raw
-                self._deviate("dropped", where, "a part that only another protocol knows")
+    def _part(self, part: Part, at: tuple[int, ...]) -> Json | None:
+        if isinstance(part, Text):
+            if not part.text and part.signature is None:
+                return None
+            return {"text": part.text, **_signed(part.signature), **native_fields(part.native, NAME)}
+        if isinstance(part, ToolResult):
+            return self._result(part, at)
+        if isinstance(part, Thinking):
+            if part.redacted is not None:
+                self._deviate("dropped", at, "sealed thinking of another protocol")
+            if not part.text and part.signature is None:
+                return None
+            return {"text": part.text, "thought": True} | _signed(part.signature) | native_fields(part.native, NAME)
+        if isinstance(part, Media):
+            return self._media(part, at)
+        if isinstance(part, ToolCall):
+            return self._call(part, at, is_first=False)
+        if part.protocol == NAME:
+            return part.raw
+        self._deviate("dropped", at, "a part that only another protocol knows")
         return None
 
-    def _media(self, media: Media, where: str) -> Json | None:
+    def _media(self, media: Media, at: tuple[int, ...]) -> Json | None:
         native = native_fields(media.native, NAME)
         mime: dict[str, Json] = {"mimeType": media.mime} if media.mime is not None else {}
         if media.data is not None:
             return {"inlineData": (mime or {"mimeType": _GUESSES[media.kind]}) | {"data": media.data}} | native
         if media.url is not None and self._dialect.supports_image_url:
             return {"fileData": mime | {"fileUri": media.url}} | native
-        self._deviate("dropped", where, "media by address cannot be sent")
+        self._deviate("dropped", at, "media by address cannot be sent")
         return None
 
-    def _call(self, call: ToolCall, where: str, *, is_first: bool) -> Json:
+    def _call(self, call: ToolCall, at: tuple[int, ...], *, is_first: bool) -> Json:
         self._names[call.id] = call.name
         if call.kind == "custom":
             arguments: Json = {"input": call.arguments}
-        elif isinstance(_json.decode_object(call.arguments), Malformed):
-            self._deviate("changed", f"{where}.arguments", "they are not a JSON object")
+        elif not _json.is_object(call.arguments):
+            self._deviate("changed", at, "they are not a JSON object", field=".arguments")
             arguments = {"arguments": call.arguments}
         else:
             arguments = _json.embed(call.arguments)
@@ -227,7 +227,7 @@ class _Renderer:
         function |= {"name": call.name, "args": arguments}
         return {"functionCall": function} | _signed(signature) | native_fields(call.native, NAME)
 
-    def _result(self, result: ToolResult, where: str) -> Json:
+    def _result(self, result: ToolResult, at: tuple[int, ...]) -> Json:
         function: dict[str, Json] = {"id": result.call_id} if result.call_id else {}
         function["name"] = result.name or self._names.get(result.call_id) or result.call_id or "unknown"
         text = result.text
@@ -235,7 +235,7 @@ class _Renderer:
         parts: list[Json] = []
         for number, part in enumerate(result.parts):
             if not isinstance(part, Text):
-                rendered = self._part(part, f"{where}.parts[{number}]")
+                rendered = self._part(part, (*at, number))
                 if rendered is not None:
                     parts.append(rendered)
         if parts:
@@ -252,7 +252,7 @@ class _Renderer:
             if tool.description:
                 function["description"] = tool.description
             if tool.kind == "custom":
-                self._deviate("changed", f"tools.{tool.name}", "a tool that takes free text has one argument, input")
+                self.report("changed", f"tools.{tool.name}", "a tool that takes free text has one argument, input")
                 function["parametersJsonSchema"] = _FREE_TEXT
             elif tool.schema is not None:
                 function["parametersJsonSchema"] = tool.schema
@@ -267,9 +267,9 @@ class _Renderer:
             ("num_ctx", params.num_ctx is not None),
         ):
             if asked:
-                self._deviate("dropped", f"params.{name}", "the protocol has no such field")
+                self.report("dropped", f"params.{name}", "the protocol has no such field")
         if len(params.stop) > _MOST_STOPS:
-            self._deviate("changed", "params.stop", f"only {_MOST_STOPS} stop sequences are allowed")
+            self.report("changed", "params.stop", f"only {_MOST_STOPS} stop sequences are allowed")
         config: dict[str, Json] = {
             "temperature": params.temperature,
             "topP": params.top_p,
@@ -298,14 +298,14 @@ class _Renderer:
             return {"includeThoughts": True}
         if not self._has_levels:
             if effort in ("xhigh", "max"):
-                self._deviate("changed", "params.reasoning.effort", "the largest budget is that of high")
+                self.report("changed", "params.reasoning.effort", "the largest budget is that of high")
             config: dict[str, Json] = {"thinkingBudget": _BUDGETS[effort]}
         else:
             level = _LEVELS[effort]
             if level == "minimal" and "-pro" in self._model:
                 level = "low"  # the least that the larger models take
             if level != effort:
-                self._deviate("changed", "params.reasoning.effort", f"the nearest level is {level}")
+                self.report("changed", "params.reasoning.effort", f"the nearest level is {level}")
             config = {"thinkingLevel": level}
         return config | ({"includeThoughts": True} if effort != "none" else {})
 

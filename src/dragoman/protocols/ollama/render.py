@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.deviations import part_path
 from dragoman.estimate import estimate_tokens
 from dragoman.events import Deviation
 from dragoman.fields import native_fields, read
@@ -85,18 +86,23 @@ class _Renderer:
     def __init__(self) -> None:
         self.deviations: list[Deviation] = []
 
-    def _deviate(self, code: str, where: str, why: str) -> None:
+    def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self.report(code, part_path(at) + field, why)
+
+    def report(self, code: str, where: str, why: str) -> None:
+        """Note something that cannot be said as it is."""
         self.deviations.append(Deviation(code, where, why))
 
     def drop(self, where: str, why: str) -> None:
         """Report something that the protocol has no word for."""
-        self._deviate("dropped", where, why)
+        self.report("dropped", where, why)
 
     def drop_format(self, form: ResponseSchema) -> None:
         """What stands beside the schema of the answer."""
         for field, value in (("strict", form.strict), ("description", form.description)):
             if value is not None:
-                self._deviate("dropped", f"params.response_schema.{field}", "the format is a schema alone")
+                self.drop(f"params.response_schema.{field}", "the format is a schema alone")
 
     # ------------------------------------------------------------ messages
 
@@ -105,45 +111,40 @@ class _Renderer:
         rendered: list[Json] = []
         held: list[str] = []  # images of the results just written
         for place, message in enumerate(messages):
-            where = f"messages[{place}]"
-            results = [part for part in message.parts if isinstance(part, ToolResult)]
+            results = [(number, part) for number, part in enumerate(message.parts) if isinstance(part, ToolResult)]
             if held and not results:
                 rendered.append({"role": "user", "content": "", "images": held})
                 held = []
-            for number, part in enumerate(message.parts):
-                if isinstance(part, ToolResult):
-                    rendered.append(self._result(part, f"{where}.parts[{number}]", held))
+            for number, result in results:
+                rendered.append(self._result(result, (place, number), held))
             if not results or len(results) < len(message.parts):
-                rendered.append(self._message(message, where))
+                rendered.append(self._message(message, place))
         if held:
             rendered.append({"role": "user", "content": "", "images": held})
         return rendered
 
-    def _message(self, message: Message, where: str) -> Json:
+    def _message(self, message: Message, index: int) -> Json:
         role = "user" if message.role == "tool" else message.role
         texts: list[str] = []
         thinking: list[str] = []
         images: list[str] = []
         calls: list[Json] = []
         for number, part in enumerate(message.parts):
-            place = f"{where}.parts[{number}]"
-            match part:
-                case Text(text, signature):
-                    if text and (calls or images):
-                        self._deviate("moved", place, "text stands before images and calls")
-                    texts.append(text)
-                    self._drop_signature(signature, place)
-                case Thinking(text, signature, redacted):
-                    thinking.append(text)
-                    self._drop_signature(signature or redacted, place)
-                case Media():
-                    images += self._image(part, place)
-                case ToolCall():
-                    calls.append(self._call(part, place))
-                case Opaque():
-                    self._deviate("dropped", place, "a part that only another protocol knows")
-                case ToolResult():
-                    pass  # written as a message of its own
+            at = (index, number)
+            if isinstance(part, Text):
+                if part.text and (calls or images):
+                    self._deviate("moved", at, "text stands before images and calls")
+                texts.append(part.text)
+                self._drop_signature(part.signature, at)
+            elif isinstance(part, ToolCall):
+                calls.append(self._call(part, at))
+            elif isinstance(part, Thinking):
+                thinking.append(part.text)
+                self._drop_signature(part.signature or part.redacted, at)
+            elif isinstance(part, Media):
+                images += self._image(part, at)
+            elif isinstance(part, Opaque):
+                self._deviate("dropped", at, "a part that only another protocol knows")
         rendered: dict[str, Json] = {"role": role, "content": "".join(texts)}
         if any(thinking):
             rendered["thinking"] = "".join(thinking)
@@ -153,40 +154,39 @@ class _Renderer:
             rendered["tool_calls"] = calls
         return rendered | native_fields(message.native, NAME)
 
-    def _drop_signature(self, signature: str | None, where: str) -> None:
+    def _drop_signature(self, signature: str | None, at: tuple[int, ...]) -> None:
         if signature:
-            self._deviate("dropped", f"{where}.signature", "the protocol has no signatures")
+            self._deviate("dropped", at, "the protocol has no signatures", field=".signature")
 
-    def _image(self, media: Media, where: str) -> list[str]:
+    def _image(self, media: Media, at: tuple[int, ...]) -> list[str]:
         if media.kind == "image" and media.data is not None:
             return [media.data]
-        self._deviate("dropped", where, f"only images as base64 data can be sent, not {media.kind}")
+        self._deviate("dropped", at, f"only images as base64 data can be sent, not {media.kind}")
         return []
 
-    def _call(self, call: ToolCall, where: str) -> Json:
-        self._drop_signature(call.signature, where)
+    def _call(self, call: ToolCall, at: tuple[int, ...]) -> Json:
+        self._drop_signature(call.signature, at)
         if call.kind == "custom":
             arguments: Json = {"input": call.arguments}
-        elif isinstance(_json.decode_object(call.arguments), Malformed):
-            self._deviate("changed", f"{where}.arguments", "they are not a JSON object")
+        elif not _json.is_object(call.arguments):
+            self._deviate("changed", at, "they are not a JSON object", field=".arguments")
             arguments = {"arguments": call.arguments}
         else:
             arguments = _json.embed(call.arguments)
         return {"id": call.id, "function": {"name": call.name, "arguments": arguments}}
 
-    def _result(self, result: ToolResult, where: str, held: list[str]) -> Json:
+    def _result(self, result: ToolResult, at: tuple[int, ...], held: list[str]) -> Json:
         for number, part in enumerate(result.parts):
-            place = f"{where}.parts[{number}]"
             if isinstance(part, Media):
-                images = self._image(part, place)
+                images = self._image(part, (*at, number))
                 if images:
-                    self._deviate("moved", place, "images of a result follow in a message of the user")
+                    self._deviate("moved", (*at, number), "images of a result follow in a message of the user")
                 held += images
             elif isinstance(part, Opaque):
-                self._deviate("dropped", place, "a part that only another protocol knows")
+                self._deviate("dropped", (*at, number), "a part that only another protocol knows")
         text = result.text
         if result.is_error:
-            self._deviate("changed", f"{where}.is_error", "a failed result begins with Error:")
+            self._deviate("changed", at, "a failed result begins with Error:", field=".is_error")
             text = f"Error: {text}"
         rendered: dict[str, Json] = {"role": "tool", "content": text}
         if result.name:
@@ -202,20 +202,18 @@ class _Renderer:
         tools, choice = request.tools, request.tool_choice
         if choice == "none":
             if tools:
-                self._deviate("dropped", "tools", "there is no tool choice, so that none may be called")
+                self.drop("tools", "there is no tool choice, so that none may be called")
             return []
         if isinstance(choice, Named):
-            self._deviate("dropped", "tool_choice", "a call cannot be required; only that tool is offered")
+            self.drop("tool_choice", "a call cannot be required; only that tool is offered")
             tools = tuple(tool for tool in tools if tool.name == choice.name) or tools
         elif choice == "any":
-            self._deviate("dropped", "tool_choice", "a call cannot be required")
+            self.drop("tool_choice", "a call cannot be required")
         return [self._tool(tool) for tool in tools]
 
     def _tool(self, tool: Tool) -> Json:
         if tool.kind == "custom":
-            self._deviate("changed", f"tools.{tool.name}", "a tool that takes free text has one argument, input")
-        native = dict(native_fields(tool.native, NAME))
-        inner = read(native.pop("function", None))
+            self.report("changed", f"tools.{tool.name}", "a tool that takes free text has one argument, input")
         parameters: Json = EMPTY_SCHEMA if tool.schema is None else tool.schema
         if tool.kind == "custom":
             parameters = _FREE_TEXT
@@ -223,6 +221,8 @@ class _Renderer:
         if tool.description:
             function["description"] = tool.description
         function["parameters"] = parameters
+        native = dict(native_fields(tool.native, NAME))
+        inner = read(native.pop("function", None))
         return {"type": "function", "function": function | (inner if isinstance(inner, dict) else {})} | native
 
     def think(self, params: Params) -> Json:
@@ -231,19 +231,19 @@ class _Renderer:
         if reasoning is None:
             return None
         if reasoning.budget is not None:
-            self._deviate("dropped", "params.reasoning.budget", "thinking has levels, no budget")
+            self.drop("params.reasoning.budget", "thinking has levels, no budget")
         if reasoning.effort is None:
             return reasoning.budget != 0
         if reasoning.effort in ("minimal", "xhigh"):
-            self._deviate("changed", "params.reasoning.effort", f"the nearest level is {_THINK[reasoning.effort]}")
+            self.report("changed", "params.reasoning.effort", f"the nearest level is {_THINK[reasoning.effort]}")
         return _THINK[reasoning.effort]
 
     def options(self, params: Params) -> dict[str, Json]:
         """The options that the request asks for."""
         if params.parallel_tools is False:
-            self._deviate("dropped", "params.parallel_tools", "parallel calls cannot be turned off")
+            self.drop("params.parallel_tools", "parallel calls cannot be turned off")
         if params.cache == "long":  # "short" is the life that the server gives anyway
-            self._deviate("dropped", "params.cache", "the protocol has no cache hints")
+            self.drop("params.cache", "the protocol has no cache hints")
         options: dict[str, Json] = {
             "num_predict": params.max_tokens,
             "temperature": params.temperature,

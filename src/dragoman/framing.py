@@ -32,7 +32,7 @@ Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "a
 FRAME_LIMIT: Final = 32 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
-_SMALL: Final = 4096  # bytes that hold too few events for one
+_SMALL: Final = 4096  # bytes that hold too few events or lines for one
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
 _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
@@ -78,18 +78,19 @@ class BodyReader:
         Raises:
             TooLarge: at the first byte over the limit.
         """
-        if self._carry or self._tail or self._unzip is not None or b"\r" in data:
+        if self._carry or self._tail or self._unzip is not None:
             return self._feed(data)
         if self.kind == "unknown":
             if data.startswith(_USUAL):
                 self.kind = "events"
-            elif data[:1] == b"{" and b"\n" not in data and len(data) <= self._limit:
-                self.kind = "object"
+            elif data[:1] == b"{" and len(data) <= self._limit and not self._sniff_object(data):
                 self._keep(data)
                 return ()
         if data[-1:] != b"\n":
             return self._feed(data)
         if self.kind == "events":
+            if b"\r" in data:
+                data = _with_line_feeds(data)
             if self._events is None or not self._events.is_open:
                 # a whole event at a time, as servers send them, is the usual case
                 if data[:7] == b"data: {" and data.find(b"\n") == len(data) - 2:
@@ -98,7 +99,7 @@ class BodyReader:
                 if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == len(data) - 2:
                     return ((data[cut + 7 : -2], data[7:cut].strip()),)
             return self._event_lines().feed(data)
-        return self._line_frames(data) if self.kind == "lines" else self._feed(data)
+        return self._line_frames(data) if self.kind == "lines" and b"\r" not in data else self._feed(data)
 
     def _event_lines(self) -> _EventLines:
         if self._events is None:
@@ -534,7 +535,9 @@ class _EventLines:
 
 
 def _with_line_feeds(data: bytes) -> bytes:
-    """The same lines, each ended by LF. A search for one byte is much faster than one for two."""
+    """The same lines, each ended by LF. In long data a search for one byte is much faster than one for two."""
+    if len(data) < _SMALL:
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     pieces = data.split(b"\r")
     if [piece[:1] for piece in pieces].count(b"\n") >= len(pieces) - (data[:1] != b"\n"):
         return b"".join(pieces)

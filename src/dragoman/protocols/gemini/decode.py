@@ -225,7 +225,7 @@ class Decoder:
         self._assembly.start(
             read_text(head.responseId) or read_text(head.response_id),
             read_text(head.modelVersion) or read_text(head.model_version),
-            parse_time(read(head.createTime) or read(head.create_time)),
+            parse_time(next((read(time) for time in (head.createTime, head.create_time) if time is not NOTHING), None)),
         )
 
     def _read_bare(self, value: dict[str, Json]) -> None:

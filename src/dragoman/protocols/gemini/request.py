@@ -85,8 +85,12 @@ class _PlainContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     role: Literal["user", "model"]
     parts: list[_PlainPart]
 
+    def is_usual(self) -> bool:
+        return all(map(_PlainPart.says_one_thing, self.parts))
+
 
 _decode_plain: Final = _json.typed_decoder(_PlainContent)
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainContent])
 
 
 def parse_request(body: bytes, *, path: str = "") -> Parsed:
@@ -186,14 +190,14 @@ class _Parser:
         """The conversation."""
         if (text := read_string(value)) is not None:
             return [Message("user", (Text(text),))]
-        items = read_items(value)
-        if items is None and value is not None and read_fields(value) is not None:
-            items = [value]
-        if items is None:
-            raise WireError("expected a list of contents", path="contents")
+        plain = _decode_all_plain(value or NOTHING)
+        if isinstance(plain, Malformed) or not all(map(_PlainContent.is_usual, plain)):
+            contents = [self._content(item, turn) for turn, item in enumerate(_items(value))]
+        else:
+            contents = [self._plain_content(content, turn) for turn, content in enumerate(plain)]
         messages: list[Message] = []
-        for turn, item in enumerate(items):
-            for message in self._content(item, turn):
+        for content in contents:
+            for message in content:
                 last = messages[-1] if messages else None
                 if last is not None and last.role == message.role == "assistant":
                     messages[-1] = _join(last, message)
@@ -203,9 +207,8 @@ class _Parser:
 
     def _content(self, item: Raw, turn: int) -> list[Message]:
         plain = _decode_plain(item)
-        if not isinstance(plain, Malformed) and all(map(_PlainPart.says_one_thing, plain.parts)):
-            read = [self._plain(part, turn, number) for number, part in enumerate(plain.parts)]
-            return _turned(_ROLES[plain.role], _without_empty(read), None)
+        if not isinstance(plain, Malformed) and plain.is_usual():
+            return self._plain_content(plain, turn)
         where = f"contents[{turn}]"
         fields = read_fields(item)
         if fields is None:
@@ -220,6 +223,10 @@ class _Parser:
             role = "assistant" if any(isinstance(part, ToolCall) for part in parts) else "user"
         native = make_native(NAME, fields, "role", "parts")
         return _turned(role, parts, native)
+
+    def _plain_content(self, content: _PlainContent, turn: int) -> list[Message]:
+        parts = [self._plain(part, turn, number) for number, part in enumerate(content.parts)]
+        return _turned(_ROLES[content.role], _without_empty(parts), None)
 
     def _plain(self, part: _PlainPart, turn: int, number: int) -> Part:
         signature = _seal(part.thoughtSignature)
@@ -302,6 +309,16 @@ class _Parser:
         if not name:
             self._deviate("missing-name", where)
         return ToolResult(id, name, tuple(parts), is_error, make_native(NAME, fields, *modelled))
+
+
+def _items(value: Raw | None) -> list[Raw]:
+    """The contents; one may stand without a list around it."""
+    items = read_items(value)
+    if items is None and value is not None and read_fields(value) is not None:
+        items = [value]
+    if items is None:
+        raise WireError("expected a list of contents", path="contents")
+    return items
 
 
 def _turned(role: Role, parts: tuple[Part, ...], native: Native | None) -> list[Message]:

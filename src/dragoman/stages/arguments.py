@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from io import StringIO
 from typing import Final
 
 import msgspec
@@ -26,6 +25,7 @@ from dragoman.events import (
     ToolCallStart,
     settle_reason,
 )
+from dragoman.stages.gathered import Gathered
 from dragoman.stages.indices import text_of
 from dragoman.stages.repair import Repairer
 from dragoman.stages.schema import ToolSchema, schema_of
@@ -142,7 +142,7 @@ class Arguments:
         else:
             # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
             text = event.call.arguments
-            left = call.left.getvalue()
+            left = call.left.text()
             if text.startswith(left):
                 rest = text[len(left) :] if self._live else text
                 if rest:
@@ -188,7 +188,7 @@ class Arguments:
             out.append(ToolCallDelta(call.start.index, left))
 
     def _deliver(self, call: _OpenCall, whole: ToolCall, out: list[Event]) -> None:
-        text = call.left.getvalue()
+        text = call.left.text()
         if isinstance(_json.decode_object(text), _json.Malformed):
             self._fail(call, "the repaired arguments are not a JSON object", whole.arguments, out)
             return
@@ -224,7 +224,7 @@ class _OpenCall:
         self.start = start
         self.schema = schema
         self._repairer: Repairer | None = None  # once something must be read
-        self.left = StringIO()  # what has left
+        self.left = Gathered()  # what has left
         self.size = 0  # characters that the decoder gave
         self.unread = ""  # a whole object that came at once and fits: it left as it is
 
@@ -232,7 +232,8 @@ class _OpenCall:
         """Take the next text; gives what leaves."""
         left = (self._repairer or self.caught_up()).feed(text)
         self.size += len(text)
-        self.left.write(left)
+        if left:
+            self.left.add(left)
         return left
 
     def caught_up(self) -> Repairer:
@@ -241,7 +242,7 @@ class _OpenCall:
             self._repairer = Repairer(self.schema)
             if self.unread:
                 self._repairer.feed(self.unread)
-                self.left.write(self.unread)
+                self.left.add(self.unread)
                 self.unread = ""
         return self._repairer
 

@@ -12,6 +12,7 @@ from typing import Final, final
 
 import msgspec
 
+from dragoman.stages.gathered import Gathered
 from dragoman.stages.rescue.code import Code
 
 #: Characters of text in which a lone closing tag is looked for.
@@ -112,31 +113,30 @@ KNOWN: Final = Tags(PAIRS)
 class Watch:
     """Knows of the text so far whether a closing tag in it stands alone."""
 
-    __slots__ = ("_code", "_last", "_pieces", "_size", "_unclosed")
+    __slots__ = ("_code", "_last", "_passed", "_size", "_unclosed")
 
     def __init__(self) -> None:
         self._code = Code()
-        self._pieces: list[str] = []  # text that was not looked at yet
+        self._passed = Gathered()  # text that was not looked at yet
         self._size = 0
         self._last = ""  # the characters before
         self._unclosed: set[Pair] = set()  # their opening tag stands in the text
 
     def add(self, text: str) -> bool:
         """Text that passed; False when there is too much of it to be thinking."""
-        self._pieces.append(text)
+        self._passed.add(text)
         self._size += len(text)
         return self._size <= WATCHED
 
     def is_alone(self, closer: str, following: str, pairs: Sequence[Pair]) -> bool | None:
         """Whether this closing tag, which comes next, closes nothing and stands in no code or quotation marks; None
         until a character is known to follow."""
-        before = _QUOTED.search((self._last + "".join(self._pieces[-2:]))[-2:])
+        before = _QUOTED.search((self._last + self._passed.last_two())[-2:])
         if before is not None and not following:
             return None
         if before is not None and following[0] == _QUOTE_ENDS[before[1]]:
             return False
-        text = "".join(self._pieces)
-        self._pieces.clear()
+        text, self._passed = self._passed.text(), Gathered()
         if not self._last and text.lstrip()[:1] == "{":
             self._unclosed.update(pairs)  # a JSON answer
         self._code.feed(text)

@@ -11,7 +11,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
 _BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
 #: A quotation mark that opens, right before what comes next.
 _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])[\"'“‘«„‹]$|[「『《]$")
-_MOST_WAITING: Final = 256
+_MOST_WAITING: Final = 32
 #: Characters of a text that is read at once: so many long ones would keep the whole answer in memory.
 _LONG: Final = 128
 #: Characters of a line that are kept: what follows tells nothing of a fence.

@@ -120,8 +120,8 @@ def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) 
     return value
 
 
-def render_media(part: Media, deviations: list[Deviation], where: str) -> dict[str, Json] | None:
-    """An image, document or sound; None (with a deviation) when the protocol has no word for it."""
+def render_media(part: Media) -> dict[str, Json] | None:
+    """An image, document or sound; None when the protocol has no word for it."""
     url = part.url if part.data is None else f"data:{part.mime or 'application/octet-stream'};base64,{part.data}"
     rest = part.native.fields if part.native is not None and part.native.protocol == NAME else {}
     if part.kind == "image" and url is not None:
@@ -134,5 +134,4 @@ def render_media(part: Media, deviations: list[Deviation], where: str) -> dict[s
     if part.kind == "audio" and part.data is not None:
         form = (part.mime or "audio/wav").rpartition("/")[2]
         return {"type": "input_audio", "input_audio": {"data": part.data, "format": form}}
-    deviations.append(Deviation("dropped", where, f"no {part.kind} in this protocol"))
     return None

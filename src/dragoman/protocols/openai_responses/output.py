@@ -8,10 +8,9 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.events import TextStart, ThinkingStart, ToolCallStart
 from dragoman.protocols.openai_responses.content import is_refusal
-from dragoman.protocols.openai_responses.wire import NAME, ItemKind
+from dragoman.protocols.openai_responses.wire import CONTENT_TYPE, NAME, ItemKind
 from dragoman.types import Native, ToolCall
 
-_CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 #: Native fields of a text or thinking part that belong to its item.
 _PART_FIELDS: Final = frozenset({"type", "annotations", "logprobs"})
 _decode_list = _json.typed_decoder(list[Raw])
@@ -107,7 +106,7 @@ def form_of(event: TextStart | ThinkingStart) -> PartForm:
         form = PartForm("output_text", "message", prefix="msg")
         form.keep(own_fields(event.native))
         return form
-    is_content = own_fields(event.native).get("type") == _CONTENT_TYPE
+    is_content = own_fields(event.native).get("type") == CONTENT_TYPE
     return PartForm("reasoning_text" if is_content else "reasoning_summary_text", "reasoning", prefix="rs")
 
 

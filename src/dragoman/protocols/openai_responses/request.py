@@ -12,13 +12,14 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Parsed, Rendered, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocols.openai_responses.input_items import parse_items, render_items
+from dragoman.protocols.openai_responses.input_items import parse_items
 from dragoman.protocols.openai_responses.tools import (
     parse_tool_choice,
     parse_tools,
     render_tool_choice,
     render_tools,
 )
+from dragoman.protocols.openai_responses.turns import render_items
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Effort, Message, Params, Reasoning, Request, ResponseSchema, Text
 
@@ -208,7 +209,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
 def _render_messages(
     request: Request, deviations: list[Deviation], dialect: Dialect, *, stateless: bool
 ) -> dict[str, Json]:
-    messages = [(f"messages[{index}]", message) for index, message in enumerate(request.messages)]
+    messages = list(enumerate(request.messages))
     fields: dict[str, Json] = {}
     if messages:
         first = messages[0][1]

@@ -16,6 +16,8 @@ from dragoman.framing import Deviate
 from dragoman.types import Cost, Native, ProtocolName, StopReason, Usage
 
 NAME: Final[ProtocolName] = "openai-responses"
+#: The native type of thinking that stood in `content`, not in a summary.
+CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 
 
 class PlainDelta(msgspec.Struct, gc=False):

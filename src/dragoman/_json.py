@@ -330,7 +330,7 @@ def has_whole_characters(text: str) -> bool:
 
 def whole_characters(text: str) -> str:
     """Text with U+FFFD in place of every half surrogate pair, which could not be written out."""
-    return text if has_whole_characters(text) else _HALF_PAIR.sub("\ufffd", text)
+    return text if text.isascii() or has_whole_characters(text) else _HALF_PAIR.sub("\ufffd", text)
 
 
 def _json_type(value: Json) -> str:

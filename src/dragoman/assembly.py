@@ -525,7 +525,7 @@ class Assembly:
         """Tokens so far, as the wire reports them."""
         if self.phase == "closed":
             return
-        merged = self._usage.merged(usage)
+        merged = usage if self._usage is NO_USAGE else self._usage.merged(usage)
         if merged != self._usage or (cost is not None and cost != self._cost):
             self._usage, self._cost = merged, cost or self._cost
             self.start()
@@ -632,7 +632,8 @@ class Assembly:
 
     def _open(self) -> None:
         """Something of the answer comes: the run ends, whole calls close."""
-        self.start()
+        if not self.started:
+            self.start()
         self._semantic = True
         if self._run is not None:
             self.end_part(self._run)

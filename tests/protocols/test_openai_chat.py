@@ -680,6 +680,17 @@ def test_refusals_annotations_images_and_sound() -> None:
     assert message["images"] == [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]
 
 
+@pytest.mark.parametrize("many", [1, 40])
+def test_what_stands_beside_a_text_is_kept(many: int) -> None:
+    image = [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]
+    chunks = [chunk({"content": "See"}), *[chunk({"content": "it", "images": image})] * many]
+    answer = fold(decode(b"".join([*chunks, chunk({}, "stop")])))
+    media = [part for part in answer.parts if isinstance(part, Media)]
+    assert (answer.text, media) == ("See" + "it" * many, [Media("image", url="https://x.test/a.png")] * many)
+    sealed = fold(decode(chunk({"content": "See"}), chunk({"content": "it", "reasoning_opaque": "S"}, "stop")))
+    assert [part.signature for part in sealed.parts if isinstance(part, Thinking)] == ["S"]
+
+
 def test_seals_of_thinking_survive_a_stream() -> None:
     details = (
         [{"type": "reasoning.text", "signature": "S", "format": "f"}],

@@ -40,6 +40,8 @@ def read_cost(usage: dict[str, Json]) -> Cost | None:
     """`usage.cost` in US dollars (OpenRouter, https://openrouter.ai/docs, usage accounting, read 2026-11-21), or its
     `total_cost` (Perplexity)."""
     cost = usage.get("cost")
+    if cost is None:
+        return None
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from dragoman.arguments_text import ArgumentText, is_same
+from dragoman.arguments_text import is_same
 from dragoman.contract import NewId
 from dragoman.events import (
     EVERY_KIND,
@@ -34,40 +34,11 @@ from dragoman.events import (
 )
 from dragoman.stages.indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
+from dragoman.stages.rescue.parts import Call, Part
 from dragoman.stages.rescue.scan import Found, Markers, Prose, Scanner
 from dragoman.types import Tool, ToolCall
 
 _PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
-
-
-class _Part:
-    """A text or thinking part that is scanned."""
-
-    __slots__ = ("held", "index", "is_ended", "is_thinking", "raw", "scanner", "space", "start")
-
-    def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
-        self.start = start
-        self.scanner = scanner
-        self.index = -1  # of the part that is open in the output
-        self.space = ""  # white space behind a call: markup, unless prose follows
-        self.is_thinking = isinstance(start, ThinkingStart)
-        self.held: list[Found] = []  # of thinking: what was found from its first call on
-        self.raw: list[str] = []  # of thinking: the text that has not left
-        self.is_ended = False
-
-
-class _Call:
-    """A rescued call that is open."""
-
-    __slots__ = ("id", "index", "name", "text", "waits")
-
-    def __init__(self, index: int, call_id: str, name: str, *, waits: bool) -> None:
-        self.index = index
-        self.id = call_id
-        self.name = name
-        self.text = ArgumentText()
-        self.waits = waits  # it may say again what a structured call said
-
 
 _PASSING: Final[frozenset[type]] = frozenset({Start, UsageUpdate, Deviation})
 #: What must be seen while every part keeps its index and no call is held: when a text is read, and when none is.
@@ -88,9 +59,9 @@ class Rescue:
         self._families = tuple(families)
         self._new_id = new_id
         self._out: list[Event] = []
-        self._parts: dict[int, _Part] = {}  # those that are open, and thinking that holds a call
-        self._pending: _Part | None = None  # a text part that ended and may be the whole message
-        self._call: _Call | None = None
+        self._parts: dict[int, Part] = {}  # those that are open, and thinking that holds a call
+        self._pending: Part | None = None  # a text part that ended and may be the whole message
+        self._call: Call | None = None
         self._indices: dict[int, int] = {}  # part index in → out
         self._used: set[int] = set()  # indices in the output
         self._shift = 0
@@ -150,7 +121,7 @@ class Rescue:
                 families, whole, markers = _sorted(self._families)
                 if isinstance(event, ThinkingStart) or self._has_answer:
                     whole = []
-                self._parts[event.index] = _Part(event, Scanner(families, markers, self._tools, whole=whole))
+                self._parts[event.index] = Part(event, Scanner(families, markers, self._tools, whole=whole))
             case TextEnd() | ThinkingEnd():
                 self._end_part(event)
             case ToolCallStart() | PartEvent():
@@ -181,7 +152,7 @@ class Rescue:
             found = [Prose(event.text)]
         self._scanned(part, event.text, found)
 
-    def _scanned(self, part: _Part, text: str, found: list[Found]) -> None:
+    def _scanned(self, part: Part, text: str, found: list[Found]) -> None:
         """A text was scanned, and this was found in it and in what waited."""
         if part.is_thinking:
             part.raw.append(text)
@@ -207,7 +178,7 @@ class Rescue:
         if was_thinking:
             self._has_answer = bool(self._shift)  # the message itself begins behind it
 
-    def _close(self, part: _Part, event: TextEnd | ThinkingEnd | None = None) -> None:
+    def _close(self, part: Part, event: TextEnd | ThinkingEnd | None = None) -> None:
         """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
         if part.index < 0 and event is not None and not part.held and not self._call and part.scanner.family == "":
             self._open(part)
@@ -219,13 +190,13 @@ class Rescue:
             self._out.append((ThinkingEnd if part.is_thinking else TextEnd)(part.index))
         part.index = -1
 
-    def _open(self, part: _Part) -> None:
+    def _open(self, part: Part) -> None:
         index = part.start.index
         index = self._fresh_index() if index in self._indices else self._out_index(index)
         part.index = index
         self._out.append(msgspec.structs.replace(part.start, index=index) if index != part.start.index else part.start)
 
-    def _found(self, part: _Part, action: Found) -> None:
+    def _found(self, part: Part, action: Found) -> None:
         if part.is_thinking and (part.held or not isinstance(action, Prose)):
             part.held.append(action)
             return
@@ -237,7 +208,7 @@ class Rescue:
             part.space = ""
             self._act(action, part.scanner.family)
 
-    def _prose(self, part: _Part, text: str) -> None:
+    def _prose(self, part: Part, text: str) -> None:
         if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
             part.space += text
             return
@@ -245,7 +216,7 @@ class Rescue:
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
         part.space = ""
 
-    def _begin(self, part: _Part) -> None:
+    def _begin(self, part: Part) -> None:
         """Text or thinking is about to leave."""
         if not part.is_thinking:
             self._answer_begins()
@@ -260,7 +231,7 @@ class Rescue:
             self._has_answer = True
             self._shift += 1
             waits = any(name == action.name for name, _ in self._structured)
-            self._call = _Call(self._fresh_index(), f"call_{self._new_id()}", action.name, waits=waits)
+            self._call = Call(self._fresh_index(), f"call_{self._new_id()}", action.name, waits=waits)
             self._out.append(Deviation("rescued-call", f"call {self._call.index}", family))
             if not waits:
                 self._out.append(ToolCallStart(self._call.index, self._call.id, self._call.name))
@@ -276,7 +247,7 @@ class Rescue:
             self._call = None
             self._close_call(call_open, action)
 
-    def _close_call(self, call: _Call, end: Close) -> None:
+    def _close_call(self, call: Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
         delta = settled.delta
         if call.waits:
@@ -360,7 +331,7 @@ class Rescue:
                     self._close(part)
                     del self._parts[index]
 
-    def _open_again(self, part: _Part) -> None:
+    def _open_again(self, part: Part) -> None:
         """What was thinking after all follows in a part of its own."""
         part.index = self._fresh_index()
         self._out.append(ThinkingStart(part.index))
@@ -386,7 +357,7 @@ class Rescue:
             event = msgspec.structs.replace(event, reason=reason)
         self._out.append(event)
 
-    def _thought_between(self, part: _Part, text: str) -> None:
+    def _thought_between(self, part: Part, text: str) -> None:
         """Thinking behind a call of it."""
         if text.strip():
             self._open_again(part)

@@ -64,6 +64,7 @@ class Reader:
             out += self._through(run[:1])
             if len(run) > 1:
                 out += _pass(run[1:], self._stages)
+        self._kind = None
         return out
 
 

@@ -468,6 +468,13 @@ def test_what_is_rendered_is_parsed_again(params: Params):
     assert same(PROTOCOL.parse_request(out.http.body).request, request)
 
 
+@pytest.mark.parametrize("thinking", ["on", 1.5, ["enabled"]])
+def test_thinking_that_is_no_object_is_not_sent_again(thinking: Any):
+    body = rendered(parsed(thinking=thinking, output_config={"effort": "high"}))
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"] == {"effort": "high"}
+
+
 def test_effort_alone_and_thinking_of_a_new_kind_come_back():
     for fields in (
         {"output_config": {"effort": "medium"}},

@@ -177,7 +177,8 @@ class _Renderer:
             return None, None
         if "thinking" in self.native:
             kept = read(self.native["thinking"])
-            if read_reasoning(kept, reasoning.effort or "") == reasoning:
+            is_sayable = kept is None or isinstance(kept, dict)
+            if is_sayable and read_reasoning(kept, reasoning.effort or "") == reasoning:
                 return kept, _effort_of(reasoning)
         if self.dialect.reasoning_style == "thinking-type" and reasoning.budget is None and reasoning.effort != "none":
             return {"type": "enabled", "budget_tokens": _BUDGETS.get(reasoning.effort or "medium", 8192)}, None

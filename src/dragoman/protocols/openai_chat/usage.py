@@ -50,13 +50,21 @@ def read_cost(usage: dict[str, Json]) -> Cost | None:
 
 
 def _object(fields: dict[str, Json], *names: str) -> dict[str, Json]:
-    return next((found for name in names if isinstance(found := fields.get(name), dict)), {})
+    for name in names:
+        found = fields.get(name)
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def _count(fields: dict[str, Json], *names: str) -> int | None:
     """A count of tokens; digits in a string and whole floats count too."""
     for name in names:
         value = fields.get(name)
+        if value is None:
+            continue
+        if type(value) is int and 0 <= value < _MOST:
+            return value
         if isinstance(value, str) and value.isdecimal() and len(value) < 16:
             return int(value)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:

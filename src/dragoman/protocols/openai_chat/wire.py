@@ -131,18 +131,18 @@ decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
 def has_rare(delta: Delta) -> bool:
     """Whether more stands in a delta than text, thinking under its usual names, and calls."""
-    return not (
-        delta.refusal is None
-        and delta.reasoning_details is None
-        and delta.annotations is None
-        and delta.extra_content is None
-        and delta.function_call is None
-        and delta.thinking is None
-        and delta.reasoning_text is None
-        and delta.reasoning_opaque is None
-        and delta.audio is None
-        and delta.images is None
-        and delta.content_parts is None
+    return bool(
+        delta.refusal
+        or delta.reasoning_details
+        or delta.annotations
+        or delta.extra_content
+        or delta.function_call
+        or delta.thinking
+        or delta.reasoning_text
+        or delta.reasoning_opaque
+        or delta.audio
+        or delta.images
+        or delta.content_parts
     )
 
 

@@ -182,9 +182,9 @@ def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) ->
         value = fields.get(name)
         if value is None:
             continue
-        if isinstance(value, float) and value.is_integer() and not isinstance(value, bool):
+        if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _COUNT_LIMIT:
+        if type(value) is int and 0 <= value < _COUNT_LIMIT:
             return value
         deviate("usage-place", f"usage.{name}", type(value).__name__)
     return None

@@ -80,7 +80,7 @@ class Indices:
         return self._taken
 
 
-def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ToolCallDelta]) -> str | None:
+def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta] | type[ToolCallDelta]) -> str | None:
     """The text of events that only let one part grow, which most are; None when they are anything but such deltas."""
     first = events[0] if events else None
     if type(first) is not kind:

@@ -76,11 +76,11 @@ class Rescue:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        text = text_of(events, TextDelta)
+        text = text_of(events, TextDelta) or text_of(events, ThinkingDelta)
         if text is not None:
             index = events[0].index  # type: ignore[union-attr]
             part = self._parts[index]
-            if part.index == index and not part.space and part.scanner.passes(text):
+            if part.index == index and not (part.space or part.held) and part.scanner.passes(text):
                 return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
         if passed == len(events):

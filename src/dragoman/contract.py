@@ -211,13 +211,14 @@ class MakeEncoder(Interface):
 class ParseRequest(Interface):
     """Reads a client's request.
 
-    `path` is the request's path with its query (Gemini names model and verb there).
+    `path` is the request's path with its query (Gemini names model and verb there). `fields`: those of the body, when
+    a glance has read them.
 
     Raises:
         WireError: the body is not this protocol.
     """
 
-    def __call__(self, body: bytes, *, path: str = ...) -> Parsed: ...
+    def __call__(self, body: bytes, *, path: str = ..., fields: dict[str, Raw] | None = ...) -> Parsed: ...
 
 
 class LookAtRequest(Interface):

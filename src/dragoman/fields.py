@@ -17,18 +17,18 @@ _decode_items = _json.typed_decoder(list[Raw])
 _decode_text = _json.typed_decoder(str)
 
 
-def read_body(body: bytes) -> Fields:
-    """The fields of a client's request; those that are null are left out.
+def read_body(body: bytes, fields: Fields | None = None) -> Fields:
+    """The fields of a client's request; those that are null are left out. `fields`: what was read already.
 
     Raises:
         WireError: the body is not one JSON object.
     """
-    fields = _decode_fields(body)
-    if not isinstance(fields, Malformed):
-        return without_nulls(fields)
+    found = fields or _decode_fields(body)
+    if not isinstance(found, Malformed):
+        return without_nulls(found)
     value = _json.decode_lenient(body)
     if not isinstance(value, dict):
-        raise WireError(f"expected a JSON object: {value.problem if isinstance(value, Malformed) else fields.problem}")
+        raise WireError(f"expected a JSON object: {value.problem if isinstance(value, Malformed) else found.problem}")
     return {key: Raw(_json.to_lenient_text(inner).encode()) for key, inner in value.items() if inner is not None}
 
 

@@ -58,7 +58,7 @@ class Original:
             WireError: it is not the protocol.
         """
         if self._parsed is None:
-            self._parsed = self.protocol.parse_request(self.body, path=self.path)
+            self._parsed = self.protocol.parse_request(self.body, path=self.path, fields=self.glance.fields)
         return self._parsed
 
     def skimmed(self) -> Parsed:

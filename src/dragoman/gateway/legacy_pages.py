@@ -70,8 +70,8 @@ class LegacyPages:
         if form == "auto":
             return PROTOCOLS[_OLLAMA]
 
-        def parse_request(body: bytes, *, path: str = "") -> Parsed:
-            parsed = PROTOCOLS[_OLLAMA].parse_request(body, path=path)
+        def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
+            parsed = PROTOCOLS[_OLLAMA].parse_request(body, path=path, fields=fields)
             style = msgspec.structs.replace(parsed.style, bare_calls=form == "bare", batch_calls=form == "batched")
             return msgspec.structs.replace(parsed, style=style)
 

@@ -72,7 +72,9 @@ class Relay:
             if original is not None:
                 parsed = original.skimmed()
             else:
-                parsed = await run_sized(size, partial(protocol.parse_request, body, path=head.target))
+                seen = None if glance is None else glance.fields
+                parsed = await run_sized(size, partial(protocol.parse_request, body, path=head.target, fields=seen))
+                del seen
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream

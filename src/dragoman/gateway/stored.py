@@ -159,8 +159,8 @@ class StoredTurn:
     def over(self, protocol: Protocol) -> Protocol:
         """The protocol for this one turn: its answers have our id, and their final form is seen here."""
 
-        def parse_request(body: bytes, *, path: str = "") -> Parsed:
-            parsed = protocol.parse_request(body, path=path)
+        def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
+            parsed = protocol.parse_request(body, path=path, fields=fields)
             style = msgspec.structs.replace(parsed.style, id=self._id, echo={**parsed.style.echo, **self._echo})
             return msgspec.structs.replace(parsed, style=style)
 

@@ -68,13 +68,13 @@ class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
 
 
-def parse_request(body: bytes, *, path: str = "") -> Parsed:
+def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
     """Read a client's request.
 
     Raises:
         WireError: the body is not this protocol.
     """
-    return _Parser().parse(body)
+    return _Parser().parse(fields or _read_body(body))
 
 
 class _Parser:
@@ -85,8 +85,7 @@ class _Parser:
     def __init__(self) -> None:
         self.deviations: list[Deviation] = []
 
-    def parse(self, body: bytes) -> Parsed:
-        fields = _read_body(body)
+    def parse(self, fields: dict[str, Raw]) -> Parsed:
         model = read(fields.get("model"))
         if not isinstance(model, str) or not model:
             raise WireError("expected the name of a model", path="model")

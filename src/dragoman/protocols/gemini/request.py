@@ -93,7 +93,7 @@ _decode_plain: Final = _json.typed_decoder(_PlainContent)
 _decode_all_plain: Final = _json.typed_decoder(list[_PlainContent])
 
 
-def parse_request(body: bytes, *, path: str = "") -> Parsed:
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
     """Read a client's request.
 
     Args:
@@ -102,7 +102,7 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     Raises:
         WireError: the body is no JSON object or has no contents, or the path names no model or another verb.
     """
-    fields = camel_fields(read_body(body))
+    fields = camel_fields(read_body(body, fields))
     if "contents" not in fields and read_fields(fields.get("request")) is not None:  # Code Assist's envelope
         inner = camel_fields(read_fields(fields.get("request")) or {})
         fields = inner | {key: value for key, value in fields.items() if key == "model"}

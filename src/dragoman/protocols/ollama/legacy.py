@@ -16,7 +16,7 @@ from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.errors import WireError
 from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ThinkingDelta, ToolCallFailed
-from dragoman.fields import read, read_body, read_text
+from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.protocols import ollama
 from dragoman.protocols.ollama.encode import render_end
 from dragoman.protocols.ollama.request import parse_request as parse_chat
@@ -34,7 +34,7 @@ def unsayable(body: bytes) -> str:
     return next((name for name in _UNSAYABLE if read(fields.get(name))), "")
 
 
-def parse_request(body: bytes, *, path: str = "") -> Parsed:
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
     """Read a client's request.
 
     Raises:
@@ -43,7 +43,7 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     name = unsayable(body)
     if name:
         raise WireError("expected a prompt alone: only a model whose server speaks Ollama takes this", path=name)
-    fields = read_body(body)
+    fields = read_body(body, fields)
     messages: list[Json] = []
     if read_text(fields.get("system")):
         messages.append({"role": "system", "content": fields["system"]})

@@ -17,7 +17,7 @@ from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.errors import WireError
 from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, ToolCallFailed, UsageUpdate
-from dragoman.fields import read, read_body
+from dragoman.fields import Fields, read, read_body
 from dragoman.framing import write_event
 from dragoman.protocols import openai_chat
 from dragoman.protocols.openai_chat.encode import render_error
@@ -53,7 +53,7 @@ def _prompt(value: Json) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def parse_request(body: bytes, *, path: str = "") -> Parsed:
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
     """Read a client's request.
 
     Raises:
@@ -62,7 +62,7 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     name = unsayable(body)
     if name:
         raise WireError("expected one prompt of text alone: only a server of OpenAI's kind takes this", path=name)
-    fields = read_body(body)
+    fields = read_body(body, fields)
     rest = {key: value for key, value in fields.items() if key not in _OWN}
     message = {"role": "user", "content": _prompt(read(fields.get("prompt")))}
     return parse_chat(_json.encode({**rest, "messages": [message]}))

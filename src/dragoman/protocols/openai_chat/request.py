@@ -63,13 +63,13 @@ class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknow
 _decode_all_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
-def parse_request(body: bytes, *, path: str = "") -> Parsed:
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
     """Read a client's request.
 
     Raises:
         WireError: the body is no JSON object, names no model, or has no messages.
     """
-    fields = read_body(body)
+    fields = read_body(body, fields)
     model = read_text(fields.get("model"))
     if not model:
         raise WireError("expected the name of a model", path="model")

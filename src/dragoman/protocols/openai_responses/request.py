@@ -42,13 +42,13 @@ _FALSE: Final = Raw(b"false")
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 
 
-def parse_request(body: bytes, *, path: str = "") -> Parsed:
+def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
     """Read a client's request.
 
     Raises:
         WireError: the body is no JSON object, has no model, or asks nothing.
     """
-    fields = _read_fields(body)
+    fields = _read_fields(body, fields)
     deviations: list[Deviation] = []
     model = _value(fields, "model")
     if not isinstance(model, str) or not model:
@@ -77,16 +77,16 @@ def parse_request(body: bytes, *, path: str = "") -> Parsed:
     return Parsed(request, ReplyStyle(echo=echo), tuple(deviations))
 
 
-def _read_fields(body: bytes) -> dict[str, Raw]:
-    """The fields of the body; null says nothing."""
-    fields = _decode_fields(body)
-    if isinstance(fields, Malformed):
+def _read_fields(body: bytes, fields: dict[str, Raw] | None) -> dict[str, Raw]:
+    """The fields of the body, unless they were read already; null says nothing."""
+    found = fields or _decode_fields(body)
+    if isinstance(found, Malformed):
         value = _json.decode_lenient(body)
         if not isinstance(value, dict):
             problem = value.problem if isinstance(value, Malformed) else type(value).__name__
             raise WireError(f"expected a JSON object, got {problem}")
-        fields = {name: _json.raw(inner) for name, inner in value.items()}
-    return {name: raw for name, raw in fields.items() if raw != _NULL}
+        found = {name: _json.raw(inner) for name, inner in value.items()}
+    return {name: raw for name, raw in found.items() if raw != _NULL}
 
 
 def _value(fields: dict[str, Raw], name: str) -> Json:

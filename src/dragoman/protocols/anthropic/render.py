@@ -275,9 +275,11 @@ class _Renderer:
         if cache != "short" and cache != "long":
             return
         users = [message["content"] for message in messages if message["role"] == "user"]
+        for span in (tools, system, *users):
+            for block in span:
+                if "cache_control" in block:
+                    return
         spans = [tools, system, *users[-2:]]
-        if any("cache_control" in block for span in (tools, system, *users) for block in span):
-            return
         lasts = cache == "long" and self.dialect.supports_prompt_cache_retention
         if cache == "long" and not lasts:
             self._say("changed", "params.cache", "this host sets the life of its cache")

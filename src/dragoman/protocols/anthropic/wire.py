@@ -146,6 +146,9 @@ def delta_fields(frame: bytes) -> dict[str, Raw]:
 
 def keep(value: Raw) -> Raw:
     """A field that outlives its frame: copied, on one line, in clean UTF-8."""
+    data = bytes(value)
+    if data.isascii() and b"\n" not in data and b"\r" not in data:
+        return Raw(data)
     return _json.embed(_json.raw_text(value))
 
 

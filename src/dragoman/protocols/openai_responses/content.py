@@ -35,7 +35,7 @@ def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple
     if not isinstance(value, list):
         deviations.append(Deviation("wrong-type", where, type(value).__name__))
         return (Text(_json.to_text(value)),)
-    return tuple(_parse_part(part, deviations, f"{where}[{index}]") for index, part in enumerate(value))
+    return tuple([_parse_part(part, deviations, f"{where}[{index}]") for index, part in enumerate(value)])
 
 
 def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | Media | Opaque:

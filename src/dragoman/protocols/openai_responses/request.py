@@ -34,6 +34,8 @@ _MODELLED: Final = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "stream", "max_output_tokens", "temperature", "top_p",
      "parallel_tool_calls", "prompt_cache_key", "reasoning", "text", "prompt_cache_retention"}
 )  # fmt: skip
+#: A request without any of them asks nothing.
+_ASKING: Final = frozenset({"input", "instructions", "prompt", "previous_response_id", "conversation"})
 _EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
 _SEALED: Final = "reasoning.encrypted_content"
 _LONGEST: Final = "24h"
@@ -53,7 +55,7 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
     model = _value(fields, "model")
     if not isinstance(model, str) or not model:
         raise WireError("expected the name of a model", path="model")
-    if not any(name in fields for name in ("input", "instructions", "prompt", "previous_response_id", "conversation")):
+    if _ASKING.isdisjoint(fields):
         raise WireError("expected text or a list of items", path="input")
     native = {name: Raw(bytes(raw)) for name, raw in fields.items() if name not in _MODELLED}
     tools, hosted = parse_tools(fields["tools"], deviations) if "tools" in fields else ((), [])

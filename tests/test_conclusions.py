@@ -62,6 +62,45 @@ def message(**changes: Any) -> dict[str, Any]:
     return {**whole, "stop_reason": "tool_use", "stop_sequence": None, "usage": usage, **changes}
 
 
+def lines(**changes: Any) -> dict[str, Any]:
+    calls = [
+        {"function": {"name": "f", "arguments": {"a": 1}}},
+        {"id": "one", "function": {"name": "g", "arguments": {"b": [1]}}},
+    ]
+    said = {"role": "assistant", "content": "", "tool_calls": calls}
+    whole = {"model": "m", "created_at": "2026-11-22T08:00:00.5Z", "message": said, "done": True}
+    return {**whole, "done_reason": "stop", "prompt_eval_count": 5, "eval_count": 7, **changes}
+
+
+def candidates(*parts: dict[str, Any], finish: str = "STOP", **changes: Any) -> dict[str, Any]:
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12}
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "finishReason": finish, "index": 0}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "r", **changes}
+
+
+def response(*output: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    details = {"input_tokens_details": {"cached_tokens": 2}, "output_tokens_details": {"reasoning_tokens": 0}}
+    usage = {"input_tokens": 5, "output_tokens": 7, "total_tokens": 12, **details}
+    whole = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", "error": None}
+    return {**whole, "output": list(output), "usage": usage, **changes}
+
+
+CALL = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "c2VhbA=="}
+ITEM = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "f",
+    "arguments": '{"a": 1}',
+    "status": "completed",
+}
+SAID = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+}
 PLAIN = [
     ("openai-chat", chat()),
     ("openai-chat", chat(usage=None)),
@@ -71,6 +110,13 @@ PLAIN = [
     ("openai-chat", chat(choices=[{"message": {"content": "Hi"}, "finish_reason": "length"}])),
     ("anthropic-messages", message()),
     ("anthropic-messages", message(content=[{"type": "text", "text": "Hi"}], stop_reason="max_tokens")),
+    ("ollama-chat", lines()),
+    ("ollama-chat", lines(message={"role": "assistant", "content": "Hi", "thinking": "Hm"}, done_reason="length")),
+    ("gemini-generate", candidates(CALL, {"functionCall": {"name": "f", "id": "one", "args": {"b": 1}}})),
+    ("gemini-generate", candidates({"text": "Hm", "thought": True}, {"text": "Hi"}, finish="MAX_TOKENS")),
+    ("gemini-generate", candidates({"text": "Hi"}, {"functionCall": {"name": "f"}})),
+    ("openai-responses", response(SAID, ITEM)),
+    ("openai-responses", response(SAID)),
 ]
 
 
@@ -104,4 +150,4 @@ def test_a_call_of_a_plain_answer_can_be_run(protocol):
     for name, body in PLAIN:
         if name == protocol:
             calls = [event for event in read(protocol, json.dumps(body).encode()) if isinstance(event, ToolCallEnd)]
-            assert bool(calls) == ("tool" in json.dumps(body))
+            assert bool(calls) == ('"name"' in json.dumps(body))

@@ -288,11 +288,6 @@ def no_glance(body: bytes, *, path: str = "") -> Glance | None:
     return None
 
 
-def no_conclusion(body: bytes) -> Finish | None:
-    """For a protocol whose whole answers must always be read."""
-    return None
-
-
 @final
 class Legacy(msgspec.Struct, frozen=True):
     """An older form of a protocol, in which a prompt is one text.

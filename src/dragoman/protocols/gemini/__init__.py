@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Protocol, no_conclusion
+from dragoman.contract import Protocol
 from dragoman.protocols.gemini.decode import Decoder, parse_error
 from dragoman.protocols.gemini.encode import Encoder, render_error, render_response
-from dragoman.protocols.gemini.glance import glance
+from dragoman.protocols.gemini.glance import conclude, glance
 from dragoman.protocols.gemini.render import render_request
 from dragoman.protocols.gemini.request import parse_request
 from dragoman.protocols.gemini.wire import NAME
@@ -27,5 +27,5 @@ PROTOCOL = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
-    conclude=no_conclusion,
+    conclude=conclude,
 )

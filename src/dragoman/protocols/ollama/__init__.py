@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Protocol, no_conclusion
+from dragoman.contract import Protocol
 from dragoman.protocols.ollama.decode import Decoder, parse_error
 from dragoman.protocols.ollama.encode import Encoder, render_error, render_response
-from dragoman.protocols.ollama.glance import glance
+from dragoman.protocols.ollama.glance import conclude, glance
 from dragoman.protocols.ollama.render import render_request
 from dragoman.protocols.ollama.request import parse_request
 from dragoman.protocols.ollama.wire import NAME
@@ -24,5 +24,5 @@ PROTOCOL = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
-    conclude=no_conclusion,
+    conclude=conclude,
 )

@@ -1,13 +1,17 @@
-"""What must be known of an Ollama request before its bytes are passed on."""
+"""What must be known of an Ollama request before its bytes are passed on, and of a whole answer."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman import _json
 from dragoman.contract import Glance
+from dragoman.events import Finish
+from dragoman.protocols.ollama.wire import NOTHING, REASONS
+from dragoman.times import parse_time
+from dragoman.types import Usage
 
 
 class _Options(msgspec.Struct, gc=False):
@@ -32,3 +36,61 @@ def glance(body: bytes, *, path: str = "") -> Glance | None:
     limit = seen.options.num_predict if seen.options is not None else None
     most = limit if limit is not None and limit > 0 else None  # others mean: no limit
     return Glance(seen.model, seen.stream is not False, fields, max_tokens=most)
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: _Name
+    arguments: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
+    parameters: None = None
+
+
+class _Call(msgspec.Struct, gc=False):
+    function: _Function
+    id: _Name | None = None
+    name: None = None
+    arguments: None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: Literal["assistant"]
+    content: str
+    tool_calls: list[_Call] | None = None
+    thinking: str | None = None
+    reasoning: None = None
+    reasoning_content: None = None
+    images: None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    model: _Name
+    created_at: str
+    message: _Message
+    done: Literal[True]
+    done_reason: Literal["stop", "length"]
+    prompt_eval_count: _Count | None = None
+    eval_count: _Count | None = None
+    error: _json.Raw = NOTHING
+    response: None = None
+
+
+_decode_answer: Final = _json.typed_decoder(_Answer)
+
+
+def conclude(body: bytes) -> Finish | None:
+    """As `LookAtAnswer`."""
+    answer = _decode_answer(body)
+    if isinstance(answer, _json.Malformed) or answer.error is not NOTHING or parse_time(answer.created_at) is None:
+        return None
+    message, word = answer.message, answer.done_reason
+    calls = message.tool_calls or ()
+    ids = [call.id for call in calls if call.id is not None]
+    if len(set(ids)) < len(ids) or not (calls or message.content):
+        return None
+    reason = "tool_use" if calls and word == "stop" else REASONS[word]
+    return Finish(reason, word, Usage(answer.prompt_eval_count, answer.eval_count))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.contract import Protocol, no_conclusion
+from dragoman.contract import Protocol
 from dragoman.protocols.openai_responses.decode import Decoder, parse_error
 from dragoman.protocols.openai_responses.encode import Encoder, render_error, render_response
-from dragoman.protocols.openai_responses.glance import glance
+from dragoman.protocols.openai_responses.glance import conclude, glance
 from dragoman.protocols.openai_responses.request import parse_request, render_request
 from dragoman.protocols.openai_responses.wire import NAME
 
@@ -23,5 +23,5 @@ PROTOCOL: Final = Protocol(
     render_response=render_response,
     render_error=render_error,
     glance=glance,
-    conclude=no_conclusion,
+    conclude=conclude,
 )

@@ -163,7 +163,7 @@ class ArgumentText:
             held = after
         self.phase = "live"
         self._pieces = []
-        return self.add(held)
+        return self._add_live(held) if "]" in held else self.add(held)  # an odd bracket may close it
 
     def _close_empty(self, held: str, after: str) -> str:
         """`{}` or `null`, then something that is no object."""

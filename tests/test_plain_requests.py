@@ -1,0 +1,132 @@
+"""A request read at once is the request that is read field by field: an unknown field anywhere brings the latter."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Message, Part, Tool, ToolResult
+
+ID = "call_000000000000000000000001"
+ARGUMENTS = {"path": "a.py", "lines": [1, 1.50]}
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+READ = {"name": "read", "description": "Reads."}
+ASKED = {"role": "user", "content": "Look, Zoë."}
+
+
+def chat() -> dict[str, Any]:
+    call = {"id": ID, "type": "function", "function": {"name": "read", "arguments": json.dumps(ARGUMENTS)}}
+    bad = {"id": "call_2", "type": "function", "function": {"name": "read", "arguments": " [1]"}}
+    return {
+        "messages": [
+            {"role": "developer", "content": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": ""}]},
+            ASKED,
+            {"role": "assistant", "content": None, "tool_calls": [call, bad], "refusal": None},
+            {"role": "tool", "tool_call_id": ID, "content": "x = 1"},
+            {"role": "assistant", "content": ""},
+        ],
+        "tools": [{"type": "function", "function": {**READ, "parameters": SCHEMA}}],
+    }
+
+
+def messages() -> dict[str, Any]:
+    called = {"type": "tool_use", "id": ID, "name": "read", "input": ARGUMENTS}
+    result = {"type": "tool_result", "tool_use_id": ID, "content": [{"type": "text", "text": "x"}], "is_error": True}
+    return {
+        "max_tokens": 9,
+        "system": [{"type": "text", "text": "Be brief."}],
+        "messages": [
+            ASKED,
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, called]},
+            {"role": "user", "content": [result, {"type": "text", "text": "Go on."}]},
+        ],
+        "tools": [{**READ, "input_schema": SCHEMA}, {"name": "ping", "input_schema": {"type": "object"}}],
+    }
+
+
+def gemini() -> dict[str, Any]:
+    called = {"functionCall": {"name": "read", "args": ARGUMENTS}, "thoughtSignature": "s"}
+    result = {"functionResponse": {"name": "read", "response": {"result": "x"}}}
+    odd = {"functionResponse": {"name": "other", "response": {"a": 1, "b": 2}}}
+    return {
+        "model": "m",
+        "contents": [
+            {"role": "user", "parts": [{"text": "Look."}]},
+            {"role": "model", "parts": [{"text": "Yes."}, called]},
+            {"role": "user", "parts": [result, odd, {"text": "Go on."}]},
+        ],
+        "tools": [{"functionDeclarations": [{**READ, "parametersJsonSchema": SCHEMA}, {"name": "ping"}]}],
+    }
+
+
+def ollama() -> dict[str, Any]:
+    return {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            ASKED,
+            {
+                "role": "assistant",
+                "content": "",
+                "thinking": "Hm.",
+                "tool_calls": [{"function": {"name": "read", "arguments": ARGUMENTS}}],
+            },
+            {"role": "tool", "tool_name": "read", "content": "x = 1"},
+        ],
+        "tools": [{"type": "function", "function": {**READ, "parameters": SCHEMA}}],
+    }
+
+
+BODIES = {
+    "openai-chat": (chat, ("messages", "tools")),
+    "anthropic-messages": (messages, ("system", "messages", "tools")),
+    "gemini-generate": (gemini, ("contents", "tools")),
+    "ollama-chat": (ollama, ("messages", "tools")),
+}
+
+
+def with_odd_field(value: Any) -> Any:
+    """The value with a field that nobody knows in each of its messages and tools, and in what Gemini's tools hold."""
+    if isinstance(value, list):
+        return [with_odd_field(item) for item in value]
+    inner = {"content", "parts", "functionDeclarations"}
+    found = {
+        key: with_odd_field(item) if key in inner and isinstance(item, list) else item for key, item in value.items()
+    }
+    return {**found, "xOdd": 1}
+
+
+def bare(value: Message | Tool | Part) -> Any:
+    """Without what only its own protocol knows."""
+    if isinstance(value, Message | ToolResult):
+        value = msgspec.structs.replace(value, parts=tuple(bare(part) for part in value.parts))
+    return msgspec.structs.replace(value, native=None)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_read_at_once_is_what_is_read_field_by_field(name: str):
+    make, lists = BODIES[name]
+    body = {"model": "m"} | make()
+    odd = {key: with_odd_field(value) if key in lists else value for key, value in body.items()}
+    parse = PROTOCOLS[name].parse_request
+    plain, slow = parse(json.dumps(body).encode()), parse(json.dumps(odd).encode())
+    assert [bare(message) for message in plain.request.messages] == [bare(found) for found in slow.request.messages]
+    assert [bare(tool) for tool in plain.request.tools] == [bare(tool) for tool in slow.request.tools]
+    assert plain.deviations == slow.deviations
+    assert any(message.native for message in slow.request.messages)
+    assert all(tool.native for tool in slow.request.tools)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_body_that_a_glance_has_taken_apart_is_read_as_any_other(name: str):
+    body = json.dumps({"model": "m", "input": [ASKED], "store": False, "stop": None} | BODIES.get(name, (dict,))[0]())
+    path = "/v1beta/models/m:generateContent"
+    protocol = PROTOCOLS[name]
+    seen = protocol.glance(body.encode(), path=path)
+    assert seen is not None
+    assert protocol.parse_request(body.encode(), path=path, fields=seen.fields) == protocol.parse_request(
+        body.encode(), path=path
+    )

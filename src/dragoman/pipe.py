@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from dragoman.contract import Decoder, Encoder, Stage
-from dragoman.events import Event, Failure
+from dragoman.events import Event, Failure, ToolCallDelta
 
 #: Events of one kind in a row that are worth a way of their own.
 _LONG: Final = 8
@@ -60,11 +60,11 @@ class Reader:
             return _pass(events, self._stages)
         out: list[Event] = []
         for run in runs:
-            # with the first of a run a stage may find that it has nothing to do with the others
-            out += self._through(run[:1])
-            if len(run) > 1:
-                out += _pass(run[1:], self._stages)
-        self._kind = None
+            if type(run[0]) is not ToolCallDelta:
+                # with the first text a stage may find that it has nothing to do with the others
+                out += _pass(run[:1], self._stages)
+                del run[:1]
+            out += _pass(run, self._stages)
         return out
 
 

@@ -138,16 +138,18 @@ def test_what_no_type_says_is_left_to_the_schema(schema: dict[str, Any]) -> None
     assert reader_of(bytes(_json.raw(schema))) is None
 
 
-def test_deltas_that_come_together_leave_together() -> None:
+def test_deltas_that_come_together_leave_as_one() -> None:
     stage = Arguments([Tool("edit", "", _json.raw(SCHEMAS[0]))])
     start = ToolCallStart(0, "call_1", "edit")
     stage.feed([start])
     plain: list[Event] = [ToolCallDelta(0, '{"path":"aa'), ToolCallDelta(0, "bbb"), ToolCallDelta(0, "ccc")]
     assert "".join(event.text for event in stage.feed(plain) if isinstance(event, ToolCallDelta)) == '{"path":"aabbbccc'
     more: list[Event] = [ToolCallDelta(0, "ddd"), ToolCallDelta(0, "eee")]
-    assert stage.feed(more) is more
+    assert stage.feed(more) == [ToolCallDelta(0, "dddeee")]
+    alone: list[Event] = [ToolCallDelta(0, "fff")]
+    assert stage.feed(alone) is alone
     end: list[Event] = [ToolCallDelta(0, '", "edits"'), ToolCallDelta(0, ": [],"), ToolCallDelta(0, "}")]
-    whole = '{"path":"aabbbcccdddeee", "edits": []}'
+    whole = '{"path":"aabbbcccdddeeefff", "edits": []}'
     out = stage.feed([*end, ToolCallEnd(0, ToolCall("call_1", "edit", whole)), Finish("tool_use")])
     ends = [event.call.arguments for event in out if isinstance(event, ToolCallEnd)]
     assert ends == [whole]

@@ -109,7 +109,7 @@ class Arguments:
         return not begun
 
     def _grow(self, events: list[Event], text: str) -> list[Event]:
-        """Deltas of one call, of which this is the text."""
+        """Deltas of one call, of which this is the text. Those that came together leave as one."""
         index: int = events[0].index  # type: ignore[union-attr]
         call = self._calls.get(index)
         if call is None:
@@ -122,7 +122,7 @@ class Arguments:
             left = call.read(text)
         if not self._live:
             return []
-        if left is text:
+        if left is text and len(events) == 1:
             return events
         return [ToolCallDelta(index, left)] if left else []
 

@@ -11,10 +11,8 @@ from typing import Final
 from dragoman import _json
 
 _VALUE: Final = re.compile(rb'\s*:\s*"((?:[^"\\]|\\.)*)"')
-#: Between the strings of a list, in a form that no string has within.
-_BETWEEN: Final = b'",\n"'
 
-_decode_strings: Final = _json.typed_decoder(list[str])
+_decode_strings: Final = _json.lines_decoder(str)
 
 
 def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
@@ -36,10 +34,7 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
         return None
     if b"\n".join(lines).count(b"%b\n%b" % (tail, head)) != len(lines) - 1:
         return None
-    texts = _BETWEEN.join([line[len(head) : -len(tail)] for line in lines])
-    if b"\\" + _BETWEEN in texts:  # a line that ends within its string would take the next one's beginning for its own
-        return None
-    strings = _decode_strings(b'["%b"]' % texts)
-    if isinstance(strings, _json.Malformed) or len(strings) != len(lines) or not all(strings):
-        return None
-    return strings
+    # each with its quotes; a line that ends within its string would have a line end there, which no string has
+    start, stop = len(head) - 1, 1 - len(tail)
+    strings = _decode_strings([line[start:stop] for line in lines])
+    return strings if strings is not None and all(strings) else None

@@ -95,6 +95,9 @@ class ArgumentText:
         if "}" not in joined:
             self._pieces += texts
             return True
+        if not self._scanned:  # its opening brace tells how deep the rest is
+            self._scan(self._pieces[0])
+            self._scanned = 1
         if not self._stays_open("".join(self._pieces[self._scanned :]) + joined):
             return False
         self._pieces += texts

@@ -225,6 +225,8 @@ EVERY_KIND: frozenset[type] = frozenset(get_args(Event))
 SEMANTIC: frozenset[type] = frozenset(
     {TextDelta, ThinkingDelta, ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, PartEvent, Finish}
 )
+#: Events that only let a text or a call grow: none of them opens, ends or marks anything.
+GROWTH: frozenset[type] = frozenset({TextDelta, ToolCallDelta})
 
 
 def settle_reason(wire: StopReason | None, *, usable_calls: int, failed_calls: int) -> StopReason:

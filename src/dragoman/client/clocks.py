@@ -80,10 +80,6 @@ class Watch:
         """The loop's clock."""
         return self._loop.time()
 
-    def note_event(self) -> None:
-        """Something of the answer came with the last bytes: from the first time on, other limits hold."""
-        self.last_event = self.last_byte
-
     def trail(self) -> None:
         """The protocol's own end was seen: the body's end is not waited for much longer."""
         if not self._trailing:

@@ -13,17 +13,7 @@ from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.estimate import estimate_tokens
-from dragoman.events import (
-    SEMANTIC,
-    Deviation,
-    Event,
-    Failure,
-    Finish,
-    Start,
-    TextDelta,
-    ToolCallDelta,
-    UsageUpdate,
-)
+from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
 from dragoman.history import Watch, fit
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
@@ -42,8 +32,6 @@ OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
 
 #: Bytes of an error's body that are read.
 _ERROR_LIMIT: Final = 256 * 1024
-#: Events in which there is nothing to look for once an answer has begun.
-_GROWTH: Final = frozenset({TextDelta, ToolCallDelta})
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
 
@@ -203,7 +191,7 @@ class Exchange:
 
     def _finished(self, events: list[Event]) -> list[Event]:
         """Events with what only the exchange knows: the request's deviations, costs, a prompt cut short."""
-        if self._origin is None and not self._deviations and _GROWTH.issuperset(map(type, events)):
+        if self._origin is None and not self._deviations and GROWTH.issuperset(map(type, events)):
             return events
         if self._deviations:
             events = [*self._deviations, *events]

@@ -16,10 +16,10 @@ from dragoman.client.passing import PassingExchange
 from dragoman.client.straight import Straight
 from dragoman.client.tap import Tap
 from dragoman.client.target import Target
+from dragoman.client.transcript import Transcript
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.errors import DragomanError
-from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Fold, Reply, ToolCallDelta, ToolCallStart
-from dragoman.partial import PartialArguments
+from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Reply
 
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096
@@ -33,9 +33,9 @@ class AsyncStream:
     """
 
     __slots__ = (
-        "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_fold", "_has_begun",
-        "_held", "_is_closed", "_is_whole", "_keeps_reply", "_partials", "_pending", "_position", "_prepare", "_random",
-        "_response", "_transport", "_watch", "_woken",
+        "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_has_begun", "_held",
+        "_is_closed", "_is_whole", "_position", "_prepare", "_random", "_response", "_transcript", "_transport",
+        "_watch", "_woken",
     )  # fmt: skip
 
     def __init__(
@@ -50,15 +50,14 @@ class AsyncStream:
         is_whole: bool = False,
     ) -> None:
         """`prepare` gives the exchange with a target (it may have to start a server), and the limit in seconds for the
-        first event of its answer. `random`: numbers from 0 to 1. `keeps_reply` False: batches are not kept, so `reply`
-        and `partial` know nothing of them. `is_whole`: nobody looks before the end, so that nothing is given out before
-        it, and a failure in the middle of an answer may go to another target as well."""
+        first event of its answer. `random`: numbers from 0 to 1. `keeps_reply` False: no event is kept, so there is
+        neither `reply` nor `partial`. `is_whole`: nobody looks before the end, so that nothing is given out before it,
+        and a failure in the middle of an answer may go to another target as well."""
         self._prepare = prepare
         self._course = course
         self._transport = transport
         self._clocks = clocks
         self._random = random
-        self._keeps_reply = keeps_reply
         self._is_whole = is_whole
         self._exchange: Exchange | PassingExchange | None = None
         self._response: Response | None = None
@@ -71,9 +70,7 @@ class AsyncStream:
         self._position = 0
         self._done = self._is_closed = False
         self._has_begun = False  # the commit point: something of the answer was given out
-        self._fold = Fold()
-        self._pending: list[Event] = []  # events that were given out and `_fold` has not taken yet
-        self._partials: dict[int, PartialArguments] = {}
+        self._transcript = Transcript() if keeps_reply else None
 
     # ------------------------------------------------------------ reading
 
@@ -120,14 +117,13 @@ class AsyncStream:
             self._batch, self._position = batch, 0
         event = self._batch[self._position]
         self._position += 1
-        self._pending.append(event)
+        self._note([event])
         return event
 
     async def next_batch(self) -> list[Event]:
         """The events of the next bytes that come, at least one; [] at the end. Do not mix with single events."""
         batch = await self._next()
-        if self._keeps_reply:
-            self._pending += batch
+        self._note(batch)
         return batch
 
     @property
@@ -157,9 +153,9 @@ class AsyncStream:
             return
 
         def give(batch: list[Event]) -> None:
-            self._note_end(batch)
-            if self._keeps_reply:
-                self._pending += batch
+            if self._done:
+                self._note_end(batch)
+            self._note(batch)
             take(batch)
 
         def read(data: bytes) -> None:
@@ -219,6 +215,11 @@ class AsyncStream:
                 self._note_end(batch)
                 return batch
         return []
+
+    def _note(self, given: list[Event]) -> None:
+        """Keep what was given out."""
+        if self._transcript is not None:
+            self._transcript.unread += given
 
     def _note_end(self, batch: list[Event]) -> None:
         if self._done:
@@ -320,8 +321,11 @@ class AsyncStream:
     def _read_along(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
         events = exchange.feed(data)
+        if events and type(events[-1]) in GROWTH:  # nothing can have ended
+            watch.last_event = watch.last_byte
+            return events
         if not SEMANTIC.isdisjoint(map(type, events)):
-            watch.note_event()
+            watch.last_event = watch.last_byte
         if exchange.ended:
             watch.trail()
         return events
@@ -379,22 +383,14 @@ class AsyncStream:
     @property
     def reply(self) -> Reply:
         """The response so far, or the whole of it after the last event."""
-        return self._folded().reply()
+        return self._told().reply()
 
     def partial(self, index: int) -> Mapping[str, Any]:
         """The arguments so far of the call with this part index: a live, read-only view, its last string unfinished
         perhaps. Costs what came since the last look."""
-        self._folded()
-        view = self._partials.get(index)
-        return view.values() if view is not None else {}
+        return self._told().arguments(index)
 
-    def _folded(self) -> Fold:
-        for event in self._pending:
-            self._fold.add(event)
-            kind = type(event)
-            if kind is ToolCallDelta:
-                self._partials[event.index].feed(event.text)  # type: ignore[union-attr]
-            elif kind is ToolCallStart:
-                self._partials[event.index] = PartialArguments()  # type: ignore[union-attr]
-        self._pending.clear()
-        return self._fold
+    def _told(self) -> Transcript:
+        if self._transcript is None:
+            raise RuntimeError("expected a stream that keeps its reply")
+        return self._transcript

@@ -61,7 +61,7 @@ class Stream:
         stream = self._stream
         while batch := self._run(stream._next()):
             for event in batch:
-                stream._pending.append(event)
+                stream._note([event])
                 yield event
 
     @property

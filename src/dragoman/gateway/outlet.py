@@ -48,16 +48,13 @@ class HttpOutlet:
             fields["transfer-encoding"] = "chunked"
         else:
             self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
-        self._transport.write(self._render_head(status, fields) + self._framed(first))
+        self.write(first, before=self._render_head(status, fields))
 
-    def write(self, data: bytes) -> None:
-        if data:
-            self._transport.write(self._framed(data))
-
-    def _framed(self, data: bytes) -> bytes:
-        if not data or not self._has_body:
-            return b""
-        return b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data
+    def write(self, data: bytes, before: bytes = b"") -> None:
+        if data and self._has_body:
+            self._transport.write(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self._is_chunked else before + data)
+        elif before:
+            self._transport.write(before)
 
     def end(self) -> None:
         if self._is_chunked and self._has_body:

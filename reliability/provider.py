@@ -181,6 +181,8 @@ class _Connection(asyncio.Protocol):
     async def _play(self, asked: Asked) -> None:
         for step in self._provider._script_of(asked):
             if isinstance(step, bytes):
+                if self._transport.is_closing():  # nothing would ever wait: the loop would not hear that it is gone
+                    return
                 self._transport.write(step)
                 await self._flows.wait()
                 asked.sent += len(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import time
 from collections.abc import Iterator
 
 from reliability.caller import Caller, rendered, spoken
@@ -29,16 +30,17 @@ async def _measure(count: int) -> Result:
     with Provider() as provider, Gateway(providers(provider.url, _SETTINGS)) as gateway:
         script = provider.script(running)
         data = rendered(*spoken("openai-chat", f"openai-chat/{script}"))
+        before = gateway.log_text().count("\n")
         callers = []
         for _ in range(count):
             caller = await Caller.connect(gateway.port)
             await caller.send(data)
             callers.append(caller)
-        await asyncio.sleep(2)
         reading = [asyncio.create_task(caller.answer()) for caller in callers]
-        opened = len(provider.open_connections)
+        until = time.monotonic() + 30
+        while (opened := len(provider.open_connections)) < count and time.monotonic() < until:
+            await asyncio.sleep(0.1)
         await asyncio.sleep(1)
-        before = gateway.log_text().count("\n")
         provider.drop()
         done, late = await asyncio.wait(reading, timeout=60)
         answers = [task.result() for task in done]

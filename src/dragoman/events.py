@@ -177,7 +177,11 @@ class UsageUpdate(msgspec.Struct, frozen=True):
 
 @final
 class Finish(msgspec.Struct, frozen=True):
-    """The response ended as its protocol says. `native_reason` is the wire's own word; None when it had none."""
+    """The response ended as its protocol says. `native_reason` is the wire's own word; None when it had none.
+
+    `native` are fields of the response that its end told; they stand over those of `Start`. What stands deeper in the
+    response keeps its path there: `{"choices": [{"logprobs": …}]}`, `{"candidates": [{"groundingMetadata": …}]}`.
+    """
 
     reason: StopReason
     native_reason: str | None = None
@@ -249,7 +253,8 @@ class Reply(msgspec.Struct, frozen=True):
     """A whole response: the fold of its events.
 
     `stop_reason` is "error" when the response failed, or when its only calls did. `error` is the `Failure`, else the
-    first `ToolCallFailed`. Text and whole calls that came before a failure are kept; run none of them.
+    first `ToolCallFailed`. Text and whole calls that came before a failure are kept; run none of them. `native` holds
+    the fields of `Start` and those of `Finish`.
     """
 
     id: str | None
@@ -345,8 +350,7 @@ class Fold:
         index, native = event.index, event.native
         text = "".join(self._pieces.pop(index))
         kind, at_start = self._natives[index]
-        if at_start is not None:
-            native = at_start if native is None else Native(native.protocol, at_start.fields | native.fields)
+        native = _both(at_start, native)
         if kind is TextStart and not was_thinking:
             self._parts[index] = Text(text, event.signature, native)
         else:
@@ -383,9 +387,16 @@ class Fold:
             error=end if type(end) is Failure else failed[0] if failed else None,
             failed_calls=tuple(failed),
             deviations=tuple(self._deviations),
-            native=self._start.native,
+            native=_both(self._start.native, end.native if type(end) is Finish else None),
             origin=self._start.origin,
         )
+
+
+def _both(start: Native | None, end: Native | None) -> Native | None:
+    """The fields that a beginning and an end told; those of the end stand over the others."""
+    if start is None or end is None:
+        return start or end
+    return Native(end.protocol, start.fields | end.fields)
 
 
 def fold(events: Iterable[Event]) -> Reply:
@@ -397,7 +408,11 @@ def fold(events: Iterable[Event]) -> Reply:
 
 
 def unfold(reply: Reply) -> list[Event]:
-    """The events of a whole response; `fold` of them is the reply again (its deviations first)."""
+    """The events of a whole response; `fold` of them is the reply again (its deviations first).
+
+    All native fields of the response stand in `Start`, as with a whole response that was decoded: an encoder keeps
+    those that its protocol tells at the end.
+    """
     events: list[Event] = [*reply.deviations, Start(reply.id, reply.model, reply.created, reply.native, reply.origin)]
     add = events.append
     for index, part in enumerate(reply.parts):

@@ -60,6 +60,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "surplus-arguments": ("Something follows the closing brace of the arguments.", "Prose, fences and tokens are dropped."),
     "repeated-arguments": ("The same arguments were sent twice.", "They count once."),
     "concatenated-calls": ("Several argument objects stand in one call.", "Each is a call."),
+    "lost-arguments": ("Arguments came that several calls may own.", "A final event tells whose they are; without one those calls fail."),
     "duplicate-call": ("A whole call was sent twice under one id.", "It counts once."),
     "repaired-arguments": ("Arguments are almost JSON.", "They are repaired where there is only one reading."),
     "coerced-arguments": ("A value is not of the type that the tool's schema asks for.", "It is turned into it where its meaning is sure."),

@@ -23,14 +23,20 @@ class _Arguments(msgspec.Struct, gc=False):
     delta: str
     output_index: int
     type: Literal["response.function_call_arguments.delta"]
+    item_id: str = ""
+    call_id: str = ""
 
 
 class Burst(NamedTuple):
-    """`item`: the index of the output item; `place`: that of its text, -1 for arguments; `texts`: none is empty."""
+    """`item`: the index of the output item; `place`: that of its text, -1 for arguments; `texts`: none is empty.
+
+    `ids`: the item and call ids that came with arguments.
+    """
 
     item: int
     place: int
     texts: list[str]
+    ids: set[tuple[str, str]]
 
 
 _decode_texts: Final = _json.lines_decoder(_Text)
@@ -43,7 +49,7 @@ def read_burst(lines: list[bytes]) -> Burst | None:
         said = _decode_texts(lines)
         if said is None:
             return None
-        item, place = said[0].output_index, said[0].content_index
+        item, place, ids = said[0].output_index, said[0].content_index, set[tuple[str, str]]()
         texts = [each.delta for each in said if each.output_index == item and each.content_index == place]
     else:
         grown = _decode_arguments(lines)
@@ -51,4 +57,5 @@ def read_burst(lines: list[bytes]) -> Burst | None:
             return None
         item, place = grown[0].output_index, -1
         texts = [each.delta for each in grown if each.output_index == item]
-    return Burst(item, place, texts) if len(texts) == len(lines) and all(texts) else None
+        ids = {(each.item_id, each.call_id) for each in grown}
+    return Burst(item, place, texts, ids) if len(texts) == len(lines) and all(texts) else None

@@ -111,7 +111,7 @@ class Decoder:
 
     def _take(self, frames: Iterable[Frame]) -> None:
         """Plain deltas of open items take a short cut; all else is rare."""
-        assembly, live = self._assembly, self._items.live
+        assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
         for data, name in frames:
             event = decode_delta(data)
             if type(event) is PlainDelta and (delta := event.delta):
@@ -122,8 +122,9 @@ class Decoder:
                         item.pieces.append(delta)
                         assembly.add(item.part, delta)
                         continue
-                    if kind == ARGUMENTS_DELTA and item.call is not None:
-                        assembly.add_arguments(item.call, delta)
+                    call = item.call
+                    if kind == ARGUMENTS_DELTA and call is not None and are_own(item, event.item_id, event.call_id):
+                        assembly.add_arguments(call, delta)
                         continue
             self._rare_frame(data, name)
             if assembly.phase != "open":
@@ -136,6 +137,8 @@ class Decoder:
         if burst is None or item is None:
             return False
         if burst.place < 0 and item.call is not None:
+            if not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
+                return False
             self._assembly.add_many_arguments(item.call, burst.texts)
         elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
             item.pieces += burst.texts
@@ -279,6 +282,7 @@ class Decoder:
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
             self._assembly.text(self._assembly.lenient_text(response["output_text"]))
+        self._items.close()
         if status == "failed" or status == "cancelled" or holds_error(response.get("error")):
             error = response.get("error")
             self._fail(error if holds_error(error) else {"message": f"the response ended as {status}"})
@@ -315,16 +319,18 @@ class Decoder:
             self._assembly.deviate("unknown-event", "type", kind)
 
     def _item_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> None:
-        fields = value.get("item")
+        name = "item" if isinstance(value.get("item"), dict) else "output"
+        fields = value.get(name)
         if not isinstance(fields, dict):
             self._assembly.deviate("missing-field", "item", kind)
             return
-        inner = (place[0], (*place[1], "item"))
+        if name != "item":
+            self._assembly.deviate("sibling-key", name, kind)
+        inner = (place[0], (*place[1], name))
         if kind == "response.output_item.added":
             self._items.open(event.output_index, fields, inner)
             return
-        id = fields.get("id")
-        item = self._items.find(event.output_index, id if isinstance(id, str) else "")
+        item = self._items.places.find_whole(event.output_index, fields)
         kind = item_kind(fields, _ignore, "")
         if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
             item = self._items.open(event.output_index, fields, inner)
@@ -356,10 +362,10 @@ class Decoder:
         return True
 
     def _arguments_event(self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind) -> None:
-        item = self._find(event, kind)
-        if item.call is None:
-            self._assembly.deviate("wrong-type", f"output[{event.output_index}]", f"arguments of a {item.kind}")
-        elif step == "delta":
+        item = self._items.find_call(event.output_index, event.item_id, event.call_id, kind)
+        if item is None or item.call is None or (item.is_doubtful and step == "delta"):
+            return
+        if step == "delta":
             self._assembly.add_arguments(item.call, event.delta)
         else:
             self._items.name_call(item, value)

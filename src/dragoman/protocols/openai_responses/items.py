@@ -10,8 +10,10 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.arguments_text import is_same
 from dragoman.assembly import Assembly, OpenCall, OpenPart
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.openai_responses.places import Places
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
@@ -45,13 +47,16 @@ class Item:
         pieces: those of its open part.
         extras: native fields of its open part that came after the part's start.
         prefill: whole arguments that came when the item opened; they count when nothing else comes.
+        call_id: the id of its call as the wire told it first.
+        is_named: an event named it by its id, so that another id is not its own.
+        is_doubtful: arguments came that may be its own, so that only a final event can tell them.
         done: its end was seen.
         repeated: the final list of output has named it.
     """
 
     __slots__ = (
-        "call", "done", "extras", "id", "index", "key", "kind", "native", "part", "pieces", "prefill", "repeated",
-        "said", "text_index", "type",
+        "call", "call_id", "done", "extras", "id", "index", "is_doubtful", "is_named", "key", "kind", "native", "part",
+        "pieces", "prefill", "repeated", "said", "text_index", "type",
     )  # fmt: skip
 
     def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
@@ -68,6 +73,9 @@ class Item:
         self.pieces: list[str] = []
         self.extras: dict[str, Raw] = {}
         self.prefill = ""
+        self.call_id = ""
+        self.is_named = False
+        self.is_doubtful = False
         self.done = False
         self.repeated = False
 
@@ -83,45 +91,48 @@ class Items:
     not to be trusted.
     """
 
-    __slots__ = ("_assembly", "_by_id", "_by_index", "_last", "_shared", "_talking", "all", "live")
+    __slots__ = ("_assembly", "_talking", "all", "live", "places")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self.all: list[Item] = []
-        self._by_index: dict[int, Item] = {}
-        self._by_id: dict[str, Item] = {}
-        self._last: Item | None = None
-        self._shared = False
+        self.places = Places()
         self._talking: Item | None = None  # the item whose text or thinking is open
         self.live: dict[int, Item] = {}
 
     # ------------------------------------------------------------ which item
 
     def find(self, index: int, id: str) -> Item | None:
-        """The item of an event: by its index, else by its id, else the last one that is open."""
-        if index >= 0:
-            item = self._by_index.get(index)
-            if item is None or (self._shared and id):
-                item = self._by_id.get(id, item) if id else item
-            return item
-        self._assembly.deviate("missing-index", "output_index")  # quirk: responses-llamacpp-no-index
-        item = self._by_id.get(id) if id else None
-        if item is None and self._last is not None and not self._last.done:
-            item = self._last
-        return item
+        """The item of an event that is no call's."""
+        if index < 0:
+            self._assembly.deviate("missing-index", "output_index")  # quirk: responses-llamacpp-no-index
+        return self.places.find(index, id)
+
+    def find_call(self, index: int, id: str, call_id: str, kind: ItemKind) -> Item | None:
+        """The call whose arguments an event holds; None when it may be those of several, or of none that there is."""
+        if index < 0:
+            self._assembly.deviate("missing-index", "output_index")
+        found = self.places.find_call(index, id, call_id, items=self.all)
+        if not found.is_sure:
+            self._assembly.deviate("lost-arguments", "output", f"{len(found.items)} calls may have them")
+            for item in found.items:
+                item.is_doubtful = True
+                self.live.pop(item.index, None)
+            return None
+        return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
 
     def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
         """An item begins; an item that was announced before is found again."""
         where = f"output[{index}]" if index >= 0 else "output"
         kind = item_kind(fields, self._assembly.deviate, where)
         id = fields["id"] if isinstance(fields.get("id"), str) else ""
-        known = self._by_index.get(index) if index >= 0 else self._by_id.get(id)
+        known = self.places.at(index) if index >= 0 else self.places.by_id(id)
         if known is not None:
-            if not known.done and known.kind == kind and (known.id == id or self._is_same_call(known, fields)):
+            if not known.done and known.kind == kind and _is_same(known, id, fields):
                 self._assembly.deviate("duplicate-start", where)
                 return known
             self._assembly.deviate("reused-index", where)
-            self._shared = True
+            self.places.is_shared = True
             self.live.clear()
         item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields))
         self._hush()
@@ -129,30 +140,24 @@ class Items:
             self._open_call(item, fields, place)
         return self._add(item)
 
-    def open_unannounced(self, index: int, id: str, kind: ItemKind) -> Item:
+    def open_unannounced(self, index: int, id: str, kind: ItemKind, *, call_id: str = "") -> Item:
         """An event came for an item that was never announced."""
         self._assembly.deviate("part-not-opened", f"output[{index}]" if index >= 0 else "output")
         item = Item(kind, index, id=id, type=kind, native={"id": _json.raw(id)} if id else {})
         self._hush()
         if kind in ("function_call", "custom_tool_call"):
+            item.call_id = call_id
             item.call = self._assembly.open_call(
-                None, None, kind="custom" if kind == "custom_tool_call" else "function", wait=True
+                call_id, None, kind="custom" if kind == "custom_tool_call" else "function", wait=True
             )
         return self._add(item)
 
     def _add(self, item: Item) -> Item:
         self.all.append(item)
-        self._last = item
-        if item.id:
-            self._by_id[item.id] = item
-        if item.index >= 0:
-            self._by_index[item.index] = item
-            if not self._shared:
-                self.live[item.index] = item
+        self.places.add(item)
+        if item.index >= 0 and not self.places.is_shared:
+            self.live[item.index] = item
         return item
-
-    def _is_same_call(self, item: Item, fields: dict[str, Json]) -> bool:
-        return item.call is not None and bool(item.call.id) and item.call.id == fields.get("call_id")
 
     # ------------------------------------------------------------ text and thinking
 
@@ -231,12 +236,13 @@ class Items:
 
     def _open_call(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         id, name = fields.get("call_id"), fields.get("name")
+        item.call_id = id if isinstance(id, str) else ""
         item.call = self._assembly.open_call(
-            id if isinstance(id, str) else None,
+            item.call_id,
             name if isinstance(name, str) else None,
             kind="custom" if item.kind == "custom_tool_call" else "function",
             native=make_native(item.native),
-            wait=not (isinstance(id, str) and id),  # the item's end may still tell it
+            wait=not item.call_id,  # the item's end may still tell it
         )
         prefill = self._arguments(item, fields, place)
         if prefill and item.call.kind == "function":
@@ -267,11 +273,12 @@ class Items:
                 self._assembly.add_arguments(call, text[len(said) :])
         elif call.kind == "function" and call.text.is_whole() and not call.text.is_closed():
             self._assembly.add_arguments(call, text)  # the deltas said `{}`: a placeholder
-        elif text.strip():
+        elif text.strip() and not (call.kind == "function" and is_same(text, said)):
             self._assembly.deviate("final-differs", f"output[{item.index}].arguments")
-            if call.kind == "custom" or not call.text.is_closed():
-                message = f"tool call {call.name or '(no name)'}: its final arguments contradict those streamed"
-                self._assembly.drop_call(call, "unreadable", message)
+            message = f"tool call {call.name or '(no name)'}: its final arguments contradict those streamed"
+            self._assembly.drop_call(call, "unreadable", message)
+        if text:
+            item.is_doubtful = False
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
@@ -284,6 +291,7 @@ class Items:
             call.name = name
         if not call.id and isinstance(id, str) and id:
             self._assembly.deviate("late-id", f"output[{item.index}]")
+            item.call_id = id
             self._take_id(call, id)
 
     def _take_id(self, call: OpenCall, id: str) -> None:
@@ -341,8 +349,26 @@ class Items:
         if call.is_open() and not call.id and item.id:
             self._assembly.deviate("missing-id", f"output[{item.index}].call_id")
             self._take_id(call, item.id)
-        if fields.get("status") == "incomplete" and (call.kind == "custom" or not call.text.is_whole()):
+        if item.is_doubtful:
+            self._drop_doubtful(call)
+        elif fields.get("status") == "incomplete" and (call.kind == "custom" or not call.text.is_whole()):
             message = f"tool call {call.name or '(no name)'}: the provider says that it is incomplete"
             self._assembly.drop_call(call, "cut", message)
         else:
             self._assembly.end_call(call)
+
+    def close(self) -> None:
+        """No final event can tell any more what the arguments of a call are."""
+        for item in self.all:
+            if item.is_doubtful and item.call is not None:
+                self._drop_doubtful(item.call)
+
+    def _drop_doubtful(self, call: OpenCall) -> None:
+        message = f"tool call {call.name or '(no name)'}: arguments came that do not say which call they belong to"
+        self._assembly.drop_call(call, "lost", message)
+
+
+def _is_same(item: Item, id: str, fields: dict[str, Json]) -> bool:
+    """Whether a second start says the same item: its call, or where no call tells, its id."""
+    call_id = fields.get("call_id")
+    return item.call_id == call_id if item.call_id and call_id else item.id == id

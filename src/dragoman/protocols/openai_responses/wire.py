@@ -27,6 +27,8 @@ class PlainDelta(msgspec.Struct, gc=False):
     output_index: int = -1
     content_index: int = 0
     delta: str = ""
+    item_id: str = ""
+    call_id: str = ""
 
 
 class EventPlace(msgspec.Struct, gc=False):
@@ -36,6 +38,7 @@ class EventPlace(msgspec.Struct, gc=False):
     content_index: int = 0
     summary_index: int = 0
     item_id: str = ""
+    call_id: str = ""
     delta: str = ""
 
 
@@ -145,6 +148,8 @@ def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
         if value != 0:
             setattr(place, name, value if type(value) is int else _loosen_index(value, 0, name, deviate=deviate))
     place.item_id = id if isinstance(id, str) else ""
+    call_id = get("call_id")
+    place.call_id = call_id if isinstance(call_id, str) else ""
     if isinstance(delta, str):
         place.delta = delta
     elif delta is not None:

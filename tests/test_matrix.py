@@ -45,7 +45,14 @@ def content(answer: Reply) -> list:
         if row and parts and row[0] == parts[-1][0] != "ToolCall":
             row = (row[0], parts.pop()[1] + row[1])
         parts.append(row)
-    return [parts, answer.stop_reason, answer.usage, answer.error]
+    return [parts, answer.stop_reason, without_zeros(answer.usage), answer.error]
+
+
+def without_zeros(usage: Usage) -> Usage:
+    """Counts in which a detail of 0 is unknown: some protocols require a number where nobody knows one."""
+    return Usage(
+        usage.input, usage.output, usage.cache_read or None, usage.cache_write or None, usage.reasoning or None
+    )
 
 
 def lost(shape: str, *names: str) -> set[str]:
@@ -119,7 +126,7 @@ def test_usage_survives_where_the_protocol_has_it():
     original = msgspec.structs.replace(reply("text"), usage=details)
     kept = {name: read(name, encoder(name).encode(unfold(original))).usage for name in PROTOCOLS}
     assert kept["openai-chat"] == details
-    assert kept["openai-responses"] == details
+    assert kept["openai-responses"] == msgspec.structs.replace(details, cache_write=0)  # a field that is required
     assert kept["anthropic-messages"] == details
     assert kept["gemini-generate"] == details
     assert kept["ollama-chat"] == Usage(input=120, output=34)

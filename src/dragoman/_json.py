@@ -6,6 +6,7 @@ fast one for the hot path (`typed_decoder`) and a lenient one for what the stric
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -224,7 +225,11 @@ def split_values(text: str) -> list[str] | Malformed:
 
 
 def encode(value: object) -> bytes:
-    """Encode Python values, Structs and `Raw` as compact JSON on one line. Lone surrogates become U+FFFD."""
+    """Encode Python values, Structs and `Raw` as JSON on one line, compact but for what a `Raw` holds. Lone surrogates
+    become U+FFFD.
+
+    A frame of a stream is one line: what goes through here can break none.
+    """
     try:
         return _on_one_line(_encode_ordered(value))
     except UnicodeEncodeError:
@@ -232,7 +237,10 @@ def encode(value: object) -> bytes:
 
 
 def _on_one_line(data: bytes) -> bytes:
-    """JSON with every character escaped that ends a line somewhere."""
+    """JSON with every character escaped that ends a line somewhere. A bare line end stands between values only, where
+    a `Raw` had it."""
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
     if not data.isascii():
         for seen, escaped in _LINE_ENDS:
             if seen[:1] in data and seen in data:  # a search for one byte is much faster, and finds none in most texts
@@ -286,6 +294,14 @@ def embed(text: str) -> Raw:
     except UnicodeEncodeError:
         data = line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     return Raw(_on_one_line(data))
+
+
+def compact(value: bytes | Raw) -> Raw:
+    """JSON text copied out of its frame, without white space between its values; numbers keep their form."""
+    data = bytes(value)
+    with contextlib.suppress(*_UNREADABLE):  # nested too deeply: one line is enough
+        data = msgspec.json.format(data, indent=-1)
+    return embed(data.decode("utf-8", "replace"))
 
 
 def raw_text(value: Raw) -> str:

@@ -15,7 +15,7 @@ from cases import counter
 from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Finish, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
 from dragoman.protocols.openai_responses import PROTOCOL
-from dragoman.types import Text, Thinking, Tool, ToolCall
+from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole
 
@@ -115,7 +115,22 @@ def test_whole_response(shape: str):
     assert response.status == ("incomplete" if original.stop_reason == "length" else "completed")
     again = read(response.model_dump_json(exclude_none=True).encode())
     assert ours(again.parts) == ours(original.parts)
-    assert (again.stop_reason, again.usage, again.error) == (original.stop_reason, original.usage, None)
+    assert (again.stop_reason, again.error) == (original.stop_reason, None)
+    assert again.usage == Usage(120, 34, 0, 0, 0)  # what is required is 0 where it is unknown
+
+
+@pytest.mark.parametrize("usage", [Usage(1, 2), Usage(1), Usage(None, 2), Usage(9, 9, 3, 2, 1), Usage()])
+def test_usage_has_all_that_is_required(usage: Usage):
+    body = PROTOCOL.render_response(
+        msgspec.structs.replace(reply("text"), usage=usage), new_id=counter(), model="m", created=1
+    )
+    found = Response.model_validate_json(body).usage
+    if usage.input is None and usage.output is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.output_tokens_details.reasoning_tokens == (usage.reasoning or 0)
+        assert found.input_tokens_details.cached_tokens == (usage.cache_read or 0)
 
 
 def test_custom_call():

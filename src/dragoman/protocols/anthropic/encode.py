@@ -198,7 +198,7 @@ class Encoder:
 
     def _write_part(self, event: PartEvent, out: list[bytes]) -> None:
         block = _block(event.part)
-        if block is not None and block["type"] == "text":
+        if block is not None and block.get("type") == "text":
             self._write_text(block["text"], out)
         elif block is not None:
             self._write_whole(block, out)

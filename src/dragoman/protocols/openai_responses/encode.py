@@ -357,18 +357,21 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
 
 
 def _render_usage(usage: Usage) -> dict[str, Json] | None:
-    """Details that nobody reported are left out; an unknown total is 0 beside a known one, as the field is required."""
+    """The counts; None when nothing was reported. A field that the specification requires is 0 where its count is
+    unknown: clients read it without asking."""
     if usage.input is None and usage.output is None:
         return None
     given, made = usage.input or 0, usage.output or 0
-    cached = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
-    details = {name: count for name, count in cached.items() if count is not None}
-    value: dict[str, Json] = {"input_tokens": given, "output_tokens": made, "total_tokens": given + made}
-    if details:
-        value["input_tokens_details"] = {"cached_tokens": 0, **details}
-    if usage.reasoning is not None:
-        value["output_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    return value
+    return {
+        "input_tokens": given,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read or 0,
+            "cache_write_tokens": usage.cache_write or 0,
+        },
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": given + made,
+    }
 
 
 def render_response(

@@ -221,7 +221,7 @@ class Items:
             text = text_of(value)
         else:
             self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
-            self._assembly.whole_part(Opaque(NAME, exact(*place, value)))
+            self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))
             return
         key = (group, index)
         self.final_text(item, key, text)
@@ -327,7 +327,7 @@ class Items:
             if late:
                 item.call.native = make_native(item.native | late)
         elif not item.done:
-            self._assembly.whole_part(Opaque(NAME, exact(*place, fields)))
+            self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, fields))))
         if item.part is not None:
             item.extras |= late
 

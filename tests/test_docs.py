@@ -1,5 +1,6 @@
 """What the documentation says exists, runs and is current; nothing that is committed names a machine or a secret."""
 
+import ast
 import os
 import re
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 import dragoman
 from dragoman.cli.main import COMMANDS
 from dragoman.config import HttpConfig, load_config
+from scripted import serving, streamed
+from whole_programs import called, configure, ended, said
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")])
@@ -109,8 +112,41 @@ def test_runnable_console_blocks_print_what_they_show(body: str) -> None:
         assert re.fullmatch(pattern, run.stdout.strip(), re.DOTALL), f"$ {command}\n{run.stdout}"
 
 
+def is_program(body: str) -> bool:
+    """Whether the block does something: others list the fields of a type."""
+    return not all(isinstance(statement, ast.AnnAssign) for statement in ast.parse(body).body)
+
+
+PROGRAMS = [
+    pytest.param(block["body"], id=f"{page_name(page)}-{number}")
+    for page in PAGES
+    for number, block in enumerate(FENCE.finditer(page.read_text(encoding="utf-8")))
+    if block["language"] == "python" and is_program(block["body"])
+]
+#: What the scripted model calls when a program offers it: tool → arguments.
+CALLS = {"get_weather": '{"city": "Paris"}', "add": '{"a": 2, "b": 3}'}
+
+
+@pytest.mark.parametrize("body", PROGRAMS)
+def test_python_blocks_run_to_their_exit(body: str, tmp_path: Path) -> None:
+    """As somebody copies them: in a process of its own, with a model that calls the tool at every second request."""
+    calls = [streamed(*called(name, values)) for name, values in CALLS.items() if f"def {name}(" in body]
+    answers = [*calls, *calls, streamed(*said("It is", " so."))]
+    with serving(*answers) as server:
+        route = '[routes.coder]\ntargets = ["ollama/granite4"]\n'
+        config = configure(tmp_path, server.url, "ollama", "embedded", more=route)
+        run = ended(body, config=config, folder=PROJECT)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert len(server.requests) == len(re.findall(r"client\.stream\(", body)) + 2 * len(
+        re.findall(r"client\.run\(", body)
+    )
+    for name in CALLS:
+        assert f"def {name}(" not in body or f"name='{name}'" in run.stdout
+
+
 def test_at_least_one_block_is_run() -> None:
     assert RUNNABLE
+    assert PROGRAMS
 
 
 def test_the_generated_reference_is_current() -> None:

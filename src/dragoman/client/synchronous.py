@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
+import os
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from dragoman.client.background import Background
 from dragoman.client.capability import ModelFacts
 from dragoman.client.client import AsyncClient, drained, load
 from dragoman.client.exchange import OnDeviation
@@ -23,19 +22,18 @@ from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.types import Params, Request, ToolChoice
 
 T = TypeVar("T")
-#: Runs a coroutine in the client's own event loop and waits for it.
-Run = Callable[[Coroutine[Any, Any, T]], T]
 _NO_PARAMS = Params()
 
 
 class Stream:
     """`AsyncStream` without `await`: use it with `with`, iterate it once."""
 
-    __slots__ = ("_run", "_stream")
+    __slots__ = ("_background", "_client", "_stream")
 
-    def __init__(self, stream: AsyncStream, run: Run[Any]) -> None:
+    def __init__(self, stream: AsyncStream, client: Client, background: Background) -> None:
         self._stream = stream
-        self._run = run
+        self._client = client  # kept: it closes itself when nobody has it
+        self._background = background
 
     def __enter__(self) -> Stream:
         """Send the request.
@@ -43,7 +41,7 @@ class Stream:
         Raises:
             UsageError, ConfigError: the request cannot be sent at all.
         """
-        self._run(self._stream.__aenter__())
+        self._background.run(self._stream.__aenter__())
         return self
 
     def __exit__(
@@ -54,12 +52,13 @@ class Stream:
 
     def close(self) -> None:
         """Stop reading."""
-        self._run(self._stream.close())
+        if not self._background.is_closed:  # else its connection is closed too
+            self._background.run(self._stream.close())
 
     def __iter__(self) -> Iterator[Event]:
         """The events, as they come."""
         stream = self._stream
-        while batch := self._run(stream._next()):
+        while batch := self._background.run(stream._next()):
             for event in batch:
                 stream._note([event])
                 yield event
@@ -82,7 +81,9 @@ class Stream:
 class Client:
     """`AsyncClient` without `await`. It may be used from many threads, and inside a running event loop.
 
-    Its event loop runs in a thread of its own; `on_deviation` is called there.
+    Its event loop runs in a thread of its own; `on_deviation` is called there. It closes itself when it is dropped, and
+    when the program ends. After a fork each process has connections of its own; a stream stays with the process that
+    began it.
     """
 
     def __init__(
@@ -96,19 +97,16 @@ class Client:
     ) -> None:
         self.config = config if isinstance(config, Config) else load(config)
         self._settings = (strict, tools, retries, on_deviation)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
-        self._thread.start()
-        self._client: AsyncClient = self._run(self._make())
+        self._background = Background(self._make)
 
-    async def _make(self) -> AsyncClient:
+    def _make(self) -> AsyncClient:
         strict, tools, retries, on_deviation = self._settings
         return AsyncClient(self.config, strict=strict, tools=tools, retries=retries, on_deviation=on_deviation)
 
     @property
     def deviations(self) -> Counter[tuple[str, str, str]]:
         """How often each deviation came, by (provider, model, code)."""
-        return self._client.deviations
+        return self._here().client.deviations
 
     def __enter__(self) -> Client:
         """The client itself."""
@@ -122,17 +120,12 @@ class Client:
 
     def close(self) -> None:
         """Close every connection, and the servers that this client started."""
-        if self._loop.is_closed():
-            return
-        self._run(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._background.close()
 
     def __del__(self) -> None:
-        loop = getattr(self, "_loop", None)
-        if loop is not None and not loop.is_closed() and threading.current_thread() is not self._thread:
-            self.close()
+        # Without waiting: the collector may run in any thread, that of the event loop too.
+        if (background := getattr(self, "_background", None)) is not None:
+            background.abandon()
 
     def stream(
         self,
@@ -145,10 +138,11 @@ class Client:
         session_id: str | None = None,
     ) -> Stream:
         """One turn, as events while they come. As `AsyncClient.stream`."""
-        stream = self._client.stream(
+        here = self._here()
+        stream = here.client.stream(
             target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
         )
-        return Stream(stream, self._run)
+        return Stream(stream, self, here)
 
     def reply(
         self,
@@ -162,7 +156,7 @@ class Client:
     ) -> Reply:
         """One turn, whole. As `AsyncClient.reply`."""
         return self._run(
-            self._client.reply(
+            self._here().client.reply(
                 target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
             )
         )
@@ -183,23 +177,18 @@ class Client:
         steps = Steps(read_messages(prompt), functions, max_steps=max_steps, run=self._run)
         while steps.answer is None:
             request = Request(target, steps.messages, offered, "auto", params, True, session_id)
-            steps.take_now(self._run(drained(self._client.ask(target, request, is_whole=True))))
+            steps.take_now(self._run(drained(self._here().client.ask(target, request, is_whole=True))))
         return steps.answer
 
     def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
         """The models that can be asked. As `AsyncClient.models`."""
-        return self._run(self._client.models(provider))
+        return self._run(self._here().client.models(provider))
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("a Client cannot be used in its own event loop; use AsyncClient there")
-        if self._loop.is_closed():
-            coroutine.close()
-            raise RuntimeError("this Client is closed")
-        future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        return self._background.run(coroutine)
+
+    def _here(self) -> Background:
+        """What works in this process: after a fork, a new one."""
+        if self._background.pid != os.getpid():
+            self._background = Background(self._make)
+        return self._background

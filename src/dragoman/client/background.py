@@ -1,0 +1,150 @@
+"""An event loop in a thread of its own, for callers who have none, and the client that lives in it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, Final, TypeVar, final
+
+from dragoman.client.client import AsyncClient
+
+T = TypeVar("T")
+#: Seconds that the end of the program waits for connections and servers to close; a server's process gets 5 of its own.
+_EXIT_SECONDS: Final = 8.0
+
+
+@final
+class Background:
+    """The client that `make` makes, in a thread. It closes itself when the program ends.
+
+    The thread is a daemon, so that a program which forgets to close ends all the same. Python freezes such threads
+    after the functions of `atexit` have run: that is the last moment at which they can be waited for.
+
+    Attributes:
+        client: lives in the thread; only what `run` runs may call its coroutines.
+        pid: the process that this belongs to. A fork takes the object along, not the thread.
+
+    Raises:
+        Whatever `make` raises.
+    """
+
+    __slots__ = ("_is_closing", "_is_exiting", "_lock", "_loop", "_thread", "client", "pid")
+
+    def __init__(self, make: Callable[[], AsyncClient]) -> None:
+        self.pid = os.getpid()
+        self._is_closing = self._is_exiting = False
+        self._lock = threading.RLock()  # a signal's handler may close what its own thread is about to use
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=_live, args=(self._loop,), name="dragoman", daemon=True)
+        self._thread.start()
+        atexit.register(self._close_at_exit)
+        try:
+            self.client = self.run(_made(make))
+        except BaseException:
+            self._stop_soon(None)
+            raise
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be run in it any more, in this process."""
+        return self._is_closing or self.pid != os.getpid()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the thread and wait for it.
+
+        Raises:
+            RuntimeError: called in the thread itself, after a fork, or the client is closed, or is closed meanwhile.
+        """
+        try:
+            future = self._submit(coroutine)
+        except RuntimeError:
+            coroutine.close()
+            self._stand_still_at_exit()
+            raise
+        try:
+            return future.result()
+        except CancelledError:
+            self._stand_still_at_exit()
+            raise RuntimeError("this Client was closed meanwhile") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the client and end the thread, and wait until it has ended; the second time it does nothing.
+
+        Raises:
+            RuntimeError: called in the thread itself.
+        """
+        if self.pid != os.getpid():
+            return
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a Client cannot be closed in its own event loop; use AsyncClient there")
+        self.abandon()
+        self._thread.join()
+
+    def abandon(self) -> None:
+        """Close the client and end the thread soon. It never waits: a garbage collector may call it, in any thread."""
+        if self.pid == os.getpid():
+            self._stop_soon(self.client)
+
+    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        if self.pid != os.getpid():
+            raise RuntimeError("this was begun before a fork; begin it again in the new process")
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a Client cannot be used in its own event loop; use AsyncClient there")
+        # The lock keeps the order: what is submitted before the end is asked for is run, or cancelled by that end.
+        with self._lock:
+            if self._is_closing:
+                raise RuntimeError("this Client is closed")
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def _stop_soon(self, client: AsyncClient | None) -> None:
+        with self._lock:
+            if self._is_closing:
+                return
+            self._is_closing = True
+            self._loop.call_soon_threadsafe(lambda: self._loop.create_task(_stop(self._loop, client)))
+        atexit.unregister(self._close_at_exit)
+
+    def _stand_still_at_exit(self) -> None:
+        """At the program's end only the main thread and daemons are left. Python is about to freeze those; until then
+        they wait here, for nobody wants to hear from them that the client was closed."""
+        if self._is_exiting and threading.current_thread() is not threading.main_thread():
+            threading.Event().wait()
+
+    def _close_at_exit(self) -> None:
+        if self.pid == os.getpid():
+            self._is_exiting = True
+            self.abandon()
+            self._thread.join(_EXIT_SECONDS)
+
+
+async def _made(make: Callable[[], AsyncClient]) -> AsyncClient:
+    return make()
+
+
+async def _stop(loop: asyncio.AbstractEventLoop, client: AsyncClient | None) -> None:
+    """Cancel what runs, close the client, end the loop."""
+    try:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        if client is not None:
+            await client.close()
+        await loop.shutdown_asyncgens()
+    finally:
+        loop.stop()
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    """The thread: it knows the loop alone, so that nothing which runs here keeps a forgotten client."""
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import msgspec
@@ -32,6 +32,7 @@ from dragoman.types import Named, Params, ToolChoice
 EXAMPLE = '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json'
 
 _PATIENCE_SECONDS: Final = 2.0
+_STEP_SECONDS: Final = 0.5
 _CHOICES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "any": "any"}
 
 
@@ -74,13 +75,14 @@ async def _call(options: argparse.Namespace) -> Reply:
             tool_choice=_CHOICES.get(options.tool_choice) or Named(options.tool_choice),
             params=Params(max_tokens=options.max_tokens),
         )
-        async with _waiting("loading model…" if local else "waiting…") as came, stream:
+        async with _waiting("loading model…" if local else "waiting…") as end_waiting, stream:
             while events := await stream.next_batch():
-                came.set()
                 if options.json:
+                    end_waiting()
                     write(render_events(events))
-                else:
-                    say(drawing.draw(sequencer.feed(events)))
+                elif drawn := drawing.draw(sequencer.feed(events)):
+                    end_waiting()
+                    say(drawn)
         return await _advised(stream.reply, client, target)
 
 
@@ -113,22 +115,33 @@ async def _advised(reply: Reply, client: AsyncClient, target: str) -> Reply:
 
 
 @contextlib.asynccontextmanager
-async def _waiting(words: str) -> AsyncIterator[asyncio.Event]:
-    """Tell a terminal that nothing has come yet, until the event is set."""
-    came = asyncio.Event()
+async def _waiting(words: str) -> AsyncIterator[Callable[[], None]]:
+    """Tell a terminal that nothing has come yet, until what this gives is called.
+
+    That takes the words off the line at once: whatever is written next shall stand there, and stay.
+    """
+    is_shown = False
 
     async def tell() -> None:
-        seconds = 0.0
-        while not came.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(came.wait(), 0.5 if seconds else _PATIENCE_SECONDS)
-            seconds += 0.5 if seconds else _PATIENCE_SECONDS
-            hint("\r\033[K" if came.is_set() else f"\r{words} {seconds:.0f} s")
+        nonlocal is_shown
+        seconds = _PATIENCE_SECONDS
+        await asyncio.sleep(_PATIENCE_SECONDS)
+        while True:
+            is_shown = True
+            hint(f"\r{words} {seconds:.0f} s")
+            await asyncio.sleep(_STEP_SECONDS)
+            seconds += _STEP_SECONDS
+
+    def end() -> None:
+        nonlocal is_shown
+        if task is not None:
+            task.cancel()  # from here on it writes nothing
+        if is_shown:
+            is_shown = False
+            hint("\r\033[K")
 
     task = asyncio.create_task(tell()) if sys.stderr.isatty() else None
     try:
-        yield came
+        yield end
     finally:
-        came.set()
-        if task is not None:
-            await task
+        end()

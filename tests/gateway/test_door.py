@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conversations import reply
 from dragoman.errors import WireError
-from dragoman.gateway.bodies import DEEPEST, LARGEST_MEDIA, MOST_TOOLS, check_shape, unpacked
+from dragoman.gateway.bodies import DEEPEST, LARGEST_MEDIA, MOST_TOOLS, _outlines, check_shape, unpacked
 from dragoman.gateway.guard import Guard
+from dragoman.gateway.http import Limits
 from dragoman.gateway.operations import HEALTH
 from dragoman.protocols import PROTOCOLS
 from gateway.running import Running, gateway, whole_of
@@ -153,6 +156,48 @@ def test_what_is_no_json_is_left_to_the_parser(body: bytes) -> None:
 def test_deep_json_that_only_a_lenient_reader_takes_is_too_deep_too() -> None:
     with pytest.raises(WireError, match="levels"):
         check_shape(b'{"a":"\x01","b":' + nested(DEEPEST, "list").encode() + b"}")
+
+
+def outline_of(body: bytes) -> bytes:
+    """Brackets and commas outside strings, byte by byte."""
+    found, in_string, escaped = bytearray(), False, False
+    for byte in body:
+        if in_string:
+            in_string, escaped = escaped or byte != ord('"'), not escaped and byte == ord("\\")
+        elif byte == ord('"'):
+            in_string, escaped = True, False
+        elif byte in b",[]{}":
+            found.append(byte)
+    return bytes(found)
+
+
+@given(st.text('"\\[]{},a', max_size=40).map(str.encode), st.integers(1, 9))
+def test_strings_are_told_apart_in_pieces_of_any_size(body: bytes, piece: int) -> None:
+    assert b"".join(_outlines(body, piece=piece)) == outline_of(body)
+
+
+@given(st.recursive(st.none() | st.text('",[]{}\\', max_size=5), lambda inner: st.lists(inner) | st.dictionaries(
+    st.text('",[]{}\\', max_size=3), inner), max_leaves=30), st.integers(1, 40))  # fmt: skip
+def test_values_are_counted_as_they_are(value: Any, most: int) -> None:
+    def count(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + sum(map(count, inner)) + (isinstance(value, dict | list) and not value)  # an empty one counts as two
+
+    body = json.dumps(value).encode()
+    if count(value) <= most:
+        check_shape(body, most_values=most)
+    elif len(body) > 2 * most:
+        with pytest.raises(WireError, match=f"at most {most} values"):
+            check_shape(body, most_values=most)
+
+
+def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:
+    with gateway(tmp_path, limits=Limits(values=1_000)) as running:
+        for client in PROTOCOLS:
+            body = body_with(client, "[" + "1," * 2_000 + "1]")
+            code, _, answer = running.request("POST", path_of(client), body)
+            assert (code, running.provider.requests) == (413, [])
+            assert "at most 1000 values" in PROTOCOLS[client].parse_error(code, answer).message
 
 
 # ---------------------------------------------------------------- packed bodies

@@ -9,15 +9,17 @@ from __future__ import annotations
 import importlib
 import re
 import zlib
-from itertools import accumulate
+from collections.abc import Iterator
 from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.errors import WireError
 
-#: Lists and objects around a value, the body's own among them; tools of a request; bytes of one image or file.
+#: Lists and objects around a value, the body's own among them; values of a body; tools of a request; bytes of one image
+#: or file. A coding agent's long conversation has some ten thousand values.
 DEEPEST: Final = 128
+MOST_VALUES: Final = 250_000
 MOST_TOOLS: Final = 512
 LARGEST_MEDIA: Final = 20 * 1024 * 1024
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
@@ -28,8 +30,16 @@ _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the hea
 #: What gathers tools in one of them (Gemini).
 _DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 
-_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NO_BRACKET: Final = re.compile(rb"[^\[\]{}]+")
+_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+#: As far as every string is closed.
+_CLOSED: Final = re.compile(rb'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_PIECE: Final = 64 * 1024
+_QUOTE: Final = ord('"')
+_COMMA: Final = ord(",")
+_OPENING: Final = b"[{"
+_BEFORE_VALUES: Final = (b",", b"[", b"{")
+_NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
@@ -144,15 +154,18 @@ def _zstd() -> Any:
 # ---------------------------------------------------------------- the shape of JSON
 
 
-def check_shape(body: bytes) -> None:
-    """Refuse JSON that is nested too deeply, offers too many tools or holds too large a file. What is not JSON is for
-    the parser to refuse.
+def check_shape(body: bytes, *, most_values: int = MOST_VALUES) -> None:
+    """Refuse JSON that is nested too deeply, has too many values, offers too many tools or holds too large a file. What
+    is not JSON is for the parser to refuse. Time grows with the body's length, memory with `most_values`.
 
     Raises:
-        WireError: it is, does, or holds one.
+        WireError: it is, has, does, or holds one.
     """
     if len(body) > LARGEST_MEDIA:
         _check_media(body)
+    # A value takes two bytes at least. What stands in strings is told apart only where the quick count is too high.
+    if len(body) > 2 * most_values and sum(map(body.count, _BEFORE_VALUES)) >= most_values:
+        _check_values(body, most_values)
     if not _has_more(body, DEEPEST):  # what most small bodies have
         return
     fields = _decode_fields(body)
@@ -194,15 +207,54 @@ def _check_depth(value: bytes, depth: int) -> None:
         raise _too_deep()
     if not isinstance(inner, Malformed):
         for item in inner.values() if isinstance(inner, dict) else inner:
-            _check_depth(bytes(item), depth + 1)
+            text = bytes(item)
+            if len(text) > DEEPEST - depth:  # else it has not the brackets either
+                _check_depth(text, depth + 1)
 
 
 def _check_text(body: bytes) -> None:
     """The same for what only a lenient reader takes: the brackets outside strings are counted."""
-    brackets = _NO_BRACKET.sub(b"", _STRING.sub(b"", body))
-    steps = (1 if bracket in b"{[" else -1 for bracket in brackets)
-    if any(depth > DEEPEST for depth in accumulate(steps)):
-        raise _too_deep()
+    depth = 0
+    for outline in _outlines(body):
+        for mark in outline:
+            if mark in _OPENING:
+                depth += 1
+                if depth > DEEPEST:
+                    raise _too_deep()
+            elif mark != _COMMA:
+                depth -= 1
+
+
+def _check_values(body: bytes, most: int) -> None:
+    """Each value but the first stands behind a comma or an opening bracket."""
+    count = 1
+    for outline in _outlines(body):
+        count += sum(map(outline.count, _BEFORE_VALUES))
+        if count > most:
+            raise WireError(f"expected JSON of at most {most} values", status=413)
+
+
+def _outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
+    """The brackets and commas outside strings, in pieces. A string may be open at the end of a piece, and of the body.
+
+    Each byte is looked at a fixed number of times, whatever stands there: a quote that nothing closes ends the search
+    in its piece, it is not tried again from the next quote on. The pieces let other threads in between.
+    """
+    position, in_string = 0, False
+    while position < len(body):
+        end = min(position + piece, len(body))
+        if in_string:
+            rest = _STRING_REST.match(body, position, end)
+            position = rest.end() if rest is not None else end
+            if position < end:  # at a quote, or at a backslash whose character is in the next piece
+                in_string = body[position] != _QUOTE
+                position += 2 if in_string else 1
+            continue
+        closed = _CLOSED.match(body, position, end)
+        stop = closed.end() if closed is not None else end
+        yield _STRING.sub(b"", body[position:stop]).translate(None, _NO_MARKS)
+        in_string = stop < end
+        position = stop + in_string
 
 
 def _too_deep() -> WireError:

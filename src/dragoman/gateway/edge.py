@@ -208,15 +208,24 @@ class Connection(asyncio.Protocol):
                 # parser would leave the body unread, so it reads the head again without that wish.
                 if "upgrade" not in self._fields:
                     raise _Refused(Failure("bad_request", "expected no CONNECT: this is no proxy", 405)) from None
-                method = self._parser.get_method()
-                fields = [f"{name}: {value}\r\n" for name, value in self._fields.items() if name not in _UPGRADE]
-                again = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, "".join(fields).encode("latin-1"))
-                rest = again + rest[upgrade.args[0] :]
+                rest = self._head_without_upgrade() + rest[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
         if self._head is None and (self._task is None or self._head_size):
             self._unheaded += len(data)
             if self._unheaded > self._limits.head:
                 raise _Refused(_too_large_head(self._limits))
+
+    def _head_without_upgrade(self) -> bytes:
+        """The head that was read, without the wish for another protocol. All else stands: the version and what is said
+        of the connection decide where the request ends and whether another may follow."""
+        fields = {name: value for name, value in self._fields.items() if name not in _UPGRADE}
+        options = [option.strip() for option in self._fields.get("connection", "").split(",")]
+        kept = [option for option in options if option and option.lower() not in _UPGRADE]
+        if kept:
+            fields["connection"] = ", ".join(kept)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]).encode("latin-1")
+        version = self._parser.get_http_version().encode()
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (self._parser.get_method(), self._target, version, lines)
 
     def on_message_begin(self) -> None:
         self._begin()
@@ -228,9 +237,13 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_head(len(name) + len(value) + 4)
+        if self._head is not None:
+            return  # a trailer is no header: RFC 9110 section 6.5.1
         key = name.decode("ascii").lower()
         text = value.decode("latin-1")
         if key in self._fields:
+            if key == "host":  # RFC 9112 section 3.2
+                raise _Refused(Failure("bad_request", "expected one Host header, got two", 400))
             text = f"{self._fields[key]}, {text}"
         elif len(self._fields) >= self._limits.fields:
             raise _Refused(Failure("bad_request", f"expected at most {self._limits.fields} header fields", 431))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import parse_qs
@@ -14,6 +15,11 @@ from dragoman.gateway.http import Head
 from dragoman.secret import Secret
 
 _SHA256: Final = "sha256:"
+_AUTHORITY: Final = re.compile(
+    r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]{2,45})\]|(?P<plain>[A-Za-z0-9._-]{1,255}))(?::[0-9]{0,5})?"
+)
+#: What an Origin may be: a scheme and an authority, nothing behind it.
+_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://(.*)")
 
 
 class Guard:
@@ -32,7 +38,10 @@ class Guard:
 
     def judge(self, head: Head, *, needs_key: bool = True) -> Failure | None:
         """Why the request is refused; None when it is not. `needs_key` False: the keys are not asked for."""
-        if not self._is_allowed(host_name(head.headers.get("host", ""))):
+        host = host_name(head.headers.get("host", ""))
+        if not host:
+            return Failure("bad_request", "expected a Host header of the form HOST or HOST:PORT", 400)
+        if not self._is_allowed(host):
             # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
             return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
         origin = head.headers.get("origin")
@@ -40,7 +49,8 @@ class Guard:
             # Pictures, scripts and links of a page come without an Origin; browsers say so in another header.
             is_foreign = head.headers.get("sec-fetch-site") == "cross-site"
         else:
-            is_foreign = not self._is_allowed(host_name(origin.partition("://")[2]))
+            found = _ORIGIN.fullmatch(origin)
+            is_foreign = found is None or not self._is_allowed(host_name(found[1]))
         if is_foreign:
             return Failure("permission", "requests from other sites' pages are not taken", 403)
         if needs_key and self._digests and not self.owner(head):
@@ -76,12 +86,13 @@ def shown_keys(head: Head) -> list[str]:
     return [key for key in keys if key]
 
 
-def host_name(host: str) -> str:
-    """`HOST[:PORT]` → the host, in lower case, without the brackets of an IPv6 address."""
-    host = host.strip().lower().rstrip("/")
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+def host_name(authority: str) -> str:
+    """`HOST[:PORT]` → the host, in lower case, without the brackets of an IPv6 address; "" for what is no authority.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-7.2 (read 2026-11-22), without user names and percent-encoding.
+    """
+    found = _AUTHORITY.fullmatch(authority)
+    return (found["bracketed"] or found["plain"]).lower() if found is not None else ""
 
 
 def is_loopback(host: str) -> bool:

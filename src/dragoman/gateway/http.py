@@ -11,6 +11,7 @@ from typing import Protocol, final
 import msgspec
 
 from dragoman.events import Failure
+from dragoman.gateway.bodies import MOST_VALUES
 
 
 @final
@@ -20,6 +21,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     head: int = 64 * 1024
     fields: int = 100
     body: int = 32 * 1024 * 1024
+    #: JSON values of a body
+    values: int = MOST_VALUES
     #: the kernel has as much again to send in the meantime; one read of the provider's socket (64 KiB) comes on top
     unsent: int = 16 * 1024
     #: for a whole head, for `body_least` bytes of a body that is not whole, for the next request on a kept connection

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ from scripted import chunk, head
 
 
 @contextmanager
-def reloading(folder: Path) -> Iterator[tuple[Running, Reload, list[dict[str, Any]]]]:
+def reloading(
+    folder: Path, load: Callable[..., Config] = load_config
+) -> Iterator[tuple[Running, Reload, list[dict[str, Any]]]]:
     """A gateway whose file is watched, and its log."""
     log = Log(None)
     lines: list[dict[str, Any]] = []
@@ -36,10 +39,10 @@ def reloading(folder: Path) -> Iterator[tuple[Running, Reload, list[dict[str, An
     with gateway(folder, observer=observer) as running:
         file = folder / "dragoman.toml"
 
-        def load() -> Config:
-            return load_config(file, environ={}, home=folder)
+        def prepare() -> Callable[[], None]:
+            return partial(running.gateway.take, load(file, environ={}, home=folder))
 
-        reload = Reload(file, load=load, take=running.gateway.take, observer=observer)
+        reload = Reload(file, prepare=prepare, observer=observer)
         watching = asyncio.run_coroutine_threadsafe(reload.watch(), running.loop)
         try:
             yield running, reload, lines
@@ -62,7 +65,7 @@ def models(running: Running) -> list[str]:
 def replace(file: Path, text: str) -> None:
     """As careful editors write: a new file takes the old one's name."""
     new = file.with_suffix(".new")
-    new.write_text(text, encoding="utf-8")
+    new.write_text(text, encoding="utf-8", errors="surrogatepass")
     os.replace(new, file)
 
 
@@ -91,9 +94,14 @@ def test_a_change_is_in_force_for_the_next_request(tmp_path: Path, write: Callab
     assert [line["kind"] for line in lines].count("config") == 2
 
 
-@pytest.mark.parametrize(
-    "wrong", ["[routes", "[routes.x]\ntargets = []\n", "[server]\nno_such = 1\n", '[providers.x]\nprotocol = "soap"\n']
-)
+WRONG = [
+    "[routes", "[routes.x]\ntargets = []\n", "[server]\nno_such = 1\n", '[providers.x]\nprotocol = "soap"\n',
+    "", " \n", f"[validate]\nexpires_days = {'9' * 5_000}\n", "a" + ".a" * 20_000 + " = 1\n", "x = " + "[" * 5_000,
+    "# " + "x" * 1_100_000, "[http]\nretries = 0\n\0", "\ud800",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
 def test_a_wrong_file_changes_nothing_and_is_told_once(tmp_path: Path, wrong: str) -> None:
     with reloading(tmp_path) as (running, reload, lines):
         file = tmp_path / "dragoman.toml"
@@ -106,11 +114,78 @@ def test_a_wrong_file_changes_nothing_and_is_told_once(tmp_path: Path, wrong: st
         assert models(running) == before and reload.generation == 1
         assert [line["kind"] for line in lines].count("config") == 1
         assert "not taken" in next(line["text"] for line in lines if line["kind"] == "config")
+        assert running.request("GET", "/readyz")[2].startswith(b"ok\nconfig: the file was refused")
         found = samples(running.request("GET", "/metrics")[2])
         assert found['dragoman_config_reloads_total{result="refused"}'] == 1
         replace(file, good + ROUTE.format("mended"))
         until(lambda: reload.generation == 2)
         assert "mended" in models(running)
+        assert running.request("GET", "/readyz")[2] == b"ok\n"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_file_stops_nobody(tmp_path: Path, kind: str) -> None:
+    """Opening a pipe waits for a writer, and a device never ends."""
+    with reloading(tmp_path) as (running, reload, lines):
+        file = tmp_path / "dragoman.toml"
+        text = file.read_text(encoding="utf-8")
+        new = tmp_path / "new"
+        if kind == "pipe":
+            os.mkfifo(new)
+        elif kind == "folder":
+            file.unlink()
+            new.mkdir()
+        else:
+            new.symlink_to("/dev/zero")
+        new.replace(file)
+        until(lambda: any("regular file" in line.get("text", "") for line in lines))
+        assert running.request("GET", "/livez")[0] == 200
+        file.rmdir() if kind == "folder" else file.unlink()
+        replace(file, text + ROUTE.format("mended"))
+        until(lambda: reload.generation == 2)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_key_that_is_no_file_stops_nobody(tmp_path: Path, kind: str) -> None:
+    key = tmp_path / "key"
+    os.mkfifo(key) if kind == "pipe" else key.symlink_to("/dev/zero")
+    with reloading(tmp_path) as (running, _, lines):
+        file = tmp_path / "dragoman.toml"
+        replace(file, '[server]\nkeys = ["file:key"]\n' + file.read_text(encoding="utf-8"))
+        until(lambda: any("cannot read key: expected a regular file" in line.get("text", "") for line in lines))
+        assert running.request("GET", "/api/tags")[0] == 200
+
+
+def test_a_fault_in_reading_ends_no_watching(tmp_path: Path) -> None:
+    faults = [ZeroDivisionError("a secret")]
+
+    def load(file: Path, **options: Any) -> Config:
+        if faults:
+            raise faults.pop()
+        return load_config(file, **options)
+
+    with reloading(tmp_path, load) as (running, reload, lines):
+        file = tmp_path / "dragoman.toml"
+        text = file.read_text(encoding="utf-8")
+        replace(file, text + ROUTE.format("first"))
+        until(lambda: any("ZeroDivisionError" in line.get("text", "") for line in lines))
+        assert not any("a secret" in json.dumps(line) for line in lines)
+        replace(file, text + ROUTE.format("second"))
+        until(lambda: reload.generation == 2)
+        assert "second" in models(running)
+
+
+def test_a_file_never_takes_the_keys_away(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"the-key").hexdigest()
+    with gateway(tmp_path, f'[server]\nkeys = ["sha256:{digest}"]') as running:
+        for text in ("", "[server]\nkeys = []\n"):
+            (tmp_path / "dragoman.toml").write_text(text, encoding="utf-8")
+            config = load_config(tmp_path / "dragoman.toml", environ={}, home=tmp_path)
+            with pytest.raises(ConfigError, match="the file has none any more"):
+                running.gateway.take(config)
+            assert running.request("GET", "/api/tags")[0] == 401
+        running.gateway.take(config, allow_open=True)
+        assert running.request("GET", "/api/tags")[0] == 200
 
 
 def test_a_file_that_goes_keeps_the_one_before(tmp_path: Path) -> None:

@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
+    parser.add_argument(
+        "--allow-open", action="store_true", help="a changed configuration may take the client keys away"
+    )
     parser.add_argument("--app", metavar="NAME", help="for this client: its port, and what to paste into it (apps)")
     parser.add_argument("--verbose", action="store_true", help="a line a request for people, with what was mended")
     parser.add_argument("--llm-api-key", metavar="KEY", help=argparse.SUPPRESS)
@@ -101,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
             ready=ready,
             render=render_for_people() if options.verbose else None,
             workers=options.workers,
+            allow_open=options.allow_open,
         )
     )
     return DONE

@@ -6,6 +6,7 @@ reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue
 """
 
 from dragoman.config.agent import AgentConfig, AgentLimits, McpServer
+from dragoman.config.files import LARGEST_CONFIG, read_file
 from dragoman.config.places import FILE_NAME, data_folder, default_path
 from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config, read_secret
 from dragoman.config.settings import (
@@ -24,7 +25,7 @@ from dragoman.config.settings import (
 
 __all__ = [
     "AgentConfig", "AgentLimits", "McpServer",
-    "FILE_NAME", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Order", "Price",
-    "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder", "default_path",
-    "key_variable", "load_config", "read_secret",
+    "FILE_NAME", "LARGEST_CONFIG", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Order",
+    "Price", "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder",
+    "default_path", "key_variable", "load_config", "read_file", "read_secret",
 ]  # fmt: skip

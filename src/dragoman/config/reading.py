@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast, final
 import msgspec
 
 from dragoman.config.agent import AgentConfig
+from dragoman.config.files import LARGEST_CONFIG, LARGEST_SECRET, read_file
 from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.settings import (
     Config,
@@ -75,9 +76,9 @@ def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home:
             raise ConfigError(f"{where}: the environment variable {name} is not set")
         return Secret(value.strip())
     try:
-        text = _expand(name, home=home, folder=folder).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        text = read_file(_expand(name, home=home, folder=folder), most=LARGEST_SECRET).decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError, ConfigError) as problem:
+        reason = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else _reason(problem)
         raise ConfigError(f"{where}: cannot read {name}: {reason}") from None
     if not text:
         raise ConfigError(f"{where}: {name} is empty")
@@ -231,6 +232,8 @@ class _Reading:
         return read_secret(reference, where, environ=self._environ, home=self._home, folder=self._folder)
 
 
+#: A key of so many parts takes the reader a few milliseconds; the time grows with their square.
+_MOST_DOTS: Final = 1_000
 _USERS_OWN: Final = ("api_key", "clean", "strict")
 _SECTIONS: Final = ("server", "providers", "routes", "models", "validate", "http", "prices", "agent")
 
@@ -244,13 +247,22 @@ def _parse(file: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = read_file(file, most=LARGEST_CONFIG).decode("utf-8-sig")
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise ConfigError(f"expected at most {_MOST_DOTS} dots in a line")
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"expected TOML: {problem}") from None
     except RecursionError:
         raise ConfigError("expected TOML that is nested less deeply") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"cannot be read: {problem}") from None
+        raise ConfigError(f"cannot be read: {_reason(problem)}") from None
+    except ValueError:  # Python reads no integer of more than 4,300 digits
+        raise ConfigError("expected numbers of at most 4,300 digits") from None
+
+
+def _reason(problem: Exception) -> str:
+    return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
 
 
 def _route(name: str, table: Mapping[str, Any], catalog: Catalog) -> RouteConfig:

@@ -27,6 +27,8 @@ Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)]
 class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
 
+    `connections_per_address`: open connections from one address (IPv4, or 64 bits of IPv6) off this machine;
+    `trusted_proxies`: addresses from which many clients come, which have no such limit.
     `log`: where requests get a line each: "stderr", "off", or the path of a file.
     `drain_seconds`: what answers under way are given when the gateway is told to end.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
@@ -40,6 +42,8 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocols: Literal["all"] | tuple[ProtocolName, ...] = "all"
     keys: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = 512
+    trusted_proxies: tuple[str, ...] = ()
     log: str = "stderr"
     drain_seconds: float = 120.0
     state: Path | None = None

@@ -10,14 +10,17 @@ from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
+import msgspec
+
 from dragoman.client.offloading import LARGE, run_sized
 from dragoman.contract import Protocol
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
+from dragoman.gateway.addresses import Addresses
 from dragoman.gateway.bodies import check_shape, unpacked
 from dragoman.gateway.discovery import PAGES, Asked, Page
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
-from dragoman.gateway.guard import Guard
+from dragoman.gateway.guard import Guard, shown_keys
 from dragoman.gateway.http import Answer, Head, Limits, Outlet
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.gateway.observe import Observer, Record
@@ -45,7 +48,10 @@ Handler: TypeAlias = Protocol | Page | Endpoint
 class App:
     """The gateway as an `Application`."""
 
-    __slots__ = ("_exact", "_guard", "_limits", "_names", "_observer", "_operations", "_patterns", "_relay", "_since")
+    __slots__ = (
+        "_addresses", "_exact", "_guard", "_limits", "_names", "_observer", "_operations", "_patterns", "_relay",
+        "_since",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +60,7 @@ class App:
         names: Names,
         relay: Relay,
         guard: Guard,
+        addresses: Addresses,
         limits: Limits,
         observer: Observer,
         operations: Operations,
@@ -63,6 +70,7 @@ class App:
         self._names = names
         self._relay = relay
         self._guard = guard
+        self._addresses = addresses
         self._limits = limits
         self._observer = observer
         self._operations = operations
@@ -101,7 +109,13 @@ class App:
     def admit(self, head: Head) -> Answer | None:
         """Host, Origin and key, on every method and path."""
         failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
-        return None if failure is None else self.refuse(head, failure)
+        if failure is None:
+            return None
+        answer = self.refuse(head, failure)
+        if failure.kind == "auth" and shown_keys(head):
+            pause = self._addresses.pause(head.address, now=time.monotonic())
+            return msgspec.structs.replace(answer, pause=pause)
+        return answer
 
     @property
     def is_draining(self) -> bool:

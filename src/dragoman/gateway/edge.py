@@ -13,7 +13,16 @@ from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
+from dragoman.gateway.addresses import Addresses, network
 from dragoman.gateway.gate import Gate, waiting
+from dragoman.gateway.heads import (
+    BrokenRequest,
+    add_field,
+    check_framing,
+    too_large_body,
+    too_large_head,
+    without_upgrade,
+)
 from dragoman.gateway.http import Answer, Application, Head, Limits
 from dragoman.gateway.log import place_of
 from dragoman.gateway.outlet import HttpOutlet
@@ -25,22 +34,13 @@ except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test 
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
 #: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
 _WAITING: Final = 4
-_VERSIONS: Final = frozenset({"1.0", "1.1"})
 #: For the first request on a connection that was made just before the end, in seconds.
 _FIRST_SECONDS: Final = 0.5
 _NEVER: Final = float("inf")
 #: Bytes of a body that are read before others have their turn.
 _READ_AT_ONCE: Final = 512 * 1024
-
-
-class _Refused(Exception):
-    """A request that is not read on; said from inside the parser's callbacks."""
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
 
 
 class _Received(NamedTuple):
@@ -58,16 +58,19 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_application", "_body", "_body_before", "_body_read", "_body_size", "_due", "_fields", "_gate", "_head",
-        "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large", "_limits", "_looks_at",
-        "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
+        "_address", "_addresses", "_application", "_body", "_body_before", "_body_read", "_body_size", "_due",
+        "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new",
+        "_large", "_limits", "_looks_at", "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport",
+        "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
-    def __init__(self, application: Application, limits: Limits, peers: set[Connection]) -> None:
+    def __init__(self, application: Application, limits: Limits, peers: set[Connection], addresses: Addresses) -> None:
         """`peers` holds the open connections."""
         self._application = application
         self._limits = limits
         self._peers = peers
+        self._addresses = addresses
+        self._address = ""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
@@ -96,12 +99,19 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio.Transport in all but name.
         self._transport = transport = cast(asyncio.Transport, transport)
+        self._address = network(str((transport.get_extra_info("peername") or ("",))[0]))
+        if not self._addresses.enter(self._address):
+            self._is_closing = True
+            transport.abort()
+            return
         transport.set_write_buffer_limits(high=self._limits.unsent, low=self._limits.unsent // 4)
         self._peers.add(self)
         self._arm(self._limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._peers.discard(self)
+        if self in self._peers:
+            self._peers.discard(self)
+            self._addresses.leave(self._address)
         self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
@@ -189,12 +199,12 @@ class Connection(asyncio.Protocol):
             self._feed(data)
         except httptools.HttpParserCallbackError as problem:
             cause = problem.__context__
-            if not isinstance(cause, _Refused):
+            if not isinstance(cause, BrokenRequest):
                 raise
             self._refuse(cause.failure)
         except (httptools.HttpParserError, UnicodeDecodeError):
             self._refuse(Failure("bad_request", "expected an HTTP/1.1 request", 400))
-        except _Refused as refused:
+        except BrokenRequest as refused:
             self._refuse(refused.failure)
 
     def _feed(self, data: bytes) -> None:
@@ -207,25 +217,15 @@ class Connection(asyncio.Protocol):
                 # No upgrade is ever taken, as HTTP allows: Java's client asks for HTTP/2 with every request. The
                 # parser would leave the body unread, so it reads the head again without that wish.
                 if "upgrade" not in self._fields:
-                    raise _Refused(Failure("bad_request", "expected no CONNECT: this is no proxy", 405)) from None
-                rest = self._head_without_upgrade() + rest[upgrade.args[0] :]
+                    raise BrokenRequest(Failure("bad_request", "expected no CONNECT: this is no proxy", 405)) from None
+                version = self._parser.get_http_version()
+                again = without_upgrade(self._parser.get_method(), self._target, version, self._fields)
+                rest = again + rest[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
         if self._head is None and (self._task is None or self._head_size):
             self._unheaded += len(data)
             if self._unheaded > self._limits.head:
-                raise _Refused(_too_large_head(self._limits))
-
-    def _head_without_upgrade(self) -> bytes:
-        """The head that was read, without the wish for another protocol. All else stands: the version and what is said
-        of the connection decide where the request ends and whether another may follow."""
-        fields = {name: value for name, value in self._fields.items() if name not in _UPGRADE}
-        options = [option.strip() for option in self._fields.get("connection", "").split(",")]
-        kept = [option for option in options if option and option.lower() not in _UPGRADE]
-        if kept:
-            fields["connection"] = ", ".join(kept)
-        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]).encode("latin-1")
-        version = self._parser.get_http_version().encode()
-        return b"%b %b HTTP/%b\r\n%b\r\n" % (self._parser.get_method(), self._target, version, lines)
+                raise BrokenRequest(too_large_head(self._limits))
 
     def on_message_begin(self) -> None:
         self._begin()
@@ -239,32 +239,27 @@ class Connection(asyncio.Protocol):
         self._count_head(len(name) + len(value) + 4)
         if self._head is not None:
             return  # a trailer is no header: RFC 9110 section 6.5.1
-        key = name.decode("ascii").lower()
-        text = value.decode("latin-1")
-        if key in self._fields:
-            if key == "host":  # RFC 9112 section 3.2
-                raise _Refused(Failure("bad_request", "expected one Host header, got two", 400))
-            text = f"{self._fields[key]}, {text}"
-        elif len(self._fields) >= self._limits.fields:
-            raise _Refused(Failure("bad_request", f"expected at most {self._limits.fields} header fields", 431))
-        self._fields[key] = text
+        add_field(self._fields, name, value, most=self._limits.fields)
 
     def _count_head(self, size: int) -> None:
         self._head_size += size
         if self._head_size > self._limits.head:
-            raise _Refused(_too_large_head(self._limits))
+            raise BrokenRequest(too_large_head(self._limits))
 
     def on_headers_complete(self) -> None:
         if self._parser.should_upgrade():
             return
         self._head = head = Head(
-            self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace"), self._fields
+            self._parser.get_method().decode("ascii"),
+            self._target.decode("ascii", "replace"),
+            self._fields,
+            self._address,
         )
         self._unheaded = 0
-        self._check_framing()
+        check_framing(self._parser.get_http_version(), self._fields)
         length = self._fields.get("content-length", "0")
         if length.isdigit() and int(length) > self._limits.body:
-            raise _Refused(_too_large_body(self._limits))
+            raise BrokenRequest(too_large_body(self._limits))
         if self._task is None and not self._waiting:
             refused = self._application.admit(head)
             if refused is not None:
@@ -275,21 +270,12 @@ class Connection(asyncio.Protocol):
                 self._transport.write(_CONTINUE)
         self._arm(self._limits.body_seconds)
 
-    def _check_framing(self) -> None:
-        """Where a request ends must be beyond doubt, or a proxy before us may count requests otherwise than we do."""
-        version = self._parser.get_http_version()
-        encoding = self._fields.get("transfer-encoding", "chunked")
-        if version not in _VERSIONS:
-            raise _Refused(Failure("bad_request", f"expected HTTP/1.1, got HTTP/{version}", 400))
-        if encoding.lower() != "chunked" or (version == "1.0" and "transfer-encoding" in self._fields):
-            raise _Refused(Failure("bad_request", "expected no transfer-encoding but chunked, in HTTP/1.1", 400))
-
     def on_body(self, body: bytes) -> None:
         if self._is_discarding:
             return
         self._body_size += len(body)
         if self._body_size > self._limits.body:
-            raise _Refused(_too_large_body(self._limits))
+            raise BrokenRequest(too_large_body(self._limits))
         self._keep(body)
 
     def _keep(self, body: bytes) -> None:
@@ -324,7 +310,7 @@ class Connection(asyncio.Protocol):
         self._waiting.append(_Received(self._head, body, keeps, is_chunked, self._is_admitted))
         self._begin()
         if len(self._waiting) > _WAITING:
-            raise _Refused(Failure("bad_request", "too many requests on one connection at once", 400))
+            raise BrokenRequest(Failure("bad_request", "too many requests on one connection at once", 400))
         if self._task is None:
             self._next()
 
@@ -344,6 +330,7 @@ class Connection(asyncio.Protocol):
             # One that came behind another was not asked about while it was read.
             refused = None if received.is_admitted else self._application.admit(head)
             if refused is not None:
+                await asyncio.sleep(refused.pause)
                 outlet.send(refused)
             else:
                 answering = self._application.respond(head, received.body, outlet)
@@ -378,25 +365,24 @@ class Connection(asyncio.Protocol):
             self._is_closing = True
             self._waiting.clear()
             return
-        head = self._head or Head("GET", self._target.decode("ascii", "replace"), self._fields)
+        head = self._head or Head("GET", self._target.decode("ascii", "replace"), self._fields, self._address)
         self._answer_and_close(head, self._application.refuse(head, failure))
 
     def _answer_and_close(self, head: Head, answer: Answer) -> None:
         """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
+        self._is_discarding = True
+        self._body, self._large = [], None
+        if answer.pause:
+            self._due = _NEVER
+            self._loop.call_later(answer.pause, self._send_and_close, head, answer)
+        else:
+            self._send_and_close(head, answer)
+
+    def _send_and_close(self, head: Head, answer: Answer) -> None:
         if self._transport is None:
             return
         outlet = HttpOutlet(self._transport, self._gate, head, keeps=False, is_chunked=True)
         outlet.send(answer)
-        self._is_discarding = True
-        self._body, self._large = [], None
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._arm(self._limits.linger_seconds)
-
-
-def _too_large_head(limits: Limits) -> Failure:
-    return Failure("bad_request", f"expected a request head of at most {limits.head} bytes", 431)
-
-
-def _too_large_body(limits: Limits) -> Failure:
-    return Failure("too_large", f"expected a request body of at most {limits.body} bytes", 413)

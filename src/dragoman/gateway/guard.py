@@ -57,6 +57,11 @@ class Guard:
             return Failure("auth", "expected a client key of this gateway", 401)
         return None
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether clients need a key."""
+        return bool(self._digests)
+
     def _is_allowed(self, host: str) -> bool:
         return is_loopback(host) or host in self._hosts
 

@@ -38,11 +38,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Head(msgspec.Struct, frozen=True):
-    """A request without its body. `target` is path and query as sent; names of `headers` are in lower case."""
+    """A request without its body. `target` is path and query as sent; names of `headers` are in lower case. `address`:
+    where it came from, as `addresses.network` has it."""
 
     method: str
     target: str
     headers: dict[str, str]
+    address: str = ""
 
     @property
     def path(self) -> str:
@@ -60,12 +62,13 @@ class Head(msgspec.Struct, frozen=True):
 
 @final
 class Answer(msgspec.Struct, frozen=True):
-    """A whole response."""
+    """A whole response. `pause`: seconds until it leaves, for who guesses keys."""
 
     status: int
     body: bytes
     content_type: str = "application/json"
     headers: dict[str, str] = {}
+    pause: float = 0.0
 
 
 class Outlet(Protocol):

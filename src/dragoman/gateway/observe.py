@@ -176,9 +176,10 @@ class Observer:
         log: where lines go.
         telemetry: where spans go; None without an OpenTelemetry SDK.
         price_of: is asked where no provider said what an answer costs.
+        notices: what does not work though requests are taken, by what it is about; `/readyz` tells.
     """
 
-    __slots__ = ("log", "metrics", "price_of", "telemetry")
+    __slots__ = ("log", "metrics", "notices", "price_of", "telemetry")
 
     def __init__(
         self, metrics: Metrics | None = None, log: Log | None = None, *, telemetry: Telemetry | None = None
@@ -188,6 +189,7 @@ class Observer:
         self.log = log or Log(None)
         self.telemetry = telemetry
         self.price_of: PriceOf | None = None
+        self.notices: dict[str, str] = {}
 
     def start(self, head: Head, *, bytes_in: int, owner: str) -> Record:
         """A request was admitted."""

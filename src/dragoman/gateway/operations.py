@@ -70,7 +70,8 @@ class Operations:
             return Answer(503, b"starting\n", _TEXT)
         if path == "/readyz" and state.draining.is_set():
             return Answer(503, b"draining\n", _TEXT)
-        return Answer(200, b"ok\n", _TEXT)
+        notices = self._observer.notices.items() if path == "/readyz" else ()
+        return Answer(200, "".join(["ok\n", *(f"{about}: {text}\n" for about, text in notices)]).encode(), _TEXT)
 
     async def _tail(self, outlet: Outlet) -> None:
         """Every line from now on, until the listener goes or the gateway ends."""

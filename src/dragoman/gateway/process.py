@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -17,6 +18,7 @@ import msgspec
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
+from dragoman.gateway.client_keys import client_keys
 from dragoman.gateway.log import Log, Render, Sink, Warnings, place_of
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.observe import Observer
@@ -44,6 +46,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
         render: a request's line in another form than JSON.
         ready: is told the address.
         workers: processes that share the port.
+        allow_open: a changed file may take the client keys away.
     """
 
     config: Config
@@ -57,6 +60,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     ready: Callable[[str], None]
     render: Render | None = None
     workers: int = 1
+    allow_open: bool = False
 
 
 def run(serving: Serving) -> None:
@@ -101,7 +105,12 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         listener=worker.listener if worker is not None else None,
     )
     _hear(log)
-    reload = Reload(serving.file, load=serving.load, take=gateway.take, observer=observer)
+
+    def prepare() -> Callable[[], None]:
+        config = serving.load()
+        return partial(gateway.take, config, client_keys(config), allow_open=serving.allow_open)
+
+    reload = Reload(serving.file, prepare=prepare, observer=observer)
     stop, hurry = asyncio.Event(), asyncio.Event()
 
     def told() -> None:

@@ -1,7 +1,8 @@
 """The configuration's file, watched: a change is in force within a tenth of a second, a wrong file changes nothing.
 
 The file is looked at every 50 milliseconds, which works on every file system, for renames and for editors that write in
-place. It is read when it has stood still for 10 more, so that half a file is not.
+place. It is read when it has stood still for 10 more, so that half a file is not; and in a thread, so that a slow disk
+or a large file stops no stream.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dragoman.config import Config
-from dragoman.errors import DragomanError
+from dragoman.config import LARGEST_CONFIG, read_file
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.gateway.log import place_of
 from dragoman.gateway.metrics import GENERATION, RELOADS
 from dragoman.gateway.observe import Observer
 
@@ -26,20 +28,23 @@ _Sight: TypeAlias = tuple[int, int, int, int] | None
 
 
 class Reload:
-    """Watches one file."""
+    """Watches one file.
 
-    __slots__ = ("_file", "_load", "_observer", "_read", "_seen", "_take", "generation")
+    Attributes:
+        generation: configurations that were in force, the first one included.
+    """
 
-    def __init__(
-        self, file: Path, *, load: Callable[[], Config], take: Callable[[Config], None], observer: Observer
-    ) -> None:
-        """`load` reads the configuration anew, `take` puts it in force; both may raise `DragomanError`."""
+    __slots__ = ("_file", "_is_asked", "_observer", "_prepare", "_read", "_seen", "generation")
+
+    def __init__(self, file: Path, *, prepare: Callable[[], Callable[[], None]], observer: Observer) -> None:
+        """`prepare` reads the configuration anew, in a thread, and gives what puts it in force, in the event loop. Both
+        may raise `DragomanError`."""
         self._file = file
-        self._load = load
-        self._take = take
+        self._prepare = prepare
         self._observer = observer
         self._seen = _look_at(file)
-        self._read = _digest(file)
+        self._read: object = _state(file)
+        self._is_asked = False
         self.generation = 1
 
     async def watch(self) -> None:
@@ -48,33 +53,42 @@ class Reload:
         while True:
             await asyncio.sleep(_SECONDS if self._seen == taken else _SETTLED_SECONDS)
             sight = _look_at(self._file)
-            if sight == self._seen and sight != taken:
-                taken = sight
-                self.read()
+            if self._is_asked or (sight == self._seen and sight != taken):
+                self._is_asked, taken = False, sight
+                await self._read_anew()
             self._seen = sight
 
     def again(self) -> None:
-        """Read the file now, for what it refers to may be another."""
-        self._read = b""
-        self.read()
+        """Let the file be read at the next look, for what it refers to may be another."""
+        self._read = None
+        self._is_asked = True
 
-    def read(self) -> None:
-        """Read the file now, if its bytes are not those that were read last."""
-        digest = _digest(self._file)
-        if digest == self._read:
+    async def _read_anew(self) -> None:
+        """Read the file, if it is not what was read last. Whatever is wrong with it, it is refused and said."""
+        state = await asyncio.to_thread(_state, self._file)
+        if state == self._read:
             return
-        self._read = digest
-        metrics = self._observer.metrics
+        self._read = state
         try:
-            self._take(self._load())
+            if isinstance(state, str):
+                raise ConfigError(f"{self._file}: {state}")
+            put_in_force = await asyncio.to_thread(self._prepare)
+            put_in_force()
         except DragomanError as problem:
-            metrics.add(RELOADS, ("refused",))
-            self._observer.tell("config", f"not taken, the one before stays in force: {problem}")
-            return
-        self.generation += 1
-        metrics.add(RELOADS, ("taken",))
-        metrics.set(GENERATION, self.generation)
-        self._observer.tell("config", f"{self._file} is in force")
+            self._refuse(str(problem))
+        except Exception as problem:  # a fault of ours must not end the watching; its message may quote the file
+            self._refuse(f"{self._file}: {place_of(problem)}")
+        else:
+            self._observer.notices.pop("config", None)
+            self.generation += 1
+            self._observer.metrics.add(RELOADS, ("taken",))
+            self._observer.metrics.set(GENERATION, self.generation)
+            self._observer.tell("config", f"{self._file} is in force")
+
+    def _refuse(self, problem: str) -> None:
+        self._observer.notices["config"] = "the file was refused; the configuration before it is in force"
+        self._observer.metrics.add(RELOADS, ("refused",))
+        self._observer.tell("config", f"not taken, the one before stays in force: {problem}")
 
 
 def _look_at(file: Path) -> _Sight:
@@ -85,8 +99,13 @@ def _look_at(file: Path) -> _Sight:
     return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
-def _digest(file: Path) -> bytes:
+def _state(file: Path) -> bytes | str:
+    """The digest of the file's bytes, or why it can be none that is meant: an editor that writes in place truncates the
+    file first, and a file that vanished says nothing of what is wanted."""
     try:
-        return hashlib.sha256(file.read_bytes()).digest()
-    except OSError:
-        return b""
+        data = read_file(file, most=LARGEST_CONFIG)
+    except FileNotFoundError:
+        return "expected a configuration file, found none"
+    except (ConfigError, OSError) as problem:
+        return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
+    return hashlib.sha256(data).digest() if data.strip() else "expected a configuration, found an empty file"

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Set
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from typing import Final, TypeAlias, get_args
 
 from dragoman.client import AsyncClient
-from dragoman.config import Config, ServerConfig, read_secret
+from dragoman.config import Config, ServerConfig
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import Failure
+from dragoman.gateway.addresses import Addresses
 from dragoman.gateway.app import App
+from dragoman.gateway.client_keys import check_reach, client_keys
 from dragoman.gateway.edge import Connection
 from dragoman.gateway.endpoints import make_endpoints
 from dragoman.gateway.gate import hold_little
-from dragoman.gateway.guard import Guard, is_loopback
+from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Limits
 from dragoman.gateway.metrics import GENERATION, READY
 from dragoman.gateway.names import Names
@@ -63,8 +63,8 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_pricing", "_relay", "_siblings",
-        "_state", "_stores", "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
+        "_addresses", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_pricing", "_relay",
+        "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +82,10 @@ class Gateway:
         self._stores = Stores(config)
         self._client = AsyncClient(config, vault=self._stores.seals)
         self._names = Names(config, only_routes=only_routes, proof=self._client.steering.model_proof)
-        self._guard = Guard(allowed_hosts=self._hosts(config), keys=_client_keys(config))
+        keys = client_keys(config)
+        weak = check_reach(host, keys)
+        self._addresses = Addresses(most=config.server.connections_per_address, trusted=config.server.trusted_proxies)
+        self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys)
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
         self._is_closed = False
@@ -91,6 +94,8 @@ class Gateway:
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.observer = observer or Observer()
+        if weak:
+            self.observer.tell("config", weak)
         self._pricing = Pricing(config)
         self.observer.price_of = self._pricing.cost
         self._names.prepare = self._pricing.prepare
@@ -119,12 +124,10 @@ class Gateway:
         `listener`: a bound socket in place of host and port.
 
         Raises:
-            ConfigError: other machines could reach it and no client keys are set, or a key cannot be read.
+            ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
             OSError: the port is taken, or the address is not this machine's.
         """
         limits = limits or Limits()
-        if not config.server.keys and not is_loopback(host):
-            raise ConfigError(f"{host[:80]} can be reached from other machines; set server.keys first")
         gateway = cls(
             config,
             host=host,
@@ -138,6 +141,7 @@ class Gateway:
             names=gateway._names,
             relay=gateway._relay,
             guard=gateway._guard,
+            addresses=gateway._addresses,
             limits=limits,
             observer=gateway.observer,
             operations=Operations(gateway.observer, gateway._state, siblings),
@@ -159,7 +163,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
 
         def connection() -> Connection:
-            return Connection(app, limits, self._connections)
+            return Connection(app, limits, self._connections, self._addresses)
 
         host, beside = _LOOPBACKS if self.host == _BOTH else (self.host, "")
         if listener is None:
@@ -193,20 +197,32 @@ class Gateway:
         """Where clients reach it."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    def take(self, config: Config) -> None:
+    def take(self, config: Config, keys: Sequence[Secret | str] | None = None, *, allow_open: bool = False) -> None:
         """Serve by this configuration from now on; what is under way goes on by the one before. The address and the
         protocols stay as they are.
+
+        Args:
+            keys: the client keys, when they were read already (`client_keys`): files may be slow.
+            allow_open: a gateway of this machine may lose its client keys.
 
         Raises:
             ConfigError: it cannot be served by; then nothing has changed.
         """
-        keys = _client_keys(config)
-        if not keys and not is_loopback(self.host):
-            raise ConfigError(f"{self.host[:80]} can be reached from other machines; set server.keys")
+        keys = client_keys(config) if keys is None else keys
+        weak = check_reach(self.host, keys)
+        if self._guard.has_keys and not keys and not allow_open:
+            raise ConfigError(
+                "server.keys: the gateway has client keys and the file has none any more; "
+                "to let everybody on this machine in, start it anew, or with --allow-open"
+            )
         self._client.take(config)
         self._pricing.take(config)
+        server = config.server
+        self._addresses.reconfigure(most=server.connections_per_address, trusted=server.trusted_proxies)
         self._guard.take(allowed_hosts=self._hosts(config), keys=keys)
         self._names.take(config)
+        if weak:
+            self.observer.tell("config", weak)
 
     def _hosts(self, config: Config) -> set[str]:
         return {*config.server.allowed_hosts, *self._usual_hosts}
@@ -310,21 +326,6 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ModuleNotFoundError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-def _client_keys(config: Config) -> list[Secret | str]:
-    """The client keys that the configuration names, digests as they are.
-
-    Raises:
-        ConfigError: one cannot be read.
-    """
-    folder = (config.path or Path.home()).absolute().parent
-    return [
-        reference
-        if reference.startswith("sha256:")
-        else read_secret(reference, f"server.keys[{position}]", environ=os.environ, home=Path.home(), folder=folder)
-        for position, reference in enumerate(config.server.keys)
-    ]
 
 
 async def _listening(

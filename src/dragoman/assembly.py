@@ -588,12 +588,13 @@ class Assembly:
         else:
             self.fail(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
 
-    def close(self, *, marker: str = "", empty: str = "an empty body") -> None:
+    def close(self, *, marker: str = "", empty: str = "an empty body", is_running: bool = False) -> None:
         """The body ended.
 
         Args:
             marker: what the protocol ends with; missing after a stop reason it is a deviation.
             empty: what came in place of a response, for the error message.
+            is_running: the response goes on elsewhere, so it may hold nothing yet.
         """
         if self.phase == "closed":
             return
@@ -612,7 +613,7 @@ class Assembly:
             self.phase = "open"  # what ended was no response
             self.fail("wire", f"expected a response, got {self._unreadable}")
             return
-        if not self._semantic and not self._failed_calls:
+        if not self._semantic and not self._failed_calls and not is_running:
             self.deviate("empty-response", "end", self._native_reason or "")
         self.start()
         reason = settle_reason(self.reason, usable_calls=self._usable_calls, failed_calls=self._failed_calls)

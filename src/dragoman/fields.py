@@ -106,3 +106,11 @@ def make_native(protocol: ProtocolName, fields: Fields, *modelled: str) -> Nativ
 def native_fields(native: Native | None, protocol: ProtocolName) -> Fields:
     """What the same protocol may say again."""
     return native.fields if native is not None and native.protocol == protocol else {}
+
+
+def overlaid(kept: Raw | None, said: dict[str, Json]) -> dict[str, Json]:
+    """An object as it is said now over what was kept of it, objects within it likewise."""
+    fields: dict[str, Json] = dict(read_fields(kept) or {})
+    for key, value in said.items():
+        fields[key] = overlaid(fields.get(key), value) if isinstance(value, dict) else value
+    return fields

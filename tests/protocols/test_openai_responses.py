@@ -645,10 +645,71 @@ def test_a_final_message_with_another_id_counts_once(kind: str):
     assert reply.deviations == ()
 
 
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_a_response_in_the_background_is_told_by_its_status(status: str):
+    body = _json.encode({"object": "response", "id": "resp_1", "status": status, "output": [], "background": True})
+    reply = read(body)
+    assert (reply.error, reply.stop_reason, reply.native_reason) == (None, "other", status)
+    assert reply.deviations == ()
+    again = PROTOCOL.render_response(reply, new_id=counter(), model="m", created=1)
+    assert _json.decode(again)["status"] == status
+    assert _json.decode(again)["background"] is True
+    streamed = PROTOCOL.encoder(new_id=counter(), model="m", created=1).encode(unfold(reply))
+    assert b"event: response.queued" in streamed
+    assert read(streamed).native_reason == status
+    cut = stream({"type": "response.created", "response": _json.decode(body)})
+    assert isinstance(read(cut).error, Failure)
+
+
+def test_an_unknown_status_beside_whole_output():
+    said = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    body = {"object": "response", "status": "complete", "output": [said]}
+    reply = read(_json.encode(body))
+    assert (reply.text, reply.stop_reason, reply.error) == ("Hi", "stop", None)
+    assert [found.code for found in reply.deviations] == ["stop-reason"]
+    for output in ([], [said | {"status": "in_progress"}]):
+        assert isinstance(read(_json.encode(body | {"output": output})).error, Failure)
+
+
+def test_what_the_end_tells_comes_back():
+    begun = {"id": "resp_1", "object": "response", "status": "in_progress", "output": [], "service_tier": "auto"}
+    ended = begun | {"status": "completed", "service_tier": "default", "completed_at": 3, "content_filters": [{"b": 1}]}
+    usage = {
+        "input_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 1, "text_tokens": 2},
+        "output_tokens": 2,
+        "output_tokens_details": {"reasoning_tokens": 1, "audio_tokens": 0},
+        "total_tokens": 5,
+        "cost_in_usd_ticks": 158,
+    }
+    wire = stream(
+        {"type": "response.created", "response": begun},
+        {"type": "response.completed", "response": ended | {"usage": usage}},
+    )
+    reply = read(wire)
+    assert reply.native is not None
+    assert reply.native.fields["service_tier"] == _json.raw("default")
+    for again in (
+        _json.decode(PROTOCOL.render_response(reply, new_id=counter(), model="m", created=1)),
+        last_response(PROTOCOL.encoder(new_id=counter(), model="m", created=1).encode(decoded(wire))),
+    ):
+        for key in ("service_tier", "completed_at", "content_filters"):
+            assert again[key] == ended[key]
+        assert again["usage"]["cost_in_usd_ticks"] == 158
+        assert again["usage"]["input_tokens_details"] == {"cached_tokens": 1, "cache_write_tokens": 0, "text_tokens": 2}
+        assert again["usage"]["output_tokens_details"] == {"reasoning_tokens": 1, "audio_tokens": 0}
+
+
+def decoded(wire: bytes) -> list[Event]:
+    decoder = PROTOCOL.decoder(new_id=counter())
+    return [*decoder.feed(wire), *decoder.close()]
+
+
+def last_response(wire: bytes) -> Any:
+    return _json.decode(wire.rsplit(b"data: ", 1)[1])["response"]
+
+
 def test_an_end_that_is_not_one():
-    for body in (b'{"object":"response","status":"queued","output":[]}', b'{"output":[],"status":"in_progress"}'):
-        reply = read(body)
-        assert isinstance(reply.error, Failure)
     cancelled = read(b'{"object":"response","status":"cancelled","output":[],"usage":{"input_tokens":3}}')
     assert isinstance(cancelled.error, Failure)
     assert cancelled.usage.input == 3

@@ -10,18 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
 from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_responses.bursts import read_burst
-from dragoman.protocols.openai_responses.items import Item, Items, Key, Place
+from dragoman.protocols.openai_responses.items import Item, Items, Place
+from dragoman.protocols.openai_responses.kept import kept_fields
 from dragoman.protocols.openai_responses.snapshot import reconcile
+from dragoman.protocols.openai_responses.usage import read_cost, read_usage
 from dragoman.protocols.openai_responses.wire import (
     ARGUMENTS_DELTA,
     INCOMPLETE_REASONS,
+    RUNNING,
     SILENT_EVENTS,
     TEXT_DELTA,
     EventPlace,
@@ -33,12 +36,13 @@ from dragoman.protocols.openai_responses.wire import (
     item_kind,
     make_native,
     oddity,
-    read_cost,
+    place_of_text,
     read_leniently,
     read_place,
-    read_usage,
+    status_of,
     text_of,
 )
+from dragoman.types import StopReason
 
 _STATUS_OF_EVENT: Final[dict[str, str]] = {
     "response.completed": "completed", "response.done": "completed", "response.incomplete": "incomplete",
@@ -48,17 +52,12 @@ _START_EVENTS: Final = ("response.created", "response.in_progress", "response.qu
 _LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
 _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
-#: Fields of a response object that are ours, or too large to carry along.
-_MODELLED: Final = frozenset(
-    {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output",
-     "usage", "instructions", "tools", "output_text"}
-)  # fmt: skip
 
 
 class Decoder:
     """Reads one response. Never raises; the same events however the bytes are cut."""
 
-    __slots__ = ("_assembly", "_dialect", "_items", "_reader", "_refused")
+    __slots__ = ("_assembly", "_dialect", "_items", "_kept", "_reader", "_refused", "_running")
 
     def __init__(
         self,
@@ -73,6 +72,8 @@ class Decoder:
         self._items = Items(self._assembly)
         self._dialect = dialect
         self._refused = False
+        self._kept: dict[str, Raw] = {}  # the fields that `Start` told
+        self._running = ""  # the status of a response that goes on in the background
 
     @property
     def ended(self) -> bool:
@@ -99,7 +100,9 @@ class Decoder:
             problem = read_problem(self._reader.stray, status=None)
             kind = "wire" if problem.kind == "internal" else problem.kind
             self._assembly.fail(kind, f"expected a response, got: {problem.message}")
-        self._assembly.close(marker="response.completed")
+        if self._running and self._assembly.phase == "open":
+            self._assembly.finish(self._running, "other")
+        self._assembly.close(marker="" if self._running else "response.completed", is_running=bool(self._running))
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
@@ -188,8 +191,11 @@ class Decoder:
         if kind in _START_EVENTS:
             if kind == "response.created" and self._assembly.started:
                 self._assembly.deviate("duplicate-start", "response.created")
-            self._begin(self._response_of(value, kind))
+            response = self._response_of(value, kind)
+            self._begin(response)
+            self._running = status_of(response) if kind == "response.queued" else ""
             return
+        self._running = ""
         if not self._assembly.started:
             self._assembly.deviate("missing-start", "body")
         if kind in _STATUS_OF_EVENT:
@@ -252,14 +258,12 @@ class Decoder:
             id, model, created = response.get("id"), response.get("model"), response.get("created_at")
             if isinstance(created, bool) or not isinstance(created, int | float) or not 0 <= created < 1e11:
                 created = None
-            rest = {
-                key: _json.raw(inner) for key, inner in response.items() if key not in _MODELLED and inner is not None
-            }
+            self._kept = kept_fields(response)
             self._assembly.start(
                 id if isinstance(id, str) else None,
                 model if isinstance(model, str) else None,
                 None if created is None else int(created),
-                native=make_native(rest),
+                native=make_native(self._kept),
             )
         self._usage(response)
 
@@ -287,20 +291,30 @@ class Decoder:
             error = response.get("error")
             self._fail(error if holds_error(error) else {"message": f"the response ended as {status}"})
         elif status == "completed":
-            self._assembly.finish("completed", "content_filter" if self._refused else "stop")
-            self._assembly.end()
+            self._finish(response, "completed", "content_filter" if self._refused else "stop")
         elif status == "incomplete":
-            self._incomplete(response.get("incomplete_details"))
-        else:  # queued, in_progress: no end, so `close` makes it an error
+            self._incomplete(response)
+        elif status in RUNNING:
+            # a whole body says how far a response in the background is; in a stream the end is still to come
+            self._running = status if self._reader.kind != "events" else ""
+        else:
             self._assembly.deviate("stop-reason", "response.status", status)
+            if output and all(isinstance(item, dict) and status_of(item) == "completed" for item in output):
+                self._finish(response, status, "stop")
 
-    def _incomplete(self, details: Json) -> None:
+    def _finish(self, response: dict[str, Json], word: str, reason: StopReason) -> None:
+        """The end, with what the response tells now and did not when it began."""
+        late = {key: value for key, value in kept_fields(response).items() if self._kept.get(key) != value}
+        self._assembly.finish(word, reason, native=make_native(late))
+        self._assembly.end()
+
+    def _incomplete(self, response: dict[str, Json]) -> None:
+        details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else details
         if not isinstance(reason, str) or not reason:
             self._assembly.deviate("missing-stop-reason", "response.incomplete_details.reason")
             reason = "max_output_tokens"
-        self._assembly.finish(reason, INCOMPLETE_REASONS.get(reason, "other"))
-        self._assembly.end()
+        self._finish(response, reason, INCOMPLETE_REASONS.get(reason, "other"))
 
     # ------------------------------------------------------------ items and their parts
 
@@ -347,7 +361,7 @@ class Decoder:
         elif name == "custom_tool_call_input":
             self._arguments_event(event, value, step, "custom_tool_call")
         else:
-            key, owner = _place_of_text(name, event)
+            key, owner = place_of_text(name, event)
             if not key[0]:
                 return False
             item = self._find(event, owner)
@@ -379,19 +393,6 @@ class Decoder:
 
 def _ignore(code: str, where: str, seen: str) -> None:
     """Say nothing."""
-
-
-def _place_of_text(name: str, event: EventPlace) -> tuple[Key, ItemKind]:
-    """The group of a text event, from its name: reasoning has many."""
-    if name in ("output_text", "text"):
-        return ("text", event.content_index), "message"
-    if name == "refusal":
-        return ("refusal", event.content_index), "message"
-    if name.startswith("reasoning_summary"):
-        return ("summary", event.summary_index), "reasoning"
-    if name.startswith(("reasoning", "thinking")):
-        return ("reasoning", event.content_index), "reasoning"
-    return ("", 0), "message"
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

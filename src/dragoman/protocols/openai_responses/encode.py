@@ -37,8 +37,9 @@ from dragoman.events import (
 from dragoman.framing import write_event
 from dragoman.protocols.openai_responses.content import is_content_part
 from dragoman.protocols.openai_responses.output import OutputItem, PartForm, call_form, form_of, own_fields
-from dragoman.protocols.openai_responses.wire import NAME
-from dragoman.types import NO_USAGE, Native, Opaque, Usage
+from dragoman.protocols.openai_responses.usage import render_usage
+from dragoman.protocols.openai_responses.wire import NAME, RUNNING
+from dragoman.types import NO_USAGE, Native, Opaque
 
 _DEFAULT_STYLE: Final = ReplyStyle()
 #: What the response repeats of the request, when the request did not say it.
@@ -71,8 +72,8 @@ class Encoder:
     """
 
     __slots__ = (
-        "_created", "_echo", "_held", "_id", "_item", "_model", "_new_id", "_number", "_output", "_part", "_phase",
-        "_refused", "_start_fields", "_style", "_usage", "_used_ids", "response",
+        "_created", "_echo", "_held", "_id", "_item", "_kept", "_model", "_new_id", "_number", "_output", "_part",
+        "_phase", "_refused", "_style", "_usage", "_used_ids", "response",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _DEFAULT_STYLE) -> None:
@@ -81,7 +82,7 @@ class Encoder:
         self._created = created
         self._style = style
         self._id = ""
-        self._start_fields: dict[str, Raw] = {}
+        self._kept: dict[str, Raw] = {}
         self._number = 0  # of the next event
         self._phase = "new"  # new, open, ended, aborted
         self._output: list[Raw] = []
@@ -144,7 +145,7 @@ class Encoder:
         self._phase = "open"
         given = event.id if event.id is not None and event.id.startswith("resp_") else None
         self._id = self._style.id or given or f"resp_{self._new_id()}"
-        self._start_fields = own_fields(event.native)
+        self._kept = own_fields(event.native)
         response = _json.raw(self._response_object("in_progress"))
         for kind in ("response.created", "response.in_progress"):
             self._write(kind, {"response": response}, out)
@@ -160,14 +161,16 @@ class Encoder:
             "incomplete_details": details,
             "model": self._model,
             "output": self._output,
-            "usage": _render_usage(self._usage) if is_last else None,
+            "usage": render_usage(self._usage, self._kept.get("usage")) if is_last else None,
         }
-        return {**_DEFAULTS, **self._start_fields, **self._style.echo, **head}
+        return {**_DEFAULTS, **self._kept, **self._style.echo, **head}
 
     def _end(self, status: str, out: list[bytes], *, error: Json = None, details: Json = None) -> None:
         response = _json.encode(self._response_object(status, error=error, details=details))
         self.response = response
-        self._write(f"response.{status}", {"response": Raw(response)}, out)
+        # a stream that ends before its response does ends with the word that says so
+        kind = "queued" if status in RUNNING else status
+        self._write(f"response.{kind}", {"response": Raw(response)}, out)
         self._phase = "ended"
 
     # ------------------------------------------------------------ items and parts
@@ -329,7 +332,10 @@ class Encoder:
         self._start(Start(), out)
         self._close_item(out)
         self._usage = self._usage.merged(event.usage)
-        if event.reason == "length":
+        self._kept = self._kept | own_fields(event.native)
+        if event.reason == "other" and event.native_reason in RUNNING:
+            self._end(event.native_reason, out)
+        elif event.reason == "length":
             self._end("incomplete", out, details={"reason": "max_output_tokens"})
         elif event.reason == "content_filter" and not self._refused:
             self._end("incomplete", out, details={"reason": "content_filter"})
@@ -354,24 +360,6 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
     TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking, ToolCallEnd: Encoder._end_call,
     ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._whole_part,
 }  # fmt: skip
-
-
-def _render_usage(usage: Usage) -> dict[str, Json] | None:
-    """The counts; None when nothing was reported. A field that the specification requires is 0 where its count is
-    unknown: clients read it without asking."""
-    if usage.input is None and usage.output is None:
-        return None
-    given, made = usage.input or 0, usage.output or 0
-    return {
-        "input_tokens": given,
-        "input_tokens_details": {
-            "cached_tokens": usage.cache_read or 0,
-            "cache_write_tokens": usage.cache_write or 0,
-        },
-        "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
-        "total_tokens": given + made,
-    }
 
 
 def render_response(

@@ -5,7 +5,6 @@ Specification: https://platform.openai.com/docs/api-reference/responses and …/
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.framing import Deviate
-from dragoman.types import Cost, Native, ProtocolName, StopReason, Usage
+from dragoman.types import Native, ProtocolName, StopReason
 
 NAME: Final[ProtocolName] = "openai-responses"
 #: The native type of thinking that stood in `content`, not in a summary.
@@ -64,6 +63,9 @@ INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
     "content_filter": "content_filter",
 }
 
+#: The status of a response that goes on in the background.
+RUNNING: Final = ("queued", "in_progress")
+
 #: Events of the specification that say nothing which their item does not say when it is done.
 SILENT_EVENTS: Final = (
     "response.queued", "response.audio.", "response.code_interpreter_call", "response.file_search_call.",
@@ -72,8 +74,6 @@ SILENT_EVENTS: Final = (
     "response.tool_search_call", "response.compaction", "response.steer", "response.output_text.annotation.added",
     "response.reasoning_part.", "response.reasoning_summary_part.", "keepalive", "ping", "response.keepalive",
 )  # fmt: skip
-
-_COUNT_LIMIT: Final = 1 << 53
 
 
 def item_kind(item: dict[str, Json], deviate: Deviate, where: str) -> ItemKind:
@@ -167,45 +167,23 @@ def _loosen_index(value: Json, default: int, name: str, *, deviate: Deviate) -> 
     return default
 
 
-def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:
-    """Token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do."""
-    inner = value.get("input_tokens_details") or value.get("prompt_tokens_details")
-    outer = value.get("output_tokens_details") or value.get("completion_tokens_details")
-    inner = inner if isinstance(inner, dict) else {}
-    outer = outer if isinstance(outer, dict) else {}
-    return Usage(
-        input=_count(value, ("input_tokens", "prompt_tokens"), deviate),
-        output=_count(value, ("output_tokens", "completion_tokens"), deviate),
-        cache_read=_count(inner, ("cached_tokens",), deviate),
-        cache_write=_count(inner, ("cache_write_tokens",), deviate),
-        reasoning=_count(outer, ("reasoning_tokens",), deviate),
-    )
+def place_of_text(name: str, event: EventPlace) -> tuple[tuple[str, int], ItemKind]:
+    """The group of a text event, from its name: reasoning has many."""
+    if name in ("output_text", "text"):
+        return ("text", event.content_index), "message"
+    if name == "refusal":
+        return ("refusal", event.content_index), "message"
+    if name.startswith("reasoning_summary"):
+        return ("summary", event.summary_index), "reasoning"
+    if name.startswith(("reasoning", "thinking")):
+        return ("reasoning", event.content_index), "reasoning"
+    return ("", 0), "message"
 
 
-def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) -> int | None:
-    for name in names:
-        value = fields.get(name)
-        if value is None:
-            continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if type(value) is int and 0 <= value < _COUNT_LIMIT:
-            return value
-        deviate("usage-place", f"usage.{name}", type(value).__name__)
-    return None
-
-
-def read_cost(usage: dict[str, Json]) -> Cost | None:
-    """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`, Perplexity's object)."""
-    value = usage.get("cost")
-    value = value.get("total_cost") if isinstance(value, dict) else value
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        usd = Decimal(str(value))
-    except InvalidOperation:
-        return None
-    return Cost(usd, "provider") if usd.is_finite() and usd >= 0 else None
+def status_of(value: dict[str, Json]) -> str:
+    """The status of a response or an item; what says none is whole."""
+    status = value.get("status")
+    return status if isinstance(status, str) and status else "completed"
 
 
 def is_response(value: dict[str, Json]) -> bool:

@@ -1,0 +1,25 @@
+"""The fields of a response object that dragoman does not model: they come back in the same protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.protocols.openai_responses.usage import rest_of_usage
+
+#: Fields of a response object that are ours, or repeat the request.
+_MODELLED: Final = frozenset(
+    {"id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage",
+     "instructions", "tools", "output_text"}
+)  # fmt: skip
+
+
+def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
+    """What a response says beside what is modelled; of its usage what `Usage` does not hold."""
+    fields = {key: _json.raw(value) for key, value in response.items() if key not in _MODELLED and value is not None}
+    usage = response.get("usage")
+    rest = rest_of_usage(usage) if isinstance(usage, dict) else None
+    if rest:
+        fields["usage"] = _json.raw(rest)
+    return fields

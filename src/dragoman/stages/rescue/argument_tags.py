@@ -8,7 +8,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.xml_values import value_until
+from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.xml_values import leaf, value_until
 
 _NAME: Final = re.compile(r"[^\"'<>\n]+")
 _ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*([\"']?)([^\"'\s>]+)\1")
@@ -43,6 +44,11 @@ def invoke_call(
         return True
     yield from cursor.expect(">")
     parameter, end = f"<{prefix}parameter", f"</{prefix}invoke>"
+    yield from cursor.space()
+    if (yield from cursor.peek()) == "{":  # DeepSeek V3.2 without its prefix
+        yield from named_call(cursor, name)
+        yield from cursor.closing(end)
+        return True
     mark = yield from cursor.closing(parameter, end, *ends)
     if not mark and cursor.rest():
         raise NotACall
@@ -93,7 +99,10 @@ def argument_pairs(
     yield Open(name)
     keys: list[str] = []
     while mark == f"<{key_tag}":
-        written, closed = yield from cursor.until(f"</{key_tag}", limit=_HEAD_LIMIT)
+        written, closed = yield from cursor.until(f"</{key_tag}", f"</{value_tag}", limit=_HEAD_LIMIT)
+        if closed == f"</{value_tag}":
+            mark = yield from _joined_pair(cursor, tools, name, written, keys, (f"<{key_tag}", *ends))
+            continue
         if not closed or not (yield from cursor.closing(f"<{value_tag}")):
             break
         key = written.strip()
@@ -107,3 +116,15 @@ def argument_pairs(
     if is_whole:
         yield Piece("}" if keys else "{}")
     yield Close(is_cut=not is_whole)
+
+
+def _joined_pair(
+    cursor: Cursor, tools: Tools, name: str, written: str, keys: list[str], marks: tuple[str, ...]
+) -> Generator[Action, None, str]:
+    """GLM 5.3 Flash's `<arg_key>KEY=VALUE</arg_value>`, the key one of the schema's; gives the tag behind it."""
+    key, joint, value = written.partition("=")
+    if not joint or not tools.schema(name).has_member(key.strip()):
+        return ""
+    yield _key_piece(key.strip(), keys)
+    yield Piece(leaf(value, tools.shape(name, key.strip())))
+    return (yield from cursor.closing(*marks))

@@ -15,7 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman.stages.names import clean_name
 from dragoman.stages.repair import Repairer
-from dragoman.stages.schema import Shape, schema_of
+from dragoman.stages.schema import Shape, ToolSchema, schema_of
 from dragoman.types import Tool
 
 
@@ -85,9 +85,13 @@ class Tools:
         """The offered tool that a name means after cleaning, else None."""
         return clean_name(name, self._functions())
 
+    def schema(self, name: str) -> ToolSchema:
+        """The schema of an offered tool."""
+        return schema_of(self._functions()[name])
+
     def shape(self, name: str, key: str) -> Shape:
         """What the schema says of one argument of an offered tool."""
-        schema = schema_of(self._functions()[name])
+        schema = self.schema(name)
         return schema.member(schema.root(), key)
 
     def has_required(self, name: str, keys: Collection[str]) -> bool:

@@ -1,5 +1,6 @@
 """GLM 4.5 to 4.7, Laguna: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>value</arg_value>…</tool_call>`, with a line
-end after the name and between the tags in 4.5. Text in a value is as it stands, white space included."""
+end after the name and between the tags in 4.5. Text in a value is as it stands, white space included. 5.3 Flash writes
+`NAME>{…}` too, and `<arg_key>KEY=value</arg_value>`."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
+_END: Final = "</tool_call>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -17,7 +20,13 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
-    yield from argument_pairs(cursor, tools, name, ends=("</tool_call>",))
+    if (yield from cursor.take(">")):
+        cursor.stops = (_END,)
+        yield from cursor.space()
+        yield from named_call(cursor, name)
+        yield from cursor.closing(_END)
+    else:
+        yield from argument_pairs(cursor, tools, name, ends=(_END,))
 
 
 FAMILY = Family(

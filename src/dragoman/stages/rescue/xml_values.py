@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Final
 
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, Piece, Tools
+from dragoman.stages.schema import Shape
+
+#: What begins text in which nothing is markup (XML 1.0, 2.7).
+SECTION: Final = "<![CDATA["
+
+
+def member(key: str, keys: list[str]) -> Piece:
+    """What goes before the value of an argument; notes its key."""
+    lead = ", " if keys else "{"
+    keys.append(key)
+    return Piece(f"{lead}{_json.encode_text(key).decode()}: ")
 
 
 def value_until(
@@ -24,6 +36,16 @@ def value_until(
             yield Piece(_as_json(text, trim, is_typed=shape.types is not None or shape.is_decided))
         return stop
     return (yield from live_string(cursor, stops, trim=trim))
+
+
+def leaf(text: str, shape: Shape) -> str:
+    """A text of tags as the JSON value that the schema takes; nothing between the tags of a list or object is empty."""
+    types = shape.types
+    if types is not None and shape.takes_live("string"):
+        return _json.encode_text(text).decode()
+    if types is not None and not text.strip() and not types.isdisjoint(("array", "object")):
+        return "[]" if "array" in types else "{}"
+    return _as_json(text, False, is_typed=types is not None or shape.is_decided)
 
 
 def _as_json(text: str, trim: bool, *, is_typed: bool) -> str:
@@ -46,6 +68,22 @@ def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None
         bare = text.strip()
         yield Piece(bare if bare[:1] in ("{", "[") else _as_json(text, False, is_typed=True))
     return stop
+
+
+def section_until(cursor: Cursor, shape: Shape, stops: tuple[str, ...]) -> Generator[Action, None, str]:
+    """A value from behind `<![CDATA[` up to `]]>` and one of the closing tags; gives which. `]]>` before anything else
+    is text, and before another section nothing."""
+    pieces: list[str] = []
+    while True:
+        text, end = yield from cursor.until("]]>")
+        pieces.append(text)
+        if not end:
+            return ""
+        if stop := (yield from cursor.closing(*stops)):
+            yield Piece(leaf("".join(pieces), shape))
+            return stop
+        if not (yield from cursor.take(SECTION)):
+            pieces.append(end)
 
 
 def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Generator[Action, None, str]:

@@ -1,0 +1,45 @@
+"""Apertus: a list of objects, each with one call's name as its only key,
+`<|tools_prefix|>[{"NAME": {…}}, …]<|tools_suffix|>`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import named_call
+
+_NAME: Final = re.compile(r"[^\s\"'<>{}]+")
+_END: Final = "<|tools_suffix|>"
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = (_END,)
+    yield from cursor.space()
+    yield from cursor.expect("[")
+    while True:
+        yield from cursor.space()
+        yield from cursor.expect("{")
+        yield from cursor.space()
+        yield from cursor.expect('"')
+        name = tools.offered((yield from cursor.word(_NAME)))
+        yield from cursor.expect('"')
+        yield from cursor.space()
+        yield from cursor.expect(":")
+        yield from cursor.space()
+        if name is None:
+            raise NotACall
+        yield from named_call(cursor, name)
+        yield from cursor.closing("}")
+        if not (yield from cursor.closing(",")):
+            break
+    yield from cursor.closing("]")
+    yield from cursor.closing(_END)
+
+
+FAMILY = Family(
+    name="apertus",
+    openers=("<|tools_prefix|>",),
+    parse=_parse,
+    source="https://github.com/sgl-project/sglang (function_call/apertus2509_detector.py, read 2026-11-22)",
+)

@@ -1,0 +1,41 @@
+"""Inkling: `<|message_model|>NAME<|content_invoke_tool_json|>{"name": "NAME", "args": {…}}<|end_message|>`, the name
+outside now and then missing. Two names that differ are no call."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Open, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_object
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_MESSAGE: Final = "<|message_model|>"
+_INVOKE: Final = "<|content_invoke_tool_json|>"
+_ENDS: Final = ("<|end_message|>", "<|content_model_end_sampling|>")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    cursor.stops = _ENDS
+    header = ""
+    if opener == _MESSAGE:
+        yield from cursor.space()
+        header = yield from cursor.word(_NAME)
+        yield from cursor.expect(_INVOKE)
+    yield from cursor.space()
+    yield from cursor.expect("{")
+    for action in call_object(cursor, tools):
+        if isinstance(action, Open) and header and tools.offered(header) != action.name:
+            raise NotACall
+        yield action
+    yield from cursor.closing(*_ENDS)
+    yield from cursor.closing(*_ENDS)
+
+
+FAMILY = Family(
+    name="inkling",
+    openers=(_MESSAGE, _INVOKE),
+    parse=_parse,
+    source="https://github.com/sgl-project/sglang (function_call/inkling_detector.py, read 2026-11-22)",
+)

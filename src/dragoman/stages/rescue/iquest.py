@@ -1,0 +1,28 @@
+"""IQuest Coder 2: GLM's form in a tag of its own, `<iquestcoder_tool_call>NAME<arg_key>KEY</arg_key>
+<arg_value>value</arg_value></iquestcoder_tool_call>`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.stages.rescue.argument_tags import argument_pairs
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    yield from cursor.space()
+    name = tools.offered((yield from cursor.word(_NAME)))
+    if name is None:
+        raise NotACall
+    yield from argument_pairs(cursor, tools, name, ends=("</iquestcoder_tool_call>",))
+
+
+FAMILY = Family(
+    name="iquest",
+    openers=("<iquestcoder_tool_call>",),
+    parse=_parse,
+    source="https://github.com/vllm-project/vllm (vllm/tool_parsers/iquest_coder_v2_tool_parser.py, read 2026-11-22)",
+)

@@ -1,0 +1,58 @@
+"""K2 Horizon: `<ifm|tool_calls><ifm|tool_call>NAME<ifm|arg_key>KEY</ifm|arg_key><ifm|arg_type>TYPE</ifm|arg_type>
+<ifm|arg_value>value</ifm|arg_value></ifm|tool_call></ifm|tool_calls>`, without the types in one of its modes, and call
+objects in the inner tag in another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+from dragoman.stages.rescue.typed_tags import Tags, tagged_call
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_CALL: Final = "<ifm|tool_call>"
+_CALLS: Final = "<ifm|tool_calls>"
+_CALL_END: Final = "</ifm|tool_call>"
+_CALLS_END: Final = "</ifm|tool_calls>"
+_VALUE: Final = "<ifm|arg_value>"
+_LIMIT: Final = 400
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """What one inner tag holds; the next one is a marker of its own."""
+    cursor.stops = (_CALL_END, _CALLS_END)
+    if opener == _CALLS:
+        yield from cursor.space()
+        yield from cursor.expect(_CALL)
+    yield from cursor.space()
+    if (yield from cursor.peek()) in ("{", "["):
+        yield from call_objects(cursor, tools)
+        yield from cursor.closing(_CALL_END)
+    else:
+        name = tools.offered((yield from cursor.word(_NAME)))
+        if name is None or not (yield from cursor.peek()):
+            raise NotACall
+        yield from tagged_call(cursor, tools, name, _TAGS)
+    yield from cursor.closing(_CALLS_END)
+
+
+def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    key, _ = yield from cursor.until("</ifm|arg_key>", limit=_LIMIT)
+    kind, mark = "", (yield from cursor.closing("<ifm|arg_type>", _VALUE))
+    if mark == "<ifm|arg_type>":
+        kind, _ = yield from cursor.until("</ifm|arg_type>", limit=_LIMIT)
+        mark = yield from cursor.closing(_VALUE)
+    return key.strip() if mark == _VALUE else "", kind.strip()
+
+
+_TAGS: Final = Tags(("<ifm|arg_key>",), _head, ("</ifm|arg_value>",), (_CALL_END, _CALLS_END))
+
+FAMILY = Family(
+    name="k2-horizon",
+    openers=(_CALLS, _CALL),
+    parse=_parse,
+    source="https://github.com/sgl-project/sglang (function_call/k2_v3_detector.py, read 2026-11-22)",
+)

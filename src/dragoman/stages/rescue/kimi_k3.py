@@ -1,0 +1,70 @@
+"""Kimi K3 (XTML): `<|open|>tools<|sep|><|open|>call tool="NAME" index="1"<|sep|><|open|>argument key="KEY"
+type="string"<|sep|>…<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`. A value is text as it stands
+where its type is `string`, else JSON; all arguments may stand in one `json` tag. Some servers lose the tokens between
+two words (`toolscall`)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.typed_tags import Tags, attributes, tagged_call
+
+_SEPARATOR: Final = "<|sep|>"
+_TOOLS: Final = "<|open|>tools<|sep|>"
+_CALL: Final = "<|open|>call"
+_GLUED: Final = "<|open|>toolscall"
+_ANSWER_END: Final = "<|close|>response<|sep|>"
+_CALL_END: Final = "<|close|>call<|sep|>"
+_JSON: Final = "<|open|>json"
+#: What ends the calls and the message.
+_SECTION_ENDS: Final = ("<|close|>tools<|sep|>", "<|close|>toolsmessage<|sep|>")
+_MESSAGE_ENDS: Final = ("<|close|>message<|sep|>", "<|end_of_msg|>")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    if opener == _ANSWER_END:
+        yield from cursor.space()
+        opener = yield from cursor.expect(_TOOLS)
+    if opener == _TOOLS:
+        yield from cursor.space()
+        yield from cursor.expect(_CALL)
+    written = (yield from _attributes(cursor)).get("tool", "")
+    name = tools.offered(written)
+    if name is None:
+        raise NotACall
+    if (yield from cursor.closing(_JSON)):
+        yield from attributes(cursor, _SEPARATOR)
+        cursor.stops = ("<|close|>",)
+        yield from cursor.space()
+        yield from named_call(cursor, name)
+        yield from cursor.closing("<|close|>json<|sep|>")
+        yield from cursor.closing(_CALL_END)
+    else:
+        yield from tagged_call(cursor, tools, name, _TAGS)
+    yield from cursor.closing(*_SECTION_ENDS)
+    yield from cursor.closing(*_MESSAGE_ENDS)
+    yield from cursor.closing(*_MESSAGE_ENDS)
+
+
+def _attributes(cursor: Cursor) -> Generator[Action, None, dict[str, str]]:
+    found = yield from attributes(cursor, _SEPARATOR)
+    return {key: value.replace("&quot;", '"').replace("&amp;", "&") for key, value in found.items()}
+
+
+def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    found = yield from _attributes(cursor)
+    return found.get("key", ""), found.get("type", "")
+
+
+_TAGS: Final = Tags(("<|open|>argument",), _head, ("<|close|>argument<|sep|>",), (_CALL_END, *_SECTION_ENDS))
+
+FAMILY = Family(
+    name="kimi-k3",
+    openers=(_TOOLS, _CALL, _GLUED, _ANSWER_END),
+    parse=_parse,
+    source="https://github.com/ggml-org/llama.cpp (models/templates/Kimi-K3.jinja, read 2026-11-22)",
+)

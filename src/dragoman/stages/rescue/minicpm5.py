@@ -1,0 +1,51 @@
+"""MiniCPM 5: `<function name="NAME"><param name="KEY">value</param></function>`, a value in `<![CDATA[…]]>` where it
+holds markup. Other models write the tags so too, with `<parameter name=` and in `<tool_call>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.argument_tags import quoted_name
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.typed_tags import Tags, tagged_call
+
+_FUNCTION: Final = "<function name="
+_WRAPPER: Final = "<tool_call>"
+_WRAPPER_END: Final = "</tool_call>"
+_KEY: Final = re.compile(r"[^\"'<>\n]+")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    if opener == _WRAPPER:
+        yield from cursor.space()
+        yield from cursor.expect(_FUNCTION)
+    name = yield from quoted_name(cursor, tools)
+    yield from cursor.expect(">")
+    yield from tagged_call(cursor, tools, name, _TAGS)
+    yield from cursor.closing(_WRAPPER_END)
+
+
+def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    quote = yield from cursor.take('"', "'")
+    key = yield from cursor.word(_KEY)
+    return key if (yield from cursor.take(f"{quote}>")) else "", ""
+
+
+_TAGS: Final = Tags(
+    ("<param name=", "<parameter name="),
+    _head,
+    ("</param>", "</parameter>"),
+    ("</function>", _WRAPPER_END),
+    trims=True,
+    has_sections=True,
+)
+
+FAMILY = Family(
+    name="minicpm5",
+    openers=(_FUNCTION, _WRAPPER),
+    parse=_parse,
+    source="https://github.com/sgl-project/sglang (function_call/minicpm5_detector.py, read 2026-11-22)",
+)

@@ -1,0 +1,72 @@
+"""Muse Glimmer (ATEM): `<atem:function_calls><atem:invoke name="NAME"><atem:parameter name="KEY">value</atem:parameter>
+</atem:invoke></atem:function_calls>`, behind `<|start|>assistant to=NAME<|message|>` where a server lets that through.
+White space in a text is data. Now and then `<|message|>` stands in the name, or the name stands behind itself
+(`read.read`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.typed_tags import Tags, attributes, tagged_call
+
+_HEADER: Final = "<|start|>assistant"
+_CALLS: Final = "<atem:function_calls>"
+_INVOKE: Final = "<atem:invoke name="
+_ARGUMENT: Final = "<atem:parameter"
+_CALLS_END: Final = "</atem:function_calls>"
+_STRAY: Final = "<|message|>"
+_TURN_ENDS: Final = ("<|eom|>", "<|eot|>")
+_WORD: Final = re.compile(r"[^\"<>\s]+")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    if opener == _HEADER:
+        yield from cursor.space()
+        yield from cursor.expect("to=")
+        yield from cursor.word(_WORD)
+        yield from cursor.expect(_STRAY)
+        yield from cursor.space()
+        opener = yield from cursor.expect(_CALLS)
+    if opener == _CALLS:
+        yield from cursor.space()
+        yield from cursor.expect(_INVOKE)
+    name = yield from _name(cursor, tools)
+    yield from tagged_call(cursor, tools, name, _TAGS)
+    yield from cursor.closing(_CALLS_END)
+    yield from cursor.closing(*_TURN_ENDS)
+
+
+def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
+    """The offered tool, the token that got into its name taken away; it may stand for what ends the tag."""
+    yield from cursor.expect('"')
+    written, is_stray = "", False
+    while True:
+        written += yield from cursor.word(_WORD)
+        if not (yield from cursor.take(_STRAY)):
+            break
+        is_stray = True
+    if not (yield from cursor.take('">')) and not (is_stray and (yield from cursor.peek(len(_ARGUMENT))) == _ARGUMENT):
+        raise NotACall
+    space, _, own = written.partition(".")
+    name = tools.offered(written) or (tools.offered(own) if own.partition(".")[0] == space else None)
+    if name is None:
+        raise NotACall
+    return name
+
+
+def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    return (yield from attributes(cursor)).get("name", ""), ""
+
+
+_TAGS: Final = Tags((_ARGUMENT,), _head, ("</atem:parameter>",), ("</atem:invoke>", _CALLS_END))
+
+FAMILY = Family(
+    name="muse-glimmer",
+    openers=(_CALLS, _INVOKE, _HEADER),
+    parse=_parse,
+    source="https://github.com/ollama/ollama (model/parsers/glimmer_test.go, read 2026-11-22)",
+)

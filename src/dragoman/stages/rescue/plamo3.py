@@ -1,0 +1,53 @@
+"""PLaMo 3: `<|plamo:begin_tool_request:plamo|>` with a name and a JSON object, each in tags of its own
+(`tool_name`, `tool_arguments`), any number of them in `<|plamo:begin_tool_requests:plamo|>`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.json_calls import named_call
+
+_LIMIT: Final = 200
+
+
+def _begin(word: str) -> str:
+    return f"<|plamo:begin_{word}:plamo|>"
+
+
+def _end(word: str) -> str:
+    return f"<|plamo:end_{word}:plamo|>"
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    cursor.stops = (_end("tool_arguments"), _end("tool_request"))
+    if opener == _begin("tool_requests"):
+        yield from cursor.space()
+        yield from cursor.expect(_begin("tool_request"))
+    yield from cursor.space()
+    yield from cursor.expect(_begin("tool_name"))
+    written, _ = yield from cursor.until(_end("tool_name"), limit=_LIMIT)
+    name = tools.offered(written)
+    yield from cursor.space()
+    yield from cursor.expect(_begin("tool_arguments"))
+    if name is None:
+        raise NotACall
+    yield from cursor.space()
+    if (yield from cursor.take(_end("tool_arguments"))):
+        yield Open(name)
+        yield Piece("{}")
+        yield Close()
+    else:
+        yield from named_call(cursor, name)
+        yield from cursor.closing(_end("tool_arguments"))
+    yield from cursor.closing(_end("tool_request"))
+    yield from cursor.closing(_end("tool_requests"))
+
+
+FAMILY = Family(
+    name="plamo3",
+    openers=(_begin("tool_requests"), _begin("tool_request")),
+    parse=_parse,
+    source="https://github.com/vllm-project/vllm (vllm/tool_parsers/plamo3_tool_parser.py, read 2026-11-22)",
+)

@@ -1,0 +1,39 @@
+"""Solar Open 2: `<|tool_call:start|>NAME`, a line end, `<|tool_arg:start|>KEY<|tool_arg:value|>value<|tool_arg:end|>`
+for each argument, `<|tool_call:end|>`. White space in a text is data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.typed_tags import Tags, tagged_call
+
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_CALL: Final = "<|tool_call:start|>"
+_LIMIT: Final = 400
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    yield from cursor.space()
+    name = tools.offered((yield from cursor.word(_NAME)))
+    if name is None or not (yield from cursor.peek()):
+        raise NotACall
+    yield from tagged_call(cursor, tools, name, _TAGS)
+
+
+def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    key, mark = yield from cursor.until("<|tool_arg:value|>", limit=_LIMIT)
+    return key.strip() if mark else "", ""
+
+
+_TAGS: Final = Tags(("<|tool_arg:start|>",), _head, ("<|tool_arg:end|>",), ("<|tool_call:end|>",))
+
+FAMILY = Family(
+    name="solar-open2",
+    openers=(_CALL,),
+    parse=_parse,
+    source="https://github.com/vllm-project/vllm (tests/tool_parsers/test_solar_open2_tool_parser.py, read 2026-11-22)",
+)

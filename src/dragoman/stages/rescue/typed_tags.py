@@ -1,0 +1,126 @@
+"""Calls whose arguments stand in tags that tell their keys, and in some families their types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias, final
+
+import msgspec
+
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
+
+_ATTRIBUTE: Final = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_HEAD_LIMIT: Final = 400
+#: Why a call whose markup does not go on is refused.
+_BROKEN: Final = "its tags do not close each other"
+
+#: Reads the head of an argument up to its value: the key ("" when it has none) and the type ("" when none is told).
+Head: TypeAlias = Callable[[Cursor], Generator[Action, None, tuple[str, str]]]
+
+
+@final
+class Tags(msgspec.Struct, frozen=True):
+    """How a family writes the arguments of a call.
+
+    `openers` begin an argument, `head` reads on to its value, `closers` end that. `ends`: what ends the call, the
+    closing tags of what is around it too. `trims`: a line end inside the tags of a value that begins with one is
+    markup. `has_sections`: a value may stand in `<![CDATA[…]]>`.
+    """
+
+    openers: tuple[str, ...]
+    head: Head
+    closers: tuple[str, ...]
+    ends: tuple[str, ...]
+    trims: bool = False
+    has_sections: bool = False
+
+
+def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[str, str]]:
+    """The attributes up to the end of a tag, none when it does not end."""
+    head, closed = yield from cursor.until(stop, limit=_HEAD_LIMIT)
+    return {key: double or single for key, double, single in _ATTRIBUTE.findall(head)} if closed else {}
+
+
+def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generator[Action, None, bool]:
+    """The call of a known tool from its first argument on; gives whether it was whole.
+
+    It needs a closing tag. A value that holds markup of its own family has two readings: the call is refused, and
+    what follows up to its end belongs to it.
+    """
+    mark = yield from cursor.closing(*tags.openers, *tags.ends)
+    if not mark and cursor.rest():
+        raise NotACall
+    yield Open(name)
+    keys: list[str] = []
+    while mark in tags.openers:
+        key, kind = yield from tags.head(cursor)
+        if not key:
+            break
+        yield member(key, keys)
+        stop = yield from _value(cursor, tools, name, key, kind, tags)
+        if stop in tags.ends:
+            yield Close(problem=_BROKEN)
+            return False
+        if stop not in tags.closers:
+            break
+        mark = yield from cursor.closing(*tags.openers, *tags.ends)
+    is_whole = mark in tags.ends
+    if is_whole:
+        yield Piece("}" if keys else "{}")
+        yield Close()
+    else:
+        yield from refused(cursor, tags.ends)
+    return is_whole
+
+
+def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
+    """The open call is cut, or cannot be read: then what follows up to one of its ends is passed over with it."""
+    is_cut = cursor.ended and not cursor.rest()
+    if not is_cut:
+        yield from cursor.until(*ends)
+    yield Close(is_cut=is_cut, problem="" if is_cut else _BROKEN)
+
+
+def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:
+    """The value of an argument whose tag tells its type, JSON unless that is "string" or "any"; without one the
+    schema says it. Gives what ended it."""
+    if tags.has_sections and (yield from cursor.closing(SECTION)):
+        return (yield from section_until(cursor, tools.shape(name, key), tags.closers))
+    stops = (*tags.closers, *tags.openers, *tags.ends)
+    trim = tags.trims and (yield from cursor.peek()) == "\n"
+    if not kind:
+        return (yield from value_until(cursor, tools, name, key, stops, trim=trim))
+    if kind in ("string", "any"):
+        return (yield from live_string(cursor, stops, trim=trim))
+    return (yield from json_until(cursor, stops))
+
+
+def spellings(prefix: str, *words: str) -> tuple[str, ...]:
+    """Tags in a prefix, with a space behind it or without."""
+    return tuple(f"{prefix}{gap}{word}" for gap in ("", " ") for word in words)
+
+
+def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]) -> Parser:
+    """The call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
+    object. `blocks`: the words of the tags around it."""
+    name = tools.offered((yield from attributes(cursor)).get("name", ""))
+    if name is None:
+        raise NotACall
+    ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))
+    yield from cursor.space()
+    if (yield from cursor.peek()) == "{":
+        cursor.stops = ends
+        yield from named_call(cursor, name)
+        yield from cursor.closing(*ends)
+        return
+    tags = Tags(spellings(f"<{prefix}", "parameter"), _string_head, spellings(f"</{prefix}", "parameter>"), ends)
+    yield from tagged_call(cursor, tools, name, tags)
+
+
+def _string_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    found = yield from attributes(cursor)
+    kind = {"true": "string", "false": "json"}.get(found.get("string", ""), "")
+    return found.get("name", ""), kind

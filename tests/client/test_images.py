@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.images import LARGEST, Images, is_public
+from dragoman.addresses import is_public
+from dragoman.client.images import LARGEST, Images
 from dragoman.errors import WireError
 from dragoman.types import Media, Message, Request, Text, ToolResult
 from scripted import Scripted, serving, whole

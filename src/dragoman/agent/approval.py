@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final, final
 
 import msgspec
@@ -129,11 +128,9 @@ def _fits(pattern: tuple[str, ...], words: tuple[str, ...], *, options: bool) ->
     reached = {0}  # how many words may have been taken, after each word of the pattern
     for wanted in pattern:
         if wanted == "**":
-            for start in sorted(reached):
-                end = start
-                while end < len(words) and (options or not words[end].startswith("-")):
-                    end += 1
-                    reached.add(end)
+            for place, word in enumerate(words):
+                if place in reached and (options or not word.startswith("-")):
+                    reached.add(place + 1)
         else:
             reached = {start + 1 for start in reached if start < len(words) and _is(wanted, words[start], options)}
     return len(words) in reached
@@ -144,9 +141,21 @@ def _is(wanted: str, word: str, options: bool) -> bool:
         return wanted == word
     if word.startswith("-") and not wanted.startswith("-") and not options:
         return False
-    return wanted == "*" or _expression(wanted).fullmatch(word) is not None
+    return wanted == "*" or _is_like(wanted, word)
 
 
-@lru_cache(maxsize=256)
-def _expression(wanted: str) -> re.Pattern[str]:
-    return re.compile("[^/]*".join(map(re.escape, wanted.split("*"))), re.DOTALL)
+def _is_like(wanted: str, word: str) -> bool:
+    """Whether a word is like one with `*` in it, in linear time.
+
+    The first place of each piece is the right one: what a later place would add to a gap holds the "/" that ends it.
+    """
+    first, *middle, last = wanted.split("*")
+    if not word.startswith(first) or not word.endswith(last) or len(word) < len(first) + len(last):
+        return False
+    place, end = len(first), len(word) - len(last)
+    for piece in middle:
+        found = word.find(piece, place, end)
+        if found < 0 or "/" in word[place:found]:
+            return False
+        place = found + len(piece)
+    return "/" not in word[place:end]

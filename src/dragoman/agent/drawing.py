@@ -15,6 +15,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.agent.blocks import BLOCK_LIMIT, Blocks
 from dragoman.agent.commands import Page
 from dragoman.agent.face import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
 from dragoman.agent.plain import plain_line, plain_text
@@ -38,6 +39,8 @@ from dragoman.events import (
 
 _FRAME_SECONDS: Final = 0.06
 _RESULT_LINES: Final = 6
+_TAIL: Final = 4_096  # characters
+_MARKDOWN_SECONDS: Final = 3.0  # of one part of an answer
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -45,14 +48,17 @@ _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 class Screen:
     """Draws events and notices. One part of the answer is open at a time."""
 
-    __slots__ = ("_approved", "_kind", "_last", "_live", "_text", "_title", "console")
+    __slots__ = ("_approved", "_blocks", "_kind", "_last", "_live", "_size", "_spent", "_tail", "_title", "console")
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._live: Live | None = None
         self._last = 0.0
         self._kind = ""  # what is open: "text", "thinking", "call", or nothing
-        self._text = ""  # of it, what stands in the live region
+        self._blocks = Blocks()  # of a text
+        self._tail = ""  # the last characters of what is open, and how many there were
+        self._size = 0
+        self._spent = 0.0  # seconds that Markdown has taken
         self._title = ""
         self._approved = ""  # the plan that was shown last for approval, so that it is not shown again
 
@@ -63,9 +69,7 @@ class Screen:
         for event in events:
             match event:
                 case TextDelta(_, text) | ThinkingDelta(_, text) | ToolCallDelta(_, text):
-                    self._text += plain_text(text)
-                    if self._kind == "text":
-                        self._settle_blocks()
+                    self._grow(plain_text(text))
                 case TextStart():
                     self._open("text")
                 case ThinkingStart():
@@ -82,25 +86,35 @@ class Screen:
 
     def close(self) -> None:
         """End what is open: what stood in the live region is printed for good."""
-        kind, text = self._kind, self._text
-        self._kind = self._text = ""
+        kind, self._kind = self._kind, ""
         self._stop()
-        if kind == "text" and text.strip():
-            self._print(Markdown(text.strip()))
-        elif kind == "thinking" and text:
-            self._print(Text(f"thought for {len(text):,} characters", "dim italic"))
+        if kind == "text":
+            self._print_block(self._blocks.rest)
+        elif kind == "thinking" and self._size:
+            self._print(Text(f"thought for {self._size:,} characters", "dim italic"))
 
     def _open(self, kind: str, title: str = "") -> None:
         self.close()
         self._kind, self._title = kind, title
+        self._blocks, self._tail, self._size, self._spent = Blocks(), "", 0, 0.0
 
-    def _settle_blocks(self) -> None:
-        """Print the paragraphs that are whole; only the last one is still drawn anew with each piece."""
-        end = _end_of_blocks(self._text)
-        if end:
-            whole, self._text = self._text[:end], self._text[end:]
-            self._stop()
-            self._print(Markdown(whole.strip()))
+    def _grow(self, text: str) -> None:
+        """Print the blocks that are whole; of all else only as much is kept as is drawn."""
+        if self._kind == "text":
+            for whole in self._blocks.add(text):
+                self._stop()
+                self._print_block(whole)
+        self._size += len(text)
+        self._tail = (self._tail + text[-_TAIL:])[-_TAIL:]
+
+    def _print_block(self, text: str) -> None:
+        """As Markdown, unless that has taken long already: what hostile text costs to read is bounded."""
+        if not text.strip():
+            return
+        began = time.monotonic()
+        is_plain = self._spent > _MARKDOWN_SECONDS or len(text) > BLOCK_LIMIT
+        self._print(Text(text.strip("\n")) if is_plain else Markdown(text.strip()))
+        self._spent += time.monotonic() - began
 
     def _draw(self) -> None:
         if not self._kind or not self.console.is_terminal:
@@ -117,12 +131,12 @@ class Screen:
     def _region(self) -> RenderableType:
         width, height = self.console.width, max(self.console.height - 4, 3)
         if self._kind == "thinking":
-            return Text(f"thinking… {len(self._text):,} characters", "dim italic")
+            return Text(f"thinking… {self._size:,} characters", "dim italic")
         if self._kind == "call":
-            line = " ".join(self._text.split())
+            line = " ".join(self._tail.split())
             room = max(width - len(self._title) - 6, 10)
             return Text.assemble((self._title, "bold"), "(", (line[-room:], "cyan"))
-        lines = self._text.split("\n")
+        lines = self._blocks.rest.split("\n")
         return Text("\n".join(lines[-height:]))
 
     def _stop(self) -> None:
@@ -191,23 +205,6 @@ class Screen:
 
     def _print(self, renderable: RenderableType) -> None:
         self.console.print(renderable, highlight=False, soft_wrap=False)
-
-
-def _end_of_blocks(text: str) -> int:
-    """Where the last whole paragraph ends; 0 while there is none. A fenced block is one paragraph."""
-    end, place, fence = 0, 0, ""
-    for line in text.splitlines(keepends=True):
-        place += len(line)
-        bare = line.strip()
-        if fence:
-            if bare.startswith(fence) and not bare.strip(fence[0]):
-                fence = ""
-                end = place if line.endswith("\n") else end
-        elif bare.startswith(("```", "~~~")):
-            fence = bare[: len(bare) - len(bare.lstrip(bare[0]))]
-        elif not bare and place > len(line):
-            end = place
-    return end
 
 
 def _title_of(plan: Plan) -> Text:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Escape sequences as a whole: CSI, OSC and the other strings (with their end), then two-character ones.
+#: Escape sequences as a whole: CSI, OSC and the other strings (with their end), then two-character ones. No repeat
+#: takes a character that begins a sequence, so none is looked at twice and the time is linear.
 _SEQUENCE: Final = re.compile(
-    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
-    "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\\\|\x9c)"
-    "|\x1b[ -/]*[0-~]"
+    "(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]"
+    "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n\x9d\x90\x98\x9e\x9f]{0,4096}+(?:\x07|\x1b\\\\|\x9c)"
+    "|\x1b[ -/]*+[0-~]"
 )
 _LINE_ENDS: Final = re.compile("\r\n?|[\u2028\u2029\x85]")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Iterable
@@ -19,6 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 
+from dragoman.addresses import is_public
 from dragoman.client.response import TransportFailed
 from dragoman.errors import WireError
 from dragoman.types import Media, Message, Part, Request, ToolResult
@@ -34,15 +34,6 @@ _ANY: Final = "*"
 _TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 #: Names that mean this machine or its network, whatever a resolver says.
 _INSIDE: Final = (".local", ".localhost", ".internal", ".home.arpa", ".lan")
-#: Networks that lead to IPv4 addresses by a translator, those that some versions of `ipaddress` take for public ones,
-#: and the metadata service of one cloud.
-_UNSEEN: Final = tuple(
-    ipaddress.ip_network(text)
-    for text in (
-        "64:ff9b::/96", "64:ff9b:1::/48", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
-        "fec0::/10", "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32",
-    )
-)  # fmt: skip
 
 
 class _Place(NamedTuple):
@@ -190,19 +181,6 @@ class Images:
         if not addresses or not all(map(self._is_reachable, addresses)):
             raise _NoImage("its host is not a public one")
         return addresses[0]
-
-
-def is_public(text: str) -> bool:
-    """Whether an address is one of the open Internet, in each way to write it."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:  # with a zone, or none at all
-        return False
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    if any(address in network for network in _UNSEEN if network.version == address.version):
-        return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
 
 def _type_of(data: bytes) -> str:

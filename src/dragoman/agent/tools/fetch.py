@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import html
 import http.client
-import ipaddress
 import re
 import socket
 import ssl
@@ -19,6 +18,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from dragoman.addresses import is_public
 from dragoman.agent.approval import address_words
 from dragoman.agent.plain import hidden_character, plain_text
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
@@ -34,11 +34,15 @@ _BYTES: Final = 1024 * 1024
 _CHARACTERS: Final = 30_000
 _URL_LIMIT: Final = 2_000
 _PORTS: Final = {"http": 80, "https": 443}
-_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-_TRANSLATED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
-_HIDDEN: Final = re.compile(r"<(script|style|noscript|template|svg)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
-_BLOCK: Final = re.compile(r"</?(?:p|div|br|li|tr|h[1-6]|pre|section|article|table|ul|ol)\b[^>]*>", re.IGNORECASE)
-_TAG: Final = re.compile(r"<[^>]*>")
+_HIDDEN: Final = frozenset({"script", "style", "noscript", "template", "svg"})
+_BLOCKS: Final = frozenset(
+    {"p", "div", "br", "li", "tr", "pre", "section", "article", "table", "ul", "ol"} | {f"h{n}" for n in range(1, 7)}
+)
+_TAG: Final = re.compile(r"<[a-z/!?]")
+_NAME: Final = re.compile(r"/?([a-z][a-z0-9]{0,15})(?![a-z0-9])")
+#: A reference to a character by a number that no character has; `html` would read its digits as one integer.
+_HUGE: Final = re.compile(r"&#(?:[0-9]{10,}+|[xX][0-9a-fA-F]{9,}+);?")
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def fetch_tool(*, resolve: Resolve | None = None, connect: Connect | None = None) -> Planner:
@@ -99,20 +103,6 @@ def _quoted(character: str) -> str:
     return character if character.isascii() else "".join(f"%{byte:02X}" for byte in character.encode())
 
 
-def is_public(address: str) -> bool:
-    """Whether an address is one of the public Internet, also when it hides another one in itself."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return is_public(str(found.ipv4_mapped))
-        if found not in _UNICAST or any(found in network for network in _TRANSLATED):
-            return False
-    return found.is_global and not found.is_multicast and not found.is_reserved
-
-
 def _resolved(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
@@ -169,7 +159,32 @@ def _answer(response: http.client.HTTPResponse, url: str, deadline: float) -> Ou
 
 
 def text_of_page(page: str) -> str:
-    """The words of an HTML page, a line a block."""
-    words = _TAG.sub("", _BLOCK.sub("\n", _HIDDEN.sub(" ", page)))
-    lines = (" ".join(line.split()) for line in html.unescape(words).split("\n"))
+    """The words of an HTML page, a line a block. One pass: an open comment or tag hides the rest, as in a browser."""
+    lower = page.translate(_LOWER)  # of the same length, which `lower()` is not
+    words: list[str] = []
+    place = 0
+    while (found := _TAG.search(lower, place)) is not None:
+        words.append(page[place : found.start()])
+        place, between = _after_tag(lower, found.start())
+        words.append(between)
+    words.append(page[place:])
+    text = html.unescape(_HUGE.sub("\N{REPLACEMENT CHARACTER}", "".join(words)))
+    lines = (" ".join(line.split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
+
+
+def _after_tag(lower: str, opened: int) -> tuple[int, str]:
+    """Where the page goes on after the tag at that place, and what stands for what is left out."""
+    end = len(lower)
+    if lower.startswith("<!--", opened):
+        found = lower.find("-->", opened + 4)
+        return (found + 3 if found >= 0 else end), ""
+    named = _NAME.match(lower, opened + 1)
+    name = named[1] if named is not None else ""
+    if name in _HIDDEN and lower[opened + 1] != "/":
+        found = lower.find(f"</{name}", opened)
+        if found < 0:
+            return end, ""
+        opened = found
+    found = lower.find(">", opened)
+    return (found + 1 if found >= 0 else end), "\n" if name in _BLOCKS else " " if name in _HIDDEN else ""

@@ -15,8 +15,18 @@ from dragoman.agent.tools.toolbox import Planner, planner_of
 _LINES: Final = 2_000
 _LINE_LIMIT: Final = 2_000  # characters of one line
 #: Names under which keys and passwords are kept: reading them is asked, since what is read goes to the model.
-SECRET_NAMES: Final = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*",
-                        ".netrc", ".npmrc", ".pypirc", "credentials", "credentials.*", "secrets.*")  # fmt: skip
+SECRET_NAMES: Final = (
+    ".env", ".env.*", "*.env", ".envrc", "*.pem", "*.pem.*", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx",
+    "*.ppk", "*.asc", "*.gpg", "*.age", "id_rsa*", "id_dsa*", "id_ed25519*", "id_ecdsa*", ".netrc", "_netrc", ".npmrc",
+    ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".htpasswd", ".dockercfg", ".dockerconfigjson",
+    ".git-credentials", ".vault-token", ".vault_pass*", "credentials", "credentials.*", "*credentials*.json",
+    "secrets.*", "secret.*", "*.secret", "*.secrets", "*-secrets.*", "*_secrets.*", "*.tfstate", "*.tfstate.*",
+    "*.tfvars", "*.tfvars.json", "kubeconfig*", "*.kubeconfig", "*service-account*.json", "*service_account*.json",
+    "*serviceaccount*.json", "client_secret*.json", "firebase-adminsdk*.json", "*-firebase-adminsdk-*.json", "token",
+    "token.txt", "*.token", "tokens.json", "wp-config.php", "local.settings.json", "master.key", ".*_history",
+)  # fmt: skip
+#: Folders of which every file is one.
+SECRET_FOLDERS: Final = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store"})
 
 Line = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=_LINES)]
@@ -54,8 +64,10 @@ def read_tool(folder: Folder) -> Planner:
 
 
 def holds_secrets(parts: tuple[str, ...]) -> bool:
-    """Whether a file's name says that keys are kept in it."""
-    return bool(parts) and any(fnmatch.fnmatchcase(parts[-1].lower(), name) for name in SECRET_NAMES)
+    """Whether the names of a file and of its folders say that keys are kept in it."""
+    words = [part.lower() for part in parts]
+    is_named = bool(words) and any(fnmatch.fnmatchcase(words[-1], name) for name in SECRET_NAMES)
+    return is_named or not SECRET_FOLDERS.isdisjoint(words[:-1])
 
 
 def text_of(content: bytes, name: str) -> str:

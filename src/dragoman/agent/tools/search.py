@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fnmatch
-import os
-import re
 import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
+from dragoman import _json
 from dragoman.agent.confinement import Folder
 from dragoman.agent.plain import counted
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
-from dragoman.agent.tools.read import SECRET_NAMES, holds_secrets
+from dragoman.agent.tools.read import SECRET_FOLDERS, SECRET_NAMES, holds_secrets
 from dragoman.agent.tools.toolbox import Planner, planner_of
 
 _MATCHES: Final = 200
 _LINE_LIMIT: Final = 400
 _SECONDS: Final = 20.0
 _FILE_LIMIT: Final = 1024 * 1024
+_OUTPUT_LIMIT: Final = 1024 * 1024
+_MATCHER: Final = Path(__file__).with_name("matcher.py")
 #: Folders that hold what others made.
 _SKIPPED: Final = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"}
@@ -46,8 +44,7 @@ def search_tool(folder: Folder, *, ripgrep: str | None) -> Planner:
             raise ToolFailed("expected a pattern of one line")
 
         async def do() -> Outcome:
-            look = _with_ripgrep if ripgrep is not None else _without_ripgrep
-            found = await asyncio.to_thread(look, folder, parts, pattern, files, ripgrep or "")
+            found = await _found(folder, parts, pattern, files, ripgrep)
             text = "\n".join(found[:_MATCHES])
             if len(found) > _MATCHES:
                 text += f"\n(only the first {_MATCHES} lines)"
@@ -60,7 +57,7 @@ def search_tool(folder: Folder, *, ripgrep: str | None) -> Planner:
             shown=f"search {pattern} in {'/'.join(parts) or '.'}",
             identity=identity_of("search", {"path": parts, "pattern": pattern, "files": files}),
             do=do,
-            asks="never",
+            asks="unless-ruled" if holds_secrets((*parts, "")) else "never",
             is_idempotent=True,
         )
 
@@ -72,63 +69,67 @@ def find_ripgrep() -> str | None:
     return shutil.which("rg", path="/usr/local/bin:/usr/bin:/bin") if sys.platform == "linux" else None
 
 
-def _with_ripgrep(folder: Folder, parts: tuple[str, ...], pattern: str, files: str, ripgrep: str) -> list[str]:
-    """Ripgrep started in the folder's own handle, so that no link can lead it elsewhere; it follows none itself."""
-    command = [
+def _ripgrep_words(ripgrep: str, pattern: str, files: str) -> list[str]:
+    """Ripgrep's command. It follows no link; the last glob that fits decides: files of keys are left out, always."""
+    secrets = [*(f"--iglob=!{name}" for name in SECRET_NAMES), *(f"--iglob=!**/{name}/**" for name in SECRET_FOLDERS)]
+    return [
         ripgrep, "--no-config", "--no-follow", "--no-messages", "--no-heading", "--line-number", "--color=never",
-        "--hidden", "--glob=!.git", "--sort=path", "--max-columns", str(_LINE_LIMIT), "--max-columns-preview",
-        "--max-count", str(_MATCHES), "--max-filesize", str(_FILE_LIMIT), "--glob", files, "--regexp", pattern, "--",
-        ".",
+        "--hidden", "--sort=path", "--max-columns", str(_LINE_LIMIT), "--max-columns-preview",
+        "--max-count", str(_MATCHES), "--max-filesize", str(_FILE_LIMIT), "--glob", files, "--glob=!.git", *secrets,
+        "--regexp", pattern, "--", ".",
     ]  # fmt: skip
-    # The last glob that fits decides, and ripgrep puts these behind --glob: files of keys are left out, always.
-    command[1:1] = [f"--iglob=!{name}" for name in SECRET_NAMES]
+
+
+def _matcher_words(handle: int, pattern: str, files: str) -> list[str]:
+    order = {
+        "folder": handle, "pattern": pattern, "files": files, "matches": _MATCHES,
+        "line_limit": _LINE_LIMIT, "file_limit": _FILE_LIMIT, "skipped": sorted(_SKIPPED),
+        "secret_names": SECRET_NAMES, "secret_folders": sorted(SECRET_FOLDERS),
+    }  # fmt: skip
+    return [sys.executable, "-I", "-S", str(_MATCHER), _json.to_text(order)]
+
+
+async def _found(folder: Folder, parts: tuple[str, ...], pattern: str, files: str, ripgrep: str | None) -> list[str]:
+    """The lines, at most one more than is shown. The search is a process in the folder's own handle: no link can lead
+    it elsewhere, and it is killed when its time is up or when we are cancelled."""
+    base = "".join(f"{part}/" for part in parts)
     with folder.opened(parts) as handle:
-        try:
-            done = subprocess.run(
-                command,
-                cwd=f"/proc/{os.getpid()}/fd/{handle}",
-                capture_output=True,
-                timeout=_SECONDS,
-                check=False,
-                env={"PATH": "/usr/bin:/bin"},
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            raise ToolFailed(f"the search did not end: {type(problem).__name__}") from None
-    if done.returncode > 1 and not done.stdout:
-        raise ToolFailed(f"the search failed: {done.stderr.decode('utf-8', 'replace')[:300].strip()}")
-    base = "/".join(parts)
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    return [f"{base}/{line[2:]}" if base else line[2:] for line in lines[: _MATCHES + 1]]
+        if ripgrep is not None:
+            words, place = _ripgrep_words(ripgrep, pattern, files), f"/proc/self/fd/{handle}"
+        else:
+            words, place = _matcher_words(handle, pattern, files), "/"
+        output, problem = await _run_killable(words, place, handle)
+    if problem and not output:
+        raise ToolFailed(f"expected a regular expression, got {pattern[:200]!r}: {problem}")
+    lines = output.decode("utf-8", "replace").split("\n")[: _MATCHES + 1]
+    return [f"{base}{line.removeprefix('./')}" for line in lines if line]
 
 
-def _without_ripgrep(folder: Folder, parts: tuple[str, ...], pattern: str, files: str, ripgrep: str) -> list[str]:
+async def _run_killable(words: list[str], place: str, handle: int) -> tuple[bytes, str]:
+    """What a command writes (as much as is wanted), and its complaint when it failed."""
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        cwd=place,
+        env={"PATH": "/usr/bin:/bin"},
+        pass_fds=[handle],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    output = bytearray()
     try:
-        wanted = re.compile(pattern)
-    except re.error as problem:
-        raise ToolFailed(f"expected a regular expression, got {pattern[:200]!r}: {problem}") from None
-    deadline = time.monotonic() + _SECONDS
-    found: list[str] = []
-    for place in _files(folder, parts):
-        if time.monotonic() > deadline:
-            raise ToolFailed("the search did not end in time; search a smaller folder")
-        if fnmatch.fnmatchcase(place[-1], files) and not holds_secrets(place):
-            with contextlib.suppress(ToolFailed, UnicodeDecodeError):
-                found += _matching(folder.read(place).decode("utf-8"), wanted, "/".join(place))
-        if len(found) > _MATCHES:
-            break
-    return found
-
-
-def _files(folder: Folder, parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for entry in folder.entries(parts):
-        if entry.kind == "file":
-            yield (*parts, entry.name)
-        elif entry.kind == "folder" and entry.name not in _SKIPPED:
-            with contextlib.suppress(ToolFailed):
-                yield from _files(folder, (*parts, entry.name))
-
-
-def _matching(text: str, wanted: re.Pattern[str], name: str) -> list[str]:
-    lines = enumerate(text.splitlines(), 1)
-    return [f"{name}:{number}:{line[:_LINE_LIMIT]}" for number, line in lines if wanted.search(line)]
+        async with asyncio.timeout(_SECONDS):
+            while len(output) < _OUTPUT_LIMIT and (piece := await process.stdout.read(65536)):
+                output += piece
+            if len(output) >= _OUTPUT_LIMIT:
+                return bytes(output), ""
+            complaint = await process.stderr.read(2_000)
+            status = await process.wait()
+    except TimeoutError:
+        raise ToolFailed(f"the search did not end in {_SECONDS:g} s; search a smaller folder, or more simply") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    return bytes(output), complaint.decode("utf-8", "replace").strip()[:300] if status > 1 else ""

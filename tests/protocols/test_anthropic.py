@@ -21,6 +21,7 @@ from dragoman.events import (
     Failure,
     Finish,
     PartEvent,
+    Reply,
     Start,
     TextDelta,
     TextEnd,
@@ -33,6 +34,7 @@ from dragoman.events import (
     fold,
     unfold,
 )
+from dragoman.framing import write_event
 from dragoman.protocols.anthropic import PROTOCOL
 from dragoman.types import (
     Media,
@@ -856,3 +858,101 @@ def test_any_events_in_any_order_are_in_the_grammar_however_they_are_cut(frames:
     decoder = PROTOCOL.decoder(new_id=counter())
     pieces = [event for start in range(0, len(wire), cut) for event in decoder.feed(wire[start : start + cut])]
     assert _json.encode([*pieces, *decoder.close()]) == _json.encode(whole)
+
+
+USAGE = {
+    "input_tokens": 9,
+    "output_tokens": 4,
+    "cache_creation": {"ephemeral_5m_input_tokens": 3},
+    "service_tier": "standard",
+    "inference_geo": "us",
+    "server_tool_use": {"web_search_requests": 2},
+    "iterations": [{"type": "message", "input_tokens": 9}],
+    "output_tokens_details": {"thinking_tokens": 1, "odd_tokens": 2},
+}
+BESIDE = {
+    "container": {"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"},
+    "stop_sequence": "END",
+    "stop_details": {"type": "refusal", "category": "x"},
+    "context_management": {"applied_edits": [{"type": "clear"}]},
+}
+
+
+def wire_of(*events: dict[str, Any]) -> bytes:
+    return b"".join(write_event(_json.encode(event), event["type"]) for event in events)
+
+
+def message_start(**fields: Any) -> dict[str, Any]:
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+    return {"type": "message_start", "message": message | {"usage": {"input_tokens": 9, "output_tokens": 1}} | fields}
+
+
+def whole_and_streamed(reply: Reply, events: list[Event]) -> list[dict[str, Any]]:
+    """The message as it is written whole, and as a client sums up the stream."""
+    whole = _json.decode(PROTOCOL.render_response(reply, new_id=counter(), model="m", created=1))
+    summed: dict[str, Any] = {}
+    for event in events_of(encoder().encode(events)):
+        if event["type"] == "message_start":
+            summed = event["message"]
+        elif event["type"] == "message_delta":
+            beside = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
+            summed |= event["delta"] | beside | {"usage": summed["usage"] | event["usage"]}
+    return [whole, summed]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_what_a_message_says_beside_its_content_comes_back(is_stream: bool):
+    if is_stream:
+        delta = {"stop_reason": "refusal"} | {
+            key: BESIDE[key] for key in ("stop_sequence", "stop_details", "container")
+        }
+        end = {
+            "type": "message_delta",
+            "delta": delta,
+            "context_management": BESIDE["context_management"],
+            "usage": USAGE,
+        }
+        wire = wire_of(message_start(), end, {"type": "message_stop"})
+    else:
+        wire = _json.encode(message_start(stop_reason="refusal", usage=USAGE, **BESIDE)["message"])
+    events = read(wire)
+    reply = fold(events)
+    for written in whole_and_streamed(reply, events) + whole_and_streamed(reply, unfold(reply)):
+        assert {key: written.get(key) for key in BESIDE} == BESIDE
+        assert {key: written["usage"][key] for key in USAGE} == USAGE
+
+
+def test_content_and_a_stop_reason_that_the_start_tells():
+    block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}, "caller": {"type": "direct"}}
+    begun = message_start(content=[block], stop_reason="tool_use")
+    reply = fold(read(wire_of(begun, {"type": "message_stop"})))
+    assert [one.name for one in reply.tool_calls] == ["f"]
+    assert (reply.stop_reason, reply.native_reason, reply.deviations) == ("tool_use", "tool_use", ())
+    assert fold(read(wire_of(begun))).error is not None  # a reason at the start is no end
+    going_on = [
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "and"}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    both = fold(read(wire_of(begun, *going_on)))
+    assert ([one.name for one in both.tool_calls], both.text) == (["f"], "and")
+
+
+@pytest.mark.parametrize(("id", "is_same"), [("msg_1", True), ("", True), ("msg_2", False)])
+def test_a_second_message_within_a_stream(id: str, is_same: bool):
+    text = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "mine"}},
+        {"type": "content_block_stop", "index": 0},
+    ]
+    end = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    reply = fold(read(wire_of(message_start(), *text, message_start(id=id), *end)))
+    assert reply.text == "mine"
+    assert (reply.error is None) == is_same
+    assert isinstance(reply.error, Failure) != is_same
+
+
+def test_a_fallback_block_is_one_of_the_protocol():
+    body = message_start(content=[{"type": "fallback", "model": "x"}], stop_reason="end_turn")["message"]
+    reply = fold(read(_json.encode(body)))
+    assert (len(reply.parts), reply.deviations) == (1, ())

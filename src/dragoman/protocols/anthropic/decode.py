@@ -14,7 +14,7 @@ from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.anthropic.blocks import Blocks
 from dragoman.protocols.anthropic.bursts import read_burst
 from dragoman.protocols.anthropic.loosen import loosen_event
-from dragoman.protocols.anthropic.usage import Counts
+from dragoman.protocols.anthropic.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     EVENTS,
     SIBLING_REASONS,
@@ -42,7 +42,7 @@ _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message
 class Decoder:
     """Reads one response."""
 
-    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_limit", "_reader")
+    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_id", "_limit", "_reader", "_start_reason")
 
     def __init__(
         self,
@@ -57,7 +57,9 @@ class Decoder:
         self._limit = limit
         self._blocks = Blocks(self._assembly)
         self._counts = Counts(self._assembly)
-        self._held_content = UNSET
+        self._held_content = UNSET  # of `message_start`: it counts where no block says it
+        self._start_reason = ""  # of `message_start`: it counts at the end, where no other came
+        self._id = ""
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes (any cut)."""
@@ -143,7 +145,7 @@ class Decoder:
         if kind == "content_block_delta":
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":
-            self._blocks.start(event)
+            self._start_block(event)
         elif kind == "content_block_stop":
             self._blocks.stop(event.index)
         elif kind == "message_start":
@@ -210,31 +212,52 @@ class Decoder:
 
     def _start(self, event: StreamEvent) -> None:
         fields = read_fields(event.message)
-        if self._assembly.started and fields is not None:
-            self._assembly.deviate("duplicate-start", "message_start")
         if fields is None:
             self._assembly.deviate("missing-field", "message_start.message")
             fields = {}
+        elif self._assembly.started:
+            if self._id and read_text(fields.get("id")) not in ("", self._id):
+                self._blocks.finish(is_good=False)
+                self._assembly.fail("wire", "expected one message in the stream, but another one began within it")
+                return
+            self._assembly.deviate("duplicate-start", "message_start")
         if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""'):
             self._held_content = keep(fields["content"])
-        self._begin(fields, "stop_reason", "stop_sequence")
+        self._start_reason = read_text(fields.get("stop_reason"))
+        self._begin({"usage": event.usage, **fields}, "stop_sequence")
         self._counts.take(fields.get("usage", event.usage))
 
     def _begin(self, fields: dict[str, Raw], *skipped: str) -> None:
-        native = rest_of(fields, "id", "type", "role", "model", "content", "usage", "stop_reason", *skipped)
-        self._assembly.start(read_text(fields.get("id")), read_text(fields.get("model")), native=native)
+        native = rest_of(
+            fields | rest_of_usage(fields.get("usage")),
+            "id", "type", "role", "model", "content", "stop_reason", *skipped,
+        )  # fmt: skip
+        self._id = self._id or read_text(fields.get("id"))
+        self._assembly.start(self._id, read_text(fields.get("model")), native=native)
+
+    def _start_block(self, event: StreamEvent) -> None:
+        """A block opens. The content of `message_start` stands before blocks that count on from it."""
+        if self._held_content:
+            held, self._held_content = self._held_content, UNSET
+            if event.index == len(read_items(held) or ()):
+                self._content(held)
+            else:
+                self._assembly.deviate("duplicate-final", "message_start.message.content")
+        self._blocks.start(event)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
         fields = delta_fields(frame)
         self._counts.take(event.usage or fields.get("usage"))
+        top = decode_fields(frame)
+        beside = {} if isinstance(top, Malformed) else top
         reason = event.delta.stop_reason if event.delta is not None else ""
         if not reason:
-            top = decode_fields(frame)
-            reason = "" if isinstance(top, Malformed) else read_text(top.get("stop_reason"))
+            reason = read_text(beside.get("stop_reason"))
             if reason:
                 self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
         if reason:
-            self._stop_reason(reason, fields)
+            told = {key: value for key, value in beside.items() if key not in ("delta", "index", "error", "usage")}
+            self._stop_reason(reason, told | fields)
 
     def _message(self, frame: bytes) -> None:
         """A whole message: the response where no stream came, else a repetition of it."""
@@ -280,13 +303,16 @@ class Decoder:
         if reason is None:
             reason = SIBLING_REASONS.get(word.lower(), "other")
             self._assembly.deviate("stop-reason", "stop_reason", word)
-        self._assembly.finish(word, reason, native=rest_of(fields, "stop_reason", "type"))
+        told = fields | ({"usage": _json.raw(self._counts.rest)} if self._counts.rest else {})
+        self._assembly.finish(word, reason, native=rest_of(told, "stop_reason", "type"))
 
     def _end(self) -> None:
         """`message_stop`, or the end of a whole message."""
         assembly = self._assembly
         if assembly.is_empty and self._held_content:
             self._content(self._held_content)
+        if assembly.reason is None and self._start_reason:
+            self._stop_reason(self._start_reason, {})
         if assembly.reason is None:
             assembly.deviate("missing-stop-reason", "stop_reason")
         self._blocks.finish(is_good=True)
@@ -304,8 +330,8 @@ class Decoder:
         if self._assembly.phase != "open":
             self._assembly.deviate("after-end", "end", "error")
             return
-        self._blocks.finish(is_good=False)
         failure = read_problem(frame, status=None)
+        self._blocks.finish(is_good=False)
         self._assembly.fail(
             failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
         )

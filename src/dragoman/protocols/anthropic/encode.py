@@ -32,6 +32,8 @@ from dragoman.events import (
     ToolCallFailed,
     ToolCallStart,
 )
+from dragoman.fields import overlaid
+from dragoman.protocols.anthropic.usage import render_usage
 from dragoman.protocols.anthropic.wire import (
     ERROR_TYPES,
     NAME,
@@ -41,7 +43,7 @@ from dragoman.protocols.anthropic.wire import (
     read_items,
     sent_id,
 )
-from dragoman.types import Media, Native, Opaque, Part, StopReason, Text, Thinking, ToolCall, ToolResult, Usage
+from dragoman.types import Media, Native, Opaque, Part, StopReason, Text, Thinking, ToolCall, ToolResult
 
 _Object: TypeAlias = dict[str, Json]
 
@@ -50,14 +52,14 @@ _PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 _STOP: Final = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 _START: Final = (
     b'event: message_start\ndata: {"type":"message_start","message":{"id":%b,"type":"message","role":"assistant",'
-    b'"model":%b,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}%b}}'
+    b'"model":%b,"content":[],"stop_reason":null,"stop_sequence":null,"usage":%b%b}}'
     b"\n\n"
 )
 _BLOCK_START: Final = (
     b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
 )
 _BLOCK_STOP: Final = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
-_END: Final = b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b}\n\n'
+_END: Final = b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b%b}\n\n'
 _BLOCK_DELTA: Final = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b}\n\n'
 _DELTA: Final = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":%s:'
 _WORD_OF_REASON: Final[dict[StopReason, str]] = {
@@ -65,17 +67,21 @@ _WORD_OF_REASON: Final[dict[StopReason, str]] = {
     "other": "end_turn",
 }  # fmt: skip
 _KEYS_OF_START: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage"})
+#: Kept fields that a stream tells in the delta of its end; what else its end tells stands beside that.
+_KEYS_OF_DELTA: Final = frozenset({"stop_sequence", "stop_details", "container"})
+_NO_COUNTS: Final[_Object] = {"input_tokens": 0, "output_tokens": 0}
 
 
 class Encoder:
     """Writes one response."""
 
-    __slots__ = ("_aborted", "_head", "_index", "_kind", "_model", "_new_id", "_opening", "_state")
+    __slots__ = ("_aborted", "_head", "_index", "_kept", "_kind", "_model", "_new_id", "_opening", "_state")
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
         """`created` and `style` say nothing that this protocol could write."""
         self._new_id = new_id
         self._model = model
+        self._kept: dict[str, Raw] = {}  # the native fields that `Start` told
         self._index = -1  # of the block that was opened last
         self._state: Literal["closed", "pending", "open"] = "closed"  # of the block that the events speak of
         self._kind: Literal["text", "thinking", "call"] = "text"
@@ -110,16 +116,20 @@ class Encoder:
     # ------------------------------------------------------------ the message
 
     def _start(self, event: Start, out: list[bytes]) -> None:
-        extras = _extras(event.native)
-        more = {key: value for key, value in extras.items() if not key.startswith("stop_")} if extras else None
+        self._kept = own_fields(event.native)
+        extras = {key: value for key, value in _extras(event.native).items() if not key.startswith("stop_")}
         id = _json.encode_text(_message_id(event.id, self._new_id))
-        written = b"," + _json.encode(more)[1:-1] if more else b""
-        out.append(_START % (id, _json.encode_text(self._model), written))
+        usage = overlaid(self._kept["usage"], _NO_COUNTS) if "usage" in self._kept else _NO_COUNTS
+        out.append(_START % (id, _json.encode_text(self._model), _json.encode(usage), _beside(extras)))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         delta: _Object = {"stop_reason": _stop_word(event.reason, event.native_reason), "stop_sequence": None}
-        delta |= _extras(event.native)
-        out.append(_END % (_json.encode(delta), _json.encode(_usage_fields(event.usage))) + _STOP)
+        said = own_fields(event.native)
+        delta |= {key: value for key, value in self._kept.items() if key.startswith("stop_") and key != "stop_reason"}
+        delta |= {key: value for key, value in said.items() if key in _KEYS_OF_DELTA}
+        beside = {key: value for key, value in _extras(event.native).items() if key not in _KEYS_OF_DELTA}
+        usage = render_usage(event.usage, said.get("usage", self._kept.get("usage")))
+        out.append(_END % (_json.encode(delta), _json.encode(usage), _beside(beside)) + _STOP)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
         """An open block is never closed: the SDKs would run a call of which half came."""
@@ -240,7 +250,7 @@ def render_response(
         "content": [block for block in blocks if block is not None],
         "stop_reason": _stop_word(reason, reply.native_reason),
         "stop_sequence": None,
-        "usage": {"input_tokens": 0, **_usage_fields(reply.usage)},
+        "usage": {"input_tokens": 0, **render_usage(reply.usage, own_fields(reply.native).get("usage"))},
     }
     return _json.encode(message | _extras(reply.native))
 
@@ -255,6 +265,11 @@ def _extras(native: Native | None) -> _Object:
     return {key: value for key, value in own_fields(native).items() if key not in _KEYS_OF_START} if native else {}
 
 
+def _beside(fields: _Object) -> bytes:
+    """Fields that follow others in an object."""
+    return b"," + _json.encode(fields)[1:-1] if fields else b""
+
+
 def _message_id(id: str | None, new_id: NewId) -> str:
     return id if id and id.startswith("msg_") else f"msg_{new_id()}"
 
@@ -264,20 +279,6 @@ def _stop_word(reason: StopReason, native: str | None) -> str:
     if native is not None and STOP_REASONS.get(native) == reason:
         return native
     return _WORD_OF_REASON[reason]
-
-
-def _usage_fields(usage: Usage) -> _Object:
-    """Counts as this protocol has them: its `input_tokens` leaves out what was read from or written to the cache."""
-    fields: _Object = {"output_tokens": usage.output or 0}
-    if usage.input is not None:
-        fields["input_tokens"] = max(0, usage.input - (usage.cache_read or 0) - (usage.cache_write or 0))
-    if usage.cache_read is not None:
-        fields["cache_read_input_tokens"] = usage.cache_read
-    if usage.cache_write is not None:
-        fields["cache_creation_input_tokens"] = usage.cache_write
-    if usage.reasoning is not None:
-        fields["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
-    return fields
 
 
 def _status(failure: Failure) -> int:

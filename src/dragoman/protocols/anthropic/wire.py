@@ -76,7 +76,7 @@ SIBLING_REASONS: Final[dict[str, StopReason]] = {
     "function_call": "tool_use", "content_filter": "content_filter", "safety": "content_filter",
 }  # fmt: skip
 #: Blocks of an answer that the specification has and that only this protocol knows; others with these endings too.
-OWN_BLOCKS: Final[tuple[str, ...]] = ("_tool_use", "_tool_result", "container_upload", "compaction")
+OWN_BLOCKS: Final[tuple[str, ...]] = ("_tool_use", "_tool_result", "container_upload", "compaction", "fallback")
 
 #: Where the other protocols have what stands under `input` here.
 SIBLING_INPUTS: Final[tuple[str, ...]] = ("arguments", "args", "parameters")

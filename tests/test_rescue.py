@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from dragoman.events import (
     Deviation,
     Event,
+    Failure,
     Finish,
+    Reply,
     Start,
     TextDelta,
     TextEnd,
@@ -83,10 +85,6 @@ def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase):
         return  # what comes next is why it is no call
     for end in range(1, len(case.text), len(case.text) // MOST_CUTS + 1):
         calls, failed, _ = outcome(play_text([case.text[:end]]))
-        if calls and case.text[:end].rstrip().endswith(">"):
-            # Behind a whole argument only the closing tag seems to be missing.
-            whole = case.calls[len(calls) - 1]
-            calls[-1] = (calls[-1][0], {**whole[1], **calls[-1][1]})
         assert calls == case.calls[: len(calls)], f"ends at {end}"
         assert len(failed) <= len(case.failed) + 1, f"ends at {end}"
 
@@ -151,6 +149,54 @@ def test_no_text_is_lost_and_only_what_may_become_a_call_waits(parts: list[str],
         said += event.text if isinstance(event, TextDelta) else ""
         cut = event.name if isinstance(event, ToolCallFailed) else cut
     assert said == text or (cut and text.startswith(said) and cut in text[len(said) :])
+
+
+# ------------------------------------------------------------ calls without their closing marker
+
+BODIES = {
+    "JSON": '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+    "half a marker": '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_',
+    "a list": '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo"}}]',
+    "Python": '<|tool_call_start|>[get_weather(city="Oslo")',
+    "the whole message": '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+}
+TAGS = {
+    "a parameter": "<tool_call><function=get_weather><parameter=city>Oslo</parameter>",
+    "half a marker": '<invoke name="get_weather"><parameter name="city">Oslo</parameter></inv',
+    "prose behind": "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</arg_value> So.",
+}
+
+
+def ended(text: str, end: Event) -> Reply:
+    stage = Rescue(TOOLS, FAMILIES, new_id=iter("abcdef").__next__)
+    events = [Start(), TextStart(0), *(TextDelta(0, mark) for mark in text), TextEnd(0), end]
+    return fold(check([out for event in events for out in stage.feed([event])]))
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_body_without_its_marker_counts_only_where_the_answer_ended_by_itself(body: str):
+    for reason in ("stop", "tool_use"):
+        reply = ended(BODIES[body], Finish(reason))
+        assert [call.arguments for call in reply.tool_calls] == ['{"city": "Oslo"}'] and not reply.text
+    for end in (Finish("length"), Finish("content_filter"), Finish("other"), Failure("connection", "reset")):
+        reply = ended(BODIES[body], end)
+        assert reply.tool_calls == []
+        if body == "the whole message":
+            assert reply.text == BODIES[body]
+        else:
+            assert [failed.kind for failed in reply.failed_calls] == ["cut"] and not reply.text
+
+
+@pytest.mark.parametrize("tags", TAGS)
+def test_tags_without_their_closing_tag_are_no_call_whatever_the_end(tags: str):
+    for end in (Finish("stop"), Finish("tool_use"), Finish("length"), Failure("connection", "reset")):
+        reply = ended(TAGS[tags], end)
+        assert reply.tool_calls == [] and [failed.name for failed in reply.failed_calls] == ["get_weather"]
+
+
+def test_what_stands_behind_a_body_shows_that_it_was_not_cut():
+    for behind in (" Done.", '\n<tool_call>{"name": "get_time", "arguments": {"timez', "</tool_call>"):
+        assert [call.name for call in ended(BODIES["JSON"] + behind, Finish("length")).tool_calls] == ["get_weather"]
 
 
 # ------------------------------------------------------------ beside structured calls

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Final, TypeAlias
 
 from dragoman import _json
-from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Piece
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Piece
 from dragoman.stages.rescue.scan import Prose
 
 #: What a reader finds: words, and between an `Open` and its `Close` the `Piece`s of a call's arguments.
@@ -131,7 +131,7 @@ class AnswerText:
                 yield Open(name)
                 is_open = True
                 if not (yield from cursor.json_pieces()):
-                    yield Close(is_cut=True)
+                    yield Close("")
                     return
             else:
                 value = yield from cursor.json()
@@ -144,7 +144,7 @@ class AnswerText:
             yield Open(name)
             if held:
                 yield Piece(held)
-        yield Close()
+        yield Close(BODY)
 
     # ------------------------------------------------------------ words
 

@@ -40,7 +40,7 @@ def invoke_call(
     are markup where the value begins with one."""
     name = yield from quoted_name(cursor, tools)
     if (yield from cursor.take("/>")):
-        yield from _empty(name)
+        yield from _empty(name, "/>")
         return True
     yield from cursor.expect(">")
     parameter, end = f"<{prefix}parameter", f"</{prefix}invoke>"
@@ -64,12 +64,10 @@ def invoke_call(
         if not (yield from value_until(cursor, tools, name, found[2], (f"</{prefix}parameter>",), trim=trim)):
             break
         mark = yield from cursor.closing(parameter, end, *ends)
-        if not mark and tools.has_required(name, keys):
-            mark = end  # it is missing
     is_whole = mark == end or mark in ends
     if is_whole:
         yield Piece("}" if keys else "{}")
-    yield Close(is_cut=not is_whole)
+    yield Close(mark if is_whole else "")
     return is_whole
 
 
@@ -80,10 +78,10 @@ def _key_piece(key: str, keys: list[str]) -> Piece:
     return Piece(f"{lead}{_json.encode_text(key).decode()}: ")
 
 
-def _empty(name: str) -> Parser:
+def _empty(name: str, closed_by: str) -> Parser:
     yield Open(name)
     yield Piece("{}")
-    yield Close()
+    yield Close(closed_by)
 
 
 def argument_pairs(
@@ -110,12 +108,10 @@ def argument_pairs(
         if not (yield from value_until(cursor, tools, name, key, (f"</{value_tag}",), trim=False)):
             break
         mark = yield from cursor.closing(f"<{key_tag}", *ends)
-        if not mark and tools.has_required(name, keys):
-            mark = ends[0]  # it is missing
     is_whole = mark in ends
     if is_whole:
         yield Piece("}" if keys else "{}")
-    yield Close(is_cut=not is_whole)
+    yield Close(mark if is_whole else "")
 
 
 def _joined_pair(

@@ -1,13 +1,14 @@
 """How a family reads its format: generators over a `Cursor`, which ask for more text and say what they found.
 
 A family's parser is a generator. It yields `MORE` when it needs text that has not come, and actions when it knows
-something: `Open(name)`, `Piece(text)` of the arguments, `Close()`. `NotACall` says that the text is none of its kind.
+something: `Open(name)`, `Piece(text)` of the arguments, `Close(by)` with what closed the call. `NotACall` says that
+the text is none of its kind.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -41,14 +42,27 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Close(msgspec.Struct, frozen=True, gc=False):
-    """The open call is whole. `is_cut`: its text ended before its own end. `problem`: why it cannot be read."""
+    """The open call ends.
 
-    is_cut: bool = False
+    Attributes:
+        by: what closed it. The closing marker that the cursor read whole, the call's own or its wrapper's; `BODY` when
+            the arguments' own brackets did (JSON, Python) and the marker is still to come; "" when nothing did.
+        problem: why it cannot be read.
+        is_proven: it cannot have been cut. A family says nothing of it: the scanner knows what stands behind a body.
+    """
+
+    by: str
     problem: str = ""
+    is_proven: bool = True
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its text ended before its own end."""
+        return not self.by and not self.problem
 
     def is_whole(self) -> bool:
         """Whether the call can be delivered as far as its family knows."""
-        return not self.is_cut and not self.problem
+        return bool(self.by) and not self.problem
 
 
 class NotACall(Exception):
@@ -56,6 +70,8 @@ class NotACall(Exception):
 
 
 MORE: Final = More()
+#: The arguments' own brackets closed a call.
+BODY: Final = "body"
 Action: TypeAlias = More | Open | Piece | Close
 Parser: TypeAlias = Generator[Action, None, None]
 
@@ -65,6 +81,8 @@ _SPACE: Final = re.compile(r"\s*")
 _NAME_LIMIT: Final = 200
 #: White space before a closing tag; more is none of the markup.
 _SPACE_LIMIT: Final = 1000
+#: What `closing` passes over that shows of no call that it was not cut: it may stand in a list that was.
+_PUNCTUATION: Final = frozenset({"]", ")", "}", ",", ";", "```"})
 
 
 class Tools:
@@ -94,11 +112,6 @@ class Tools:
         schema = self.schema(name)
         return schema.member(schema.root(), key)
 
-    def has_required(self, name: str, keys: Collection[str]) -> bool:
-        """Whether an offered tool's call with these arguments lacks none that its schema requires."""
-        required = schema_of(self._functions()[name]).root().schema.get("required")
-        return not isinstance(required, list) or all(key in keys for key in required)
-
     def fits(self, name: str, arguments: str) -> bool:
         """Whether argument text, repaired and coerced, is what the tool's schema asks for, and no schema itself."""
         schema = schema_of(self._functions()[name])
@@ -116,10 +129,12 @@ class Cursor:
 
     Attributes:
         ended: no more text comes.
+        marker: the last literal that was read whole.
+        is_sealed: a marker came behind the last body that closed itself.
         stops: markers that end a JSON value whose brackets were not closed, set by families that have such.
     """
 
-    __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "stops")
+    __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "is_sealed", "marker", "stops")
 
     def __init__(self, text: str = "") -> None:
         self._text = text
@@ -127,6 +142,8 @@ class Cursor:
         self._mark = -1  # where in the text the mark stands
         self._kept: list[str] = []  # what was read since the mark and is not in the text any more
         self.ended = False
+        self.marker = ""
+        self.is_sealed = False
         self.stops: tuple[str, ...] = ()
 
     def append(self, text: str) -> None:
@@ -188,11 +205,16 @@ class Cursor:
             literal, is_sure = _first_of(rest, literals)
             if is_sure or self.ended:
                 self._position += len(literal)
+                self.marker = literal or self.marker
                 return literal
             yield MORE
 
     def closing(self, *literals: str) -> Generator[Action, None, str]:
-        """The same behind white space, which is passed over only with the literal. The end of the text may cut it."""
+        """The same behind white space, which is passed over only with the literal.
+
+        Where the text ends with the beginning of one, that is passed over too and "" given: half a marker closes
+        nothing, and is none of the text.
+        """
         while True:
             rest = self.rest()
             bare = rest.lstrip()
@@ -201,12 +223,14 @@ class Cursor:
             literal, is_sure = _first_of(bare, literals)
             if literal and (is_sure or self.ended):
                 self._position += len(rest) - len(bare) + len(literal)
+                self.marker = literal
+                self.is_sealed = self.is_sealed or literal not in _PUNCTUATION
                 return literal
             if is_sure:
                 return ""
             if self.ended:
                 self._position += len(rest) if bare else 0
-                return next(literal for literal in literals if literal.startswith(bare)) if bare else ""
+                return ""
             yield MORE
 
     def expect(self, *literals: str) -> Generator[Action, None, str]:
@@ -241,6 +265,7 @@ class Cursor:
             if places:
                 place, _, stop = min(places)
                 self._position += place + len(stop)
+                self.marker = stop
                 return "".join((*pieces, rest[:place])), stop
             if self.ended:
                 self._position = len(self._text)

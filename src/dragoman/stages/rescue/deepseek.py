@@ -44,10 +44,11 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     name = tools.offered(written)
     if name is None:
         raise NotACall
-    if (yield from cursor.take(*_CALL_END)):
+    closed_by = yield from cursor.take(*_CALL_END)
+    if closed_by:
         yield Open(name)
         yield Piece("{}")
-        yield Close()
+        yield Close(closed_by)
     else:
         yield from named_call(cursor, name)
         yield from cursor.closing("```")

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.xml_values import live_string
 
 _NAME: Final = re.compile(r"[^\s{}<>]+")
@@ -37,11 +37,11 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield Open(name)
     try:
         yield from _object(cursor, 1)
-        yield Close()
+        yield Close(BODY)
     except _Cut:
-        yield Close(is_cut=True)
+        yield Close("")
     except _Unreadable as problem:
-        yield Close(problem=str(problem))
+        yield Close("", str(problem))
     yield from cursor.closing("<tool_call|>", "<end_function_call>")
     yield from cursor.closing("<|tool_response>", "<start_function_response>")  # what the model stops at
 

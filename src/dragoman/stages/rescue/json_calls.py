@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
 _ARGUMENT_KEYS: Final = frozenset({"arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs"})
@@ -17,63 +17,114 @@ _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
 _ALL_KEYS: Final = _NAME_KEYS | _ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = re.compile(r"[\w.-]+")
+#: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
+_MOST_WRAPPED: Final = 4
 
 
 def call_object(cursor: Cursor, tools: Tools) -> Parser:
     """One call object from behind its brace on: live once its name is known, else held until it is."""
-    name, call_id, held = "", "", ""
-    opened = is_closed = False
-    while True:
-        yield from cursor.space()
-        if (yield from cursor.take("}")):
-            is_closed = True
-            break
+    yield from _CallObject(cursor, tools).read()
+
+
+class _CallObject:
+    """Reads one call object."""
+
+    __slots__ = ("_cursor", "_depth", "_held", "_id", "_name", "_opened", "_problem", "_tools", "_unread")
+
+    def __init__(self, cursor: Cursor, tools: Tools) -> None:
+        self._cursor = cursor
+        self._tools = tools
+        self._depth = 1  # braces that are open
+        self._name = self._id = ""
+        self._held = ""  # arguments that came before the name
+        self._opened = False
+        self._unread = ""  # a key that is no part of a call
+        self._problem = ""
+
+    def read(self) -> Parser:
+        """Members up to the last closing brace."""
+        cursor = self._cursor
+        while self._depth:
+            yield from cursor.space()
+            if (yield from cursor.take("}")):
+                self._depth -= 1
+                if self._depth:
+                    yield from self._comma()
+                continue
+            if cursor.ended and not cursor.rest():
+                break
+            cut = yield from self._member()
+            if cut:
+                yield Close("")
+                return
+            if not (yield from self._comma()) and self._opened and (yield from cursor.peek()) != "}":
+                break
+        if not self._name:
+            raise NotACall
+        yield from self._end()
+
+    def _comma(self) -> Generator[Action, None, str]:
+        yield from self._cursor.space()
+        return (yield from self._cursor.take(","))
+
+    def _member(self) -> Generator[Action, None, bool]:
+        """One member; gives whether the text ended in the arguments."""
+        cursor = self._cursor
         key = yield from _key(cursor)
         if not key:
-            if not opened and not (name and cursor.ended):
-                raise NotACall
-            break
+            if self._name and not self._opened and cursor.ended and not cursor.rest():
+                return False  # cut behind its name
+            raise NotACall
         yield from cursor.space()
         first = yield from cursor.peek()
-        if key in _ARGUMENT_KEYS and name:
-            if not opened:
-                if first == "{" and not (yield from cursor.object_begins()):
-                    raise NotACall
-                yield Open(name, call_id)
-                opened = True
-            whole = yield from cursor.json_pieces()
-            if not whole:
-                yield Close(is_cut=True)
-                return
-        elif key in _NAME_KEYS and first == "{":  # {"function": {"name": …, "arguments": …}}
+        if key in _ARGUMENT_KEYS and self._name and not (self._opened or self._held):
+            if first == "{" and not (yield from cursor.object_begins()):
+                raise NotACall
+            yield Open(self._name, self._id)
+            self._opened = True
+            return not (yield from cursor.json_pieces())
+        if key in _NAME_KEYS and first == "{" and not self._name and self._depth < _MOST_WRAPPED:
             cursor.skip(1)
-            yield from call_object(cursor, tools)
-            opened = True
-            name = ""
-        else:
-            if not name and key not in _ALL_KEYS:
-                raise NotACall
-            value = yield from cursor.json()
-            if key in _NAME_KEYS and not name:
-                name = _name(value, tools)
-            elif key in _ARGUMENT_KEYS:
-                held = value
-            elif key in _ID_KEYS:
-                call_id = value.strip('"')
-            if cursor.ended and not cursor.rest() and not name:
-                raise NotACall
-        yield from cursor.space()
-        yield from cursor.take(",")
-        if cursor.ended and not cursor.rest():
-            break
-    if not name and not opened:
-        raise NotACall
-    if name and not opened:
-        yield Open(name, call_id)
-        if held:
-            yield Piece(held)
-    if name:  # a brace that is missing behind whole arguments takes nothing from them
-        yield Close(is_cut=not (is_closed or opened or held))
+            self._depth += 1
+            yield from cursor.space()
+            return False
+        if not self._name and key not in _ALL_KEYS:
+            raise NotACall
+        value = yield from cursor.json()
+        self._note(key, value)
+        if cursor.ended and not cursor.rest() and not self._name:
+            raise NotACall
+        return False
+
+    def _note(self, key: str, value: str) -> None:
+        """A member that is not the arguments of a known tool."""
+        if key in _NAME_KEYS and not self._name:
+            self._name = _name(value, self._tools)
+        elif key in _ARGUMENT_KEYS:
+            if self._opened or self._held:
+                self._problem = f"it has arguments twice, under {key!r} the second time"
+            self._held = self._held or value
+        elif key in _ID_KEYS:
+            self._id = value.strip('"')
+        elif key not in _ALL_KEYS:
+            self._unread = self._unread or key
+            if self._tools.schema(self._name).has_member(key):
+                self._problem = f"{key!r} stands beside the arguments"
+
+    def _end(self) -> Parser:
+        """The object is whole, or its text went on as something else, or ended."""
+        cursor = self._cursor
+        closed_by = BODY
+        if self._depth:  # a brace that is missing before the closing marker takes nothing from whole arguments
+            stands = (self._opened or self._held) and cursor.rest().lstrip().startswith(cursor.stops or ("\0",))
+            closed_by = BODY if stands else ""
+        if not self._opened:
+            yield Open(self._name, self._id)
+            if self._held:
+                yield Piece(self._held)
+            elif self._unread and not self._problem:
+                self._problem = f"it has {self._unread!r} and no arguments"
+        yield Close("" if self._problem else closed_by, self._problem)
 
 
 def named_call(cursor: Cursor, name: str, call_id: str = "") -> Parser:
@@ -82,7 +133,7 @@ def named_call(cursor: Cursor, name: str, call_id: str = "") -> Parser:
         raise NotACall
     yield Open(name, call_id)
     whole = bool(cursor.rest()) and (yield from cursor.json_pieces())
-    yield Close(is_cut=not whole)
+    yield Close(BODY if whole else "")
 
 
 def _key(cursor: Cursor) -> Generator[Action, None, str]:

@@ -45,7 +45,7 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
         yield from refused(cursor, tuple(f"{_MARK}<{end}>" for end in _ENDS))
         return
     yield Piece("}" if keys else "{}")
-    yield Close()
+    yield Close(cursor.marker)
 
 
 def _next_tag(cursor: Cursor) -> Generator[Action, None, str]:

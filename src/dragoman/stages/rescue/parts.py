@@ -1,4 +1,4 @@
-"""What is open while an answer is read: the text that is scanned, and the call that was found in it."""
+"""What is open while an answer is read: the text that is scanned, the call that was found in it, and their places."""
 
 from __future__ import annotations
 
@@ -34,3 +34,33 @@ class Call:
         self.name = name
         self.text = ArgumentText()
         self.waits = waits  # it may say again what a structured call said
+
+
+class Places:
+    """Gives each part its index in the output; calls that were found stand between those that came in."""
+
+    __slots__ = ("_are_changed", "_given", "_next")
+
+    def __init__(self) -> None:
+        self._given: dict[int, int] = {}  # part index in → out
+        self._are_changed = False  # a part was added
+        self._next = 0
+
+    def __contains__(self, index: int) -> bool:
+        """Whether a part that came in has its index."""
+        return index in self._given
+
+    def of(self, index: int) -> int:
+        """The index of a part that came in."""
+        known = self._given.get(index)
+        if known is None:
+            known = index if not self._are_changed else max(self._next, index)
+            self._given[index] = known
+            self._next = max(self._next, known + 1)
+        return known
+
+    def add(self) -> int:
+        """The index of one more part, behind all that have opened."""
+        self._are_changed = True
+        self._next += 1
+        return self._next - 1

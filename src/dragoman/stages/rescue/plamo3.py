@@ -37,7 +37,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if (yield from cursor.take(_end("tool_arguments"))):
         yield Open(name)
         yield Piece("{}")
-        yield Close()
+        yield Close(cursor.marker)
     else:
         yield from named_call(cursor, name)
         yield from cursor.closing(_end("tool_arguments"))

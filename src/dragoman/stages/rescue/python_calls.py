@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
-from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 
 _NAME: Final = re.compile(r"[\w.$/:-]+")
 _KEY: Final = re.compile(r"\w+")
@@ -68,12 +68,12 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     reader = _Reader(cursor)
     try:
         yield from reader.arguments()
-        yield Close()
+        yield Close(BODY)
     except _Cut:
-        yield Close(is_cut=True)
+        yield Close("")
     except _Unreadable as problem:
         yield from reader.skip()
-        yield Close(problem=str(problem))
+        yield Close("", str(problem))
 
 
 class _Reader:

@@ -40,22 +40,19 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
                 raise NotACall
             yield Open(name)
         if mark != "<parameter=":
-            # Nothing after a whole parameter: the closing tag is missing, the call is whole if it lacks nothing.
-            if not mark and (not keys or cursor.rest() or not tools.has_required(name, keys)):
-                yield Close(is_cut=True)
-                return
-            yield Piece("}" if keys else "{}")
-            yield Close()
+            if mark:
+                yield Piece("}" if keys else "{}")
+            yield Close(mark)
             return
         key = yield from cursor.word(_NAME)
         if not (yield from cursor.take(">")):
-            yield Close(is_cut=True)
+            yield Close("")
             return
         key = key.strip().strip("\"'")
         yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
         keys.append(key)
         if not (yield from value_until(cursor, tools, name, key, ("</parameter>",))):
-            yield Close(is_cut=True)
+            yield Close("")
             return
 
 

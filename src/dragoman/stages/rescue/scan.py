@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 
 _SLICE: Final = 2048
 #: Letters that tell a marker from ordinary words.
@@ -32,7 +32,7 @@ Found: TypeAlias = Prose | Open | Piece | Close
 class _Runner:
     """One family reading one candidate."""
 
-    __slots__ = ("cursor", "family", "found", "is_over", "is_spoilt", "opened", "parser", "_in_call")
+    __slots__ = ("cursor", "family", "found", "is_over", "is_spoilt", "opened", "parser", "_body", "_in_call")
 
     def __init__(self, family: Family, parser: Parser, cursor: Cursor) -> None:
         self.family = family
@@ -43,6 +43,7 @@ class _Runner:
         self.is_over = False
         self.is_spoilt = False  # not all of it is calls that can be delivered
         self._in_call = False
+        self._body: Close | None = None  # the last call closed by its own brackets, until it is known what follows
 
     def run(self) -> bool:
         """Read what has come; False when it is no call of this family."""
@@ -56,23 +57,43 @@ class _Runner:
             if not self.opened:
                 return False
             if self._in_call:
-                cut = self.cursor.ended
-                self._take(Close(is_cut=cut, problem="" if cut else "its text is not of its format"))
+                self._take(Close("", "" if self.cursor.ended else "its text is not of its format"))
             else:
                 self.cursor.rewind()  # what follows the last call is none
                 self.is_spoilt = True
         self.is_over = True
+        self._settle_body(is_proven=self.cursor.is_sealed or bool(self.cursor.rest().strip()))
         return self.opened
 
     def _take(self, action: Open | Piece | Close) -> None:
+        self._settle_body(is_proven=True)
+        if isinstance(action, Close):
+            self._close(action)
+            return
         self.found.append(action)
         if isinstance(action, Open):
             self.opened = self._in_call = True
             self.cursor.unmark()
-        elif isinstance(action, Close):
-            self._in_call = False
-            self.is_spoilt = self.is_spoilt or not action.is_whole()
-            self.cursor.mark()
+
+    def _close(self, end: Close) -> None:
+        """A call ends; what its family says closed it must have been read."""
+        cursor = self.cursor
+        if end.by not in ("", BODY, cursor.marker):
+            end = Close("", end.problem)
+        self._in_call = False
+        self.is_spoilt = self.is_spoilt or not end.is_whole()
+        cursor.mark()
+        cursor.is_sealed = False
+        if end.by == BODY and not end.problem:
+            self._body = end
+        else:
+            self.found.append(end)
+
+    def _settle_body(self, *, is_proven: bool) -> None:
+        """A call that its own brackets closed is told when it is known whether something stands behind it."""
+        if self._body is not None:
+            self.found.append(Close(BODY, is_proven=is_proven))
+            self._body = None
 
 
 class Markers:

@@ -33,8 +33,8 @@ from dragoman.events import (
     settle_reason,
 )
 from dragoman.stages.indices import OPENING, text_of
-from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
-from dragoman.stages.rescue.parts import Call, Part
+from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
+from dragoman.stages.rescue.parts import Call, Part, Places
 from dragoman.stages.rescue.scan import Found, Markers, Prose, Scanner
 from dragoman.types import Tool, ToolCall
 
@@ -50,8 +50,8 @@ class Rescue:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
     __slots__ = (
-        "_call", "_families", "_failed", "_has_answer", "_held_call", "_held_events", "_indices", "_new_id", "_next",
-        "_out", "_parts", "_pending", "_rescued", "_shift", "_structured", "_tools", "_used", "handles",
+        "_call", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events", "_new_id", "_out",
+        "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_unproven", "handles",
     )  # fmt: skip
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
@@ -62,10 +62,8 @@ class Rescue:
         self._parts: dict[int, Part] = {}  # those that are open, and thinking that holds a call
         self._pending: Part | None = None  # a text part that ended and may be the whole message
         self._call: Call | None = None
-        self._indices: dict[int, int] = {}  # part index in → out
-        self._used: set[int] = set()  # indices in the output
-        self._shift = 0
-        self._next = 0
+        self._places = Places()
+        self._found_calls = 0
         self._has_answer = False
         self._rescued: list[tuple[str, str]] = []  # calls from text, until a structured one repeats them
         self._structured: list[tuple[str, str]] = []  # and the other way round
@@ -73,6 +71,7 @@ class Rescue:
         self._held_call = -1  # a structured call that may repeat a rescued one
         self._held_events: list[_PartEvent] = []
         self._failed = 0
+        self._unproven: list[Call] = []  # calls that nothing but the end of the answer shows to be whole
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
@@ -111,7 +110,7 @@ class Rescue:
                 self._structured.append((event.call.name, event.call.arguments))  # type: ignore[union-attr]
             elif kind in OPENING:
                 self._has_answer = self._has_answer or kind is not ToolCallFailed
-                self._out_index(event.index)  # type: ignore[union-attr]
+                self._places.of(event.index)  # type: ignore[union-attr]
         return len(events)
 
     def _take(self, event: Event) -> None:
@@ -134,6 +133,7 @@ class Rescue:
             case Failure():
                 self._release_pending()
                 self._release_thinking()
+                self._settle_unproven(is_whole=False)
                 self._out.append(event)
             case _:
                 self._out.append(event)
@@ -176,7 +176,7 @@ class Rescue:
         if not part.held:
             del self._parts[event.index]
         if was_thinking:
-            self._has_answer = bool(self._shift)  # the message itself begins behind it
+            self._has_answer = bool(self._found_calls)  # the message itself begins behind it
 
     def _close(self, part: Part, event: TextEnd | ThinkingEnd | None = None) -> None:
         """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
@@ -192,7 +192,7 @@ class Rescue:
 
     def _open(self, part: Part) -> None:
         index = part.start.index
-        index = self._fresh_index() if index in self._indices else self._out_index(index)
+        index = self._fresh_index() if index in self._places else self._places.of(index)
         part.index = index
         self._out.append(msgspec.structs.replace(part.start, index=index) if index != part.start.index else part.start)
 
@@ -218,6 +218,7 @@ class Rescue:
 
     def _begin(self, part: Part) -> None:
         """Text or thinking is about to leave."""
+        self._settle_unproven(is_whole=True)
         if not part.is_thinking:
             self._answer_begins()
         if part.index < 0:
@@ -228,8 +229,9 @@ class Rescue:
     def _act(self, action: Found, family: str) -> None:
         """A call of the text opens, grows or ends."""
         if isinstance(action, Open):
+            self._settle_unproven(is_whole=True)
             self._has_answer = True
-            self._shift += 1
+            self._found_calls += 1
             waits = any(name == action.name for name, _ in self._structured)
             self._call = Call(self._fresh_index(), f"call_{self._new_id()}", action.name, waits=waits)
             self._out.append(Deviation("rescued-call", f"call {self._call.index}", family))
@@ -245,7 +247,16 @@ class Rescue:
                 self._out.append(ToolCallDelta(call_open.index, text))
         elif isinstance(action, Close):
             self._call = None
-            self._close_call(call_open, action)
+            if action.is_proven:
+                self._close_call(call_open, action)
+            else:
+                self._unproven.append(call_open)
+
+    def _settle_unproven(self, *, is_whole: bool) -> None:
+        """What became of calls without their closing marker: the answer went on or ended by itself, or it was cut."""
+        unproven, self._unproven = self._unproven, []
+        for call in unproven:
+            self._close_call(call, Close(BODY if is_whole else ""))
 
     def _close_call(self, call: Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
@@ -301,13 +312,14 @@ class Rescue:
     def _pass(self, event: _PartEvent) -> None:
         if isinstance(event, ToolCallEnd):
             self._structured.append((event.call.name, event.call.arguments))
-        index = self._out_index(event.index)
+        index = self._places.of(event.index)
         self._out.append(event if index == event.index else msgspec.structs.replace(event, index=index))
 
     # ------------------------------------------------------------ ends
 
     def _answer_begins(self) -> None:
         """Text or a structured call: what thinking held was thinking, and a held message is not the whole one."""
+        self._settle_unproven(is_whole=True)
         self._has_answer = True
         self._release_pending()
         self._release_thinking()
@@ -337,9 +349,10 @@ class Rescue:
         self._out.append(ThinkingStart(part.index))
 
     def _finish(self, event: Finish) -> None:
+        by_itself = event.reason in ("stop", "tool_use")
         part, self._pending = self._pending, None
         if part is not None:
-            found = part.scanner.end(is_message=True)
+            found = part.scanner.end(is_message=by_itself)
             for action in found:
                 self._found(part, action)
             self._close(part)
@@ -351,8 +364,9 @@ class Rescue:
                     continue
                 for action in actions:
                     self._act(action, part.scanner.family)
-        usable = self._shift - self._failed
-        if self._shift and event.reason != "tool_use":
+        self._settle_unproven(is_whole=by_itself)
+        usable = self._found_calls - self._failed
+        if self._found_calls and event.reason != "tool_use":
             reason = settle_reason(event.reason, usable_calls=usable, failed_calls=self._failed)
             event = msgspec.structs.replace(event, reason=reason)
         self._out.append(event)
@@ -364,23 +378,9 @@ class Rescue:
             self._out.append(ThinkingDelta(part.index, text))
             self._close(part)
 
-    # ------------------------------------------------------------ indices
-
-    def _out_index(self, index: int) -> int:
-        known = self._indices.get(index)
-        if known is None:
-            known = index if not self._shift and index not in self._used else max(self._next, index)
-            self._indices[index] = known
-            self._used.add(known)
-            self._next = max(self._next, known + 1)
-        return known
-
     def _fresh_index(self) -> int:
-        index = self._next
-        self._next += 1
-        self._used.add(index)
         self.handles = EVERY_KIND
-        return index
+        return self._places.add()
 
 
 @functools.lru_cache(maxsize=4)

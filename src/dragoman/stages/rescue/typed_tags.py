@@ -62,7 +62,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
         yield member(key, keys)
         stop = yield from _value(cursor, tools, name, key, kind, tags)
         if stop in tags.ends:
-            yield Close(problem=_BROKEN)
+            yield Close("", _BROKEN)
             return False
         if stop not in tags.closers:
             break
@@ -70,7 +70,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     is_whole = mark in tags.ends
     if is_whole:
         yield Piece("}" if keys else "{}")
-        yield Close()
+        yield Close(mark)
     else:
         yield from refused(cursor, tags.ends)
     return is_whole
@@ -81,7 +81,7 @@ def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
     is_cut = cursor.ended and not cursor.rest()
     if not is_cut:
         yield from cursor.until(*ends)
-    yield Close(is_cut=is_cut, problem="" if is_cut else _BROKEN)
+    yield Close("", "" if is_cut else _BROKEN)
 
 
 def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:

@@ -99,6 +99,7 @@ def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Genera
             place, stop = min(places)
             text = rest[:place]
             cursor.skip(place + len(stop))
+            cursor.marker = stop
             yield Piece(_escaped(text.removesuffix("\n") if trim else text) + '"')
             return stop
         if cursor.ended:

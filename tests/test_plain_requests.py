@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman.errors import DragomanError
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Message, Part, Tool, ToolResult
+from dragoman.types import Message, Opaque, Part, Text, Tool, ToolResult
+from wire_shapes import VALUES, changes
 
 ID = "call_000000000000000000000001"
 ARGUMENTS = {"path": "a.py", "lines": [1, 1.50]}
@@ -92,6 +94,8 @@ def with_odd_field(value: Any) -> Any:
     """The value with a field that nobody knows in each of its messages and tools, and in what Gemini's tools hold."""
     if isinstance(value, list):
         return [with_odd_field(item) for item in value]
+    if not isinstance(value, dict):
+        return value
     inner = {"content", "parts", "functionDeclarations"}
     found = {
         key: with_odd_field(item) if key in inner and isinstance(item, list) else item for key, item in value.items()
@@ -99,10 +103,23 @@ def with_odd_field(value: Any) -> Any:
     return {**found, "xOdd": 1}
 
 
+def without_odd_field(value: Any) -> Any:
+    if isinstance(value, list):
+        return [without_odd_field(item) for item in value]
+    return (
+        {key: without_odd_field(item) for key, item in value.items() if key != "xOdd"}
+        if isinstance(value, dict)
+        else value
+    )
+
+
 def bare(value: Message | Tool | Part) -> Any:
     """Without what only its own protocol knows."""
+    if isinstance(value, Opaque):
+        return without_odd_field(json.loads(bytes(value.raw)))
     if isinstance(value, Message | ToolResult):
-        value = msgspec.structs.replace(value, parts=tuple(bare(part) for part in value.parts))
+        parts = [bare(part) for part in value.parts]
+        value = msgspec.structs.replace(value, parts=tuple(part for part in parts if part != Text("")))
     return msgspec.structs.replace(value, native=None)
 
 
@@ -130,3 +147,36 @@ def test_a_body_that_a_glance_has_taken_apart_is_read_as_any_other(name: str):
     assert protocol.parse_request(body.encode(), path=path, fields=seen.fields) == protocol.parse_request(
         body.encode(), path=path
     )
+
+
+def outcome(name: str, body: dict[str, Any]) -> Any:
+    """What is read of a request, without what only its own protocol knows; the error's words when it is refused."""
+    try:
+        parsed = PROTOCOLS[name].parse_request(json.dumps(body).encode())
+    except DragomanError as problem:
+        return str(problem)
+    request = parsed.request
+    return [bare(found) for found in request.messages], [bare(tool) for tool in request.tools], parsed.deviations
+
+
+def says_nothing(content: dict[str, Any]) -> bool:
+    """Whether a part of a Gemini content is empty."""
+    parts = content["parts"] if isinstance(content["parts"], list) else []
+    said = ("text", "functionCall", "functionResponse")
+    return any(isinstance(part, dict) and not any(part.get(key) for key in said) for part in parts)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_field_that_says_something_says_it_either_way(name: str):
+    """Each name that the protocol's Structs know, in each object of messages and tools, with values of every type."""
+    make, lists = BODIES[name]
+    body = {"model": "m"} | make()
+    checked = 0
+    for key in lists:
+        for value in changes(name, body[key], VALUES):
+            if key == "contents" and any(map(says_nothing, value)):
+                continue  # there the odd field is all that is said, and so it is kept
+            checked += 1
+            odd = {**body, key: value}
+            assert outcome(name, odd) == outcome(name, {**odd, key: with_odd_field(value)}), value
+    assert checked > 1000

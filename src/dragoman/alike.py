@@ -6,7 +6,12 @@ Reading every line for itself costs several times as much, for what does not cha
 from __future__ import annotations
 
 import re
-from typing import Final
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
 
 from dragoman import _json
 
@@ -38,3 +43,50 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     start, stop = len(head) - 1, 1 - len(tail)
     strings = _decode_strings([line[start:stop] for line in lines])
     return strings if strings is not None and all(strings) else None
+
+
+def narrowed(wire: type[msgspec.Struct], others: Mapping[str, Any]) -> Any:
+    """A Struct with the fields of another in which all say nothing but some.
+
+    What is read quickly is told by such Structs: a field that the wire's Struct gets later is one of theirs at once, so
+    that no quick way can forget it. A text that is empty says nothing, as null does.
+
+    Args:
+        wire: a Struct whose fields all have a default.
+        others: the types of the fields that may say something; `...` keeps a field's own. Those whose type
+            takes no null are required.
+    """
+    hints = typing.get_type_hints(wire)
+    assert not others.keys() - hints.keys(), f"{wire.__name__} has no {sorted(others.keys() - hints.keys())}"
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(wire):
+        kind = others.get(field.name, _silent(hints[field.name], field.default))
+        kind = hints[field.name] if kind is ... else kind
+        if field.name in others and not _takes_null(kind):
+            fields.append((field.name, kind))
+        else:
+            fields.append((field.name, kind, field.default))
+    fields.sort(key=len)
+    is_closed = wire.__struct_config__.forbid_unknown_fields
+    return msgspec.defstruct(f"Narrowed{wire.__name__}", fields, gc=False, forbid_unknown_fields=is_closed)
+
+
+def one(kind: Any) -> Any:
+    """The type of a list of one value of this type."""
+    return types.GenericAlias(tuple, (kind,))
+
+
+def many(kind: Any) -> Any:
+    """The type of a list of values of this type, or null."""
+    return types.GenericAlias(list, (kind,)) | None
+
+
+def _silent(kind: Any, default: object) -> Any:
+    """The type of the values of a field that say nothing."""
+    if isinstance(default, str | int):
+        return Literal[default]
+    return Literal[""] | None if str in typing.get_args(kind) else None
+
+
+def _takes_null(kind: Any) -> bool:
+    return kind is Any or kind is None or types.NoneType in typing.get_args(kind)

@@ -5,50 +5,11 @@ What does not fit these Structs is read event by event (`decode.py`), which give
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
-
-import msgspec
+from typing import Any, Final, Literal, NamedTuple
 
 from dragoman import _json
-from dragoman.alike import read_alike
-
-_Type: TypeAlias = Literal["content_block_delta"]
-
-
-class _Text(msgspec.Struct, gc=False):
-    text: str
-    type: Literal["text_delta"]
-
-
-class _Thinking(msgspec.Struct, gc=False):
-    thinking: str
-    type: Literal["thinking_delta"]
-
-
-class _Json(msgspec.Struct, gc=False):
-    partial_json: str
-    type: Literal["input_json_delta"]
-
-
-class _TextEvent(msgspec.Struct, gc=False):
-    type: _Type
-    index: int
-    delta: _Text
-    error: None = None
-
-
-class _ThinkingEvent(msgspec.Struct, gc=False):
-    type: _Type
-    index: int
-    delta: _Thinking
-    error: None = None
-
-
-class _JsonEvent(msgspec.Struct, gc=False):
-    type: _Type
-    index: int
-    delta: _Json
-    error: None = None
+from dragoman.alike import narrowed, read_alike
+from dragoman.protocols.anthropic.wire import Delta, StreamEvent
 
 
 class Burst(NamedTuple):
@@ -59,9 +20,16 @@ class Burst(NamedTuple):
     texts: list[str]
 
 
-_decode_texts: Final = _json.lines_decoder(_TextEvent)
-_decode_thinking: Final = _json.lines_decoder(_ThinkingEvent)
-_decode_json: Final = _json.lines_decoder(_JsonEvent)
+def _deltas(kind: str, key: str) -> Any:
+    """A reader of lines that each are a delta of one kind, with its text under this key."""
+    delta = narrowed(Delta, {"type": Literal[kind], key: str})
+    event = narrowed(StreamEvent, {"type": Literal["content_block_delta"], "index": int, "delta": delta})
+    return _json.lines_decoder(event)
+
+
+_decode_texts: Final = _deltas("text_delta", "text")
+_decode_thinking: Final = _deltas("thinking_delta", "thinking")
+_decode_json: Final = _deltas("input_json_delta", "partial_json")
 
 
 def read_burst(lines: list[bytes]) -> Burst | None:

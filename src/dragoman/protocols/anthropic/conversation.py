@@ -39,9 +39,16 @@ class _PlainCall(msgspec.Struct, tag_field="type", tag="tool_use", forbid_unknow
     cache_control: Raw = UNSET
 
 
+class _PlainResultText(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["text"]
+    text: str
+    cache_control: Raw = UNSET
+    citations: None = None
+
+
 class _PlainResult(msgspec.Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False):
     tool_use_id: _Word
-    content: str | list[_PlainText] = ""
+    content: str | list[_PlainResultText] = ""
     is_error: bool = False
     cache_control: Raw = UNSET
 
@@ -209,7 +216,7 @@ class Conversation:
         )
 
 
-def _plain_texts(content: str | list[_PlainText]) -> tuple[Text, ...]:
+def _plain_texts(content: str | Sequence[_PlainText | _PlainResultText]) -> tuple[Text, ...]:
     if isinstance(content, str):
         return (Text(content),) if content else ()
     return tuple([Text(text.text, native=_marked(text.cache_control)) for text in content])

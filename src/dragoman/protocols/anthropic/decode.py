@@ -100,14 +100,14 @@ class Decoder:
                     self._loosen(frame, name)
                     continue
                 delta = event.delta
-                if delta is not None and event.type == "content_block_delta":
+                if delta is not None and event.type == "content_block_delta" and not event.error:
                     block = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:
                             assembly.add_arguments(block.call, delta.partial_json)
                             continue
                         if block.part is not None:
-                            assembly.add(block.part, delta.text or delta.thinking)
+                            assembly.add(block.part, delta.text if block.takes == "text_delta" else delta.thinking)
                             continue
                 self._process(event, frame, name)
         except TooLarge:
@@ -321,10 +321,11 @@ class Decoder:
     # ------------------------------------------------------------ errors and the lenient reader
 
     def _holds_error(self, event: StreamEvent) -> bool:
-        if holds_error(read(event.error)):
-            return True
-        self._assembly.deviate("empty-error", "error")
-        return False
+        error = read(event.error)
+        if error is not None and not holds_error(error):
+            self._assembly.deviate("empty-error", "error")
+            return False
+        return error is not None
 
     def _fail(self, frame: bytes) -> None:
         if self._assembly.phase != "open":

@@ -63,6 +63,8 @@ class _Message(msgspec.Struct, gc=False):
     stop_reason: Literal["end_turn", "tool_use", "max_tokens", "stop_sequence"]
     usage: _Usage
     error: None = None
+    index: int = -1
+    delta: None = None
 
 
 _decode_message: Final = _json.typed_decoder(_Message)

@@ -76,6 +76,8 @@ class _PlainPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     thoughtSignature: str = ""
 
     def says_one_thing(self) -> bool:
+        if self.functionResponse is not None and bytes(self.functionResponse.response) == b"null":
+            return False
         return (self.text is None) + (self.functionCall is None) + (self.functionResponse is None) == 2
 
 

@@ -79,6 +79,7 @@ class Decoder:
                         and answer.tool_calls is None
                         and line.error is NOTHING
                         and line.eval_count is None
+                        and line.prompt_eval_count is None
                         and answer.reasoning is None
                         and answer.reasoning_content is None
                         and answer.images is None

@@ -77,6 +77,7 @@ class _Answer(msgspec.Struct, gc=False):
     eval_count: _Count | None = None
     error: _json.Raw = NOTHING
     response: None = None
+    thinking: None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

@@ -6,95 +6,25 @@ What does not fit these Structs is read chunk by chunk (`decode.py`), which give
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import msgspec
 
 from dragoman import _json
-from dragoman.alike import read_alike
+from dragoman.alike import narrowed, one, read_alike
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
+from dragoman.protocols.openai_chat.wire import CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import Cost, Usage
 
-#: Nothing, in the words of those that send every field.
-_Empty: TypeAlias = Literal[""] | None
+_Text: Final = narrowed(Delta, {"content": str})
+_Function: Final = narrowed(FunctionPiece, {"arguments": str})
+_Call: Final = narrowed(CallPiece, {"index": int, "function": _Function, "type": ...})
+_Arguments: Final = narrowed(Delta, {"tool_calls": one(_Call)})
 
 
-class _Text(msgspec.Struct, gc=False):
-    content: str
-    tool_calls: None = None
-    reasoning_content: _Empty = None
-    reasoning: _Empty = None
-    reasoning_details: None = None
-    refusal: None = None
-    annotations: None = None
-    extra_content: None = None
-    function_call: None = None
-    thinking: None = None
-    reasoning_text: _Empty = None
-    reasoning_opaque: _Empty = None
-    audio: None = None
-    images: None = None
-
-
-class _Function(msgspec.Struct, gc=False):
-    arguments: str
-    name: None = None
-
-
-class _Call(msgspec.Struct, gc=False):
-    index: int
-    function: _Function
-    id: _Empty = None
-    extra_content: None = None
-
-
-class _Arguments(msgspec.Struct, gc=False):
-    tool_calls: tuple[_Call]
-    content: _Empty = None
-    reasoning_content: _Empty = None
-    reasoning: _Empty = None
-    reasoning_details: None = None
-    refusal: None = None
-    annotations: None = None
-    extra_content: None = None
-    function_call: None = None
-    thinking: None = None
-    reasoning_text: _Empty = None
-    reasoning_opaque: _Empty = None
-    audio: None = None
-    images: None = None
-
-
-class _TextChoice(msgspec.Struct, gc=False):
-    index: int
-    delta: _Text
-    finish_reason: _Empty = None
-    message: None = None
-    error: None = None
-    usage: None = None
-
-
-class _ArgumentsChoice(msgspec.Struct, gc=False):
-    index: int
-    delta: _Arguments
-    finish_reason: _Empty = None
-    message: None = None
-    error: None = None
-    usage: None = None
-
-
-class _TextChunk(msgspec.Struct, gc=False):
-    choices: tuple[_TextChoice]
-    usage: None = None
-    error: None = None
-    x_groq: None = None
-
-
-class _ArgumentsChunk(msgspec.Struct, gc=False):
-    choices: tuple[_ArgumentsChoice]
-    usage: None = None
-    error: None = None
-    x_groq: None = None
+def _chunk(delta: Any) -> Any:
+    """A chunk of one choice whose delta is such a one."""
+    return narrowed(Chunk, {"choices": one(narrowed(Choice, {"index": int, "delta": delta}))})
 
 
 class _UsageChunk(msgspec.Struct, gc=False):
@@ -112,8 +42,8 @@ class _UsageChunk(msgspec.Struct, gc=False):
     base_resp: None = None
 
 
-_decode_texts: Final = _json.lines_decoder(_TextChunk)
-_decode_arguments: Final = _json.lines_decoder(_ArgumentsChunk)
+_decode_texts: Final = _json.lines_decoder(_chunk(_Text))
+_decode_arguments: Final = _json.lines_decoder(_chunk(_Arguments))
 _decode_usage: Final = _json.typed_decoder(_UsageChunk)
 
 

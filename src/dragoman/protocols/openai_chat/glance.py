@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman import _json
+from dragoman.alike import many, narrowed, one
 from dragoman.arguments_text import is_plain_object
 from dragoman.contract import Glance
 from dragoman.events import Finish
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
-from dragoman.protocols.openai_chat.wire import REASONS
-from dragoman.types import NO_USAGE, Usage
+from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece
+from dragoman.types import NO_USAGE
 
 
 class _Seen(msgspec.Struct, gc=False):
@@ -43,54 +45,31 @@ def glance(body: bytes, *, path: str = "") -> Glance | None:
 # ---------------------------------------------------------------- a whole answer
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
 
 
-class _Function(msgspec.Struct, gc=False):
-    name: _Name
-    arguments: str
+_Function: Final = narrowed(FunctionPiece, {"name": _Name, "arguments": str})
+_Call: Final = narrowed(
+    CallPiece, {"id": _Name, "type": Literal["function"], "function": _Function, "index": ..., "extra_content": ...}
+)
+_Message: Final = narrowed(
+    Delta,
+    {
+        "content": ...,
+        "tool_calls": many(_Call),
+        "reasoning_content": ...,
+        "reasoning": ...,
+        "reasoning_details": ...,
+        "annotations": ...,
+        "extra_content": ...,
+    },
+)
+_Choice: Final = narrowed(
+    Choice, {"message": _Message, "finish_reason": Literal["stop", "length", "tool_calls"], "index": ...}
+)
+_Answer: Final = narrowed(Chunk, {"choices": one(_Choice), "usage": ...})
 
 
-class _Call(msgspec.Struct, gc=False):
-    id: _Name
-    type: Literal["function"]
-    function: _Function
-    name: None = None
-
-
-class _Message(msgspec.Struct, gc=False):
-    content: str | None = None
-    tool_calls: list[_Call] | None = None
-    function_call: None = None
-    refusal: None = None
-    audio: None = None
-
-
-class _Choice(msgspec.Struct, gc=False):
-    message: _Message
-    finish_reason: Literal["stop", "length", "tool_calls"]
-    index: int = 0
-    delta: None = None
-    text: None = None
-    usage: None = None
-    error: None = None
-
-
-class _Answer(msgspec.Struct, gc=False):
-    choices: tuple[_Choice]
-    usage: _json.Raw = _json.Raw(b"null")
-    error: None = None
-    x_groq: None = None
-
-
-class _Usage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    total_tokens: int
-
-
-_decode_answer: Final = _json.typed_decoder(_Answer)
-_decode_usage: Final = _json.typed_decoder(_Usage)
+_decode_answer: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Answer)
 
 
 def conclude(body: bytes) -> Finish | None:
@@ -107,10 +86,7 @@ def conclude(body: bytes) -> Finish | None:
             return None
     elif word == "tool_calls" or not choice.message.content:
         return None
-    usage = _decode_usage(answer.usage)
-    if not isinstance(usage, _json.Malformed):
-        return Finish(REASONS[word], word, Usage(usage.prompt_tokens, usage.completion_tokens))
-    fields = _json.decode(answer.usage)
+    fields = answer.usage
     if not isinstance(fields, dict):
         return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
     return Finish(REASONS[word], word, read_usage(fields), read_cost(fields))

@@ -70,7 +70,7 @@ class RareFields:
 
     def read(self, delta: Delta) -> None:
         """All that is neither thinking, nor a plain text, nor a call."""
-        parts = delta.content_parts
+        parts: Json = delta.content_parts
         for part in parts if isinstance(parts, list) else ():
             self._part(part)
         if delta.refusal:

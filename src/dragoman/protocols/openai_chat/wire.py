@@ -85,7 +85,8 @@ class CallPiece(msgspec.Struct, gc=False):
 
 
 class Delta(msgspec.Struct, gc=False):
-    """A `delta`, or a whole `message`. `content_parts`: a `content` that is a list, from the lenient reader."""
+    """A `delta`, or a whole `message`. `content_parts`: a `content` that is a list, from the lenient reader;
+    no wire has it."""
 
     content: str | None = None
     tool_calls: list[CallPiece] | None = None
@@ -101,7 +102,7 @@ class Delta(msgspec.Struct, gc=False):
     reasoning_opaque: str | None = None
     audio: Any = None
     images: Any = None
-    content_parts: Any = None
+    content_parts: None = None
 
 
 class Choice(msgspec.Struct, gc=False):

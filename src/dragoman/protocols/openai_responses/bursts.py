@@ -7,24 +7,14 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-import msgspec
-
 from dragoman import _json
+from dragoman.alike import narrowed
+from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta
 
-
-class _Text(msgspec.Struct, gc=False):
-    delta: str
-    output_index: int
-    type: Literal["response.output_text.delta"]
-    content_index: int = 0
-
-
-class _Arguments(msgspec.Struct, gc=False):
-    delta: str
-    output_index: int
-    type: Literal["response.function_call_arguments.delta"]
-    item_id: str = ""
-    call_id: str = ""
+#: Where a delta belongs: its ids too, if it has any.
+_PLACE: Final = {"output_index": int, "content_index": ..., "item_id": ..., "call_id": ..., "delta": str}
+_Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE})
+_Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_PLACE})
 
 
 class Burst(NamedTuple):

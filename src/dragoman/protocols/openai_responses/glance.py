@@ -87,6 +87,7 @@ class _Answer(msgspec.Struct, gc=False):
     status: Literal["completed"]
     output: Annotated[list[_Message | _Call], msgspec.Meta(min_length=1)]
     usage: _Usage
+    type: None = None
     error: None = None
     incomplete_details: None = None
 

@@ -1,0 +1,140 @@
+"""Every way to read an answer gives the same events, whatever stands in whichever field.
+
+Each name that a protocol's Structs know is put into each object of the wire, with values of every type (one change at
+a time, then several): the result is read event by event, together, alike and not alike, in pieces, byte by byte, and
+by the reader that takes field by field. A whole answer of which something is told without reading must be read as told.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dragoman import framing
+from dragoman._json import Malformed
+from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
+from dragoman.proofs import is_of_the_wire
+from dragoman.protocols import PROTOCOLS
+from wire_bases import BASES, WHOLE, Base
+from wire_shapes import FOLDERS, VALUES, changed, changes, names_of, objects_in, values_in
+
+#: What the strict reader is called where a decoder uses it; each hands what it refuses to the reader field by field.
+STRICT = {"openai-chat": "decode_chunk", "anthropic-messages": "decode_event", "ollama-chat": "decode_line"}
+PIECE = 61
+SEVERAL = 400  # of several changes at a time, for each base
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few bytes are read together too."""
+    monkeypatch.setattr(framing, "_SMALL", 0)
+
+
+def decode(protocol: str, chunks: list[bytes]) -> list[Event]:
+    numbers = iter(range(1000))
+    decoder = PROTOCOLS[protocol].decoder(new_id=lambda: f"{next(numbers):024}", offered_names=frozenset({"note"}))
+    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.close()
+
+
+def cut(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def streams(base: Base, odd: dict[str, Any]) -> list[list[bytes]]:
+    """Streams with an odd event among plain ones, and of odd ones alone: alike, and not alike."""
+    plain = [base.frame(text) for text in base.texts]
+    lone = base.written(odd)
+    return [
+        [*plain[:3], lone, *plain[3:]],
+        [base.written(odd, text) for text in base.texts],
+        [lone, *plain],
+        [base.written({**odd, "obfuscation": "x" * number}, text) for number, text in enumerate(base.texts)],
+    ]
+
+
+def check(base: Base, odd: dict[str, Any], number: int) -> None:
+    """The ways take turns: each of them sees each name in each object, with some of the values."""
+    together = streams(base, odd) if base.is_batched else streams(base, odd)[:1]
+    for frames in together[number % 2 :: 2]:
+        alone = decode(base.protocol, [*base.opening, *frames, *base.ending])
+        assert decode(base.protocol, [*base.opening, b"".join(frames), *base.ending]) == alone, odd
+        if number % 7 == 0:
+            data = b"".join([*base.opening, *frames, *base.ending])
+            assert decode(base.protocol, [data]) == alone, odd
+            assert decode(base.protocol, cut(data, PIECE)) == alone, odd
+            if number % 49 == 0:
+                assert decode(base.protocol, cut(data, 1)) == alone, odd
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_a_field_that_says_something(base: Base) -> None:
+    count = 0
+    for count, odd in enumerate(changes(base.protocol, base.value)):
+        check(base, odd, count)
+    assert count > 500
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_several_fields_that_say_something(base: Base) -> None:
+    for number, odd in enumerate(several(base.protocol, base.value)):
+        check(base, odd, number)
+
+
+def several(protocol: str, value: Any) -> Iterator[Any]:
+    chance = random.Random(protocol)
+    names, values = names_of(protocol), [*VALUES, *values_in(value)]
+    for _ in range(SEVERAL):
+        odd = value
+        for _ in range(chance.randint(2, 4)):
+            odd = changed(odd, chance.choice(list(objects_in(odd))), chance.choice(names), chance.choice(values))
+        yield odd
+
+
+@pytest.mark.parametrize("base", [base for base in BASES if base.protocol in STRICT], ids=str)
+def test_the_reader_field_by_field_reads_what_the_strict_one_does(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says more of what is odd; all else is the same."""
+    module = importlib.import_module(f"dragoman.protocols.{FOLDERS[base.protocol]}.decode")
+    name = STRICT[base.protocol]
+    strict = getattr(module, name)
+    for odd in changes(base.protocol, base.value):
+        if isinstance(strict(json.dumps(odd).encode()), Malformed):
+            continue
+        frames = [*base.opening, base.frame("a"), base.written(odd), base.frame("b"), *base.ending]
+        exact = without_deviations(decode(base.protocol, frames))
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda frame: Malformed("not read strictly"))
+            loose = without_deviations(decode(base.protocol, frames))
+        assert loose == exact, odd
+
+
+def without_deviations(events: list[Event]) -> list[Event]:
+    return [event for event in events if not isinstance(event, Deviation)]
+
+
+@pytest.mark.parametrize(("protocol", "value"), WHOLE, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_whole_answer_is_as_it_is_told(protocol: str, value: dict[str, Any]) -> None:
+    told = [check_told(protocol, odd) for odd in [*changes(protocol, value), *several(protocol, value)]]
+    assert any(told) and not all(told)
+
+
+def check_told(protocol: str, value: dict[str, Any]) -> bool:
+    """Whether something is told of it; then it is as it is read."""
+    body = json.dumps(value).encode()
+    told = PROTOCOLS[protocol].conclude(body)
+    if told is None:
+        return False
+    decoder = PROTOCOLS[protocol].decoder(new_id=lambda: "0" * 24)
+    events = [*decoder.feed(body), *decoder.close()]
+    assert not [event for event in events if isinstance(event, Failure | ToolCallFailed)], value
+    assert not [event for event in events if isinstance(event, Deviation) and is_of_the_wire(event.code)], value
+    end = events[-1]
+    assert isinstance(end, Finish)
+    assert (told.reason, told.native_reason, told.usage, told.cost) == (
+        end.reason, end.native_reason, end.usage, end.cost,
+    ), value  # fmt: skip
+    return True

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
@@ -198,6 +199,39 @@ def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:
             code, _, answer = running.request("POST", path_of(client), body)
             assert (code, running.provider.requests) == (413, [])
             assert "at most 1000 values" in PROTOCOLS[client].parse_error(code, answer).message
+
+
+# ---------------------------------------------------------------- names
+
+ODD_NAMES = ["../../v1/evil", "..", ".", "a/../b", "a//b", "./a", "a/.", "a/", "%2e%2e/x", "models/../../x"]
+
+
+@pytest.mark.parametrize("provider", PROTOCOLS)
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_never_changes_the_providers_path(running: Running, provider: str, name: str) -> None:
+    """Clients choose a name, never a URL: with the operator's key any path of the provider would be theirs."""
+    running.answer(whole_of(provider, reply("text")))
+    for client in PROTOCOLS:
+        body = json.loads(body_with(client, "{}")) | {"model": f"{provider}/{name}"}
+        path = PATHS[client].replace("/models/m:", f"/models/{provider}/{name}:")
+        for taken in (path, PATHS[client].replace("/models/m:", f"/models/{provider}%2F{quote(name, safe='')}:")):
+            code, _, answer = running.request("POST", taken, json.dumps(body).encode())
+            seen = [request.path for request in running.provider.requests]
+            assert not any(segment in (".", "..", "") for path in seen for segment in unquote(path).split("/")[1:])
+            assert code in (400, 404) or "%" in name, answer[:200]
+    for path in ("/v1/embeddings", "/api/embed", f"/v1beta/models/{provider}/{name}:embedContent"):
+        body = {"model": f"{provider}/{name}", "input": "x", "content": {"parts": [{"text": "x"}]}}
+        running.request("POST", path, json.dumps(body).encode())
+    seen = [request.path for request in running.provider.requests]
+    assert not any(segment in (".", "..", "") for path in seen for segment in unquote(path).split("/")[1:])
+
+
+def test_dots_within_a_name_are_none(running: Running) -> None:
+    running.answer(whole_of("gemini-generate", reply("text")))
+    body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}).encode()
+    path = "/v1beta/models/gemini-generate/gemini-2.5-pro..x:generateContent"
+    assert running.request("POST", path, body)[0] == 200
+    assert running.provider.requests[0].path == "/v1beta/models/gemini-2.5-pro..x:generateContent"
 
 
 # ---------------------------------------------------------------- packed bodies

@@ -43,3 +43,10 @@ def test_a_providers_words_and_ours(said: dict[str, str], ours: dict[str, str]) 
 def test_what_no_header_may_hold_is_left_out(value: str) -> None:
     assert limit_headers({"x-ratelimit-limit-requests": value}, now=NOW) == {}
     assert provider_request_id({"x-request-id": value, "request-id": "req_1"}) == "req_1"
+
+
+def test_odd_headers_of_a_provider_are_few_and_short() -> None:
+    many = {f"x-ratelimit-odd-{number}": "1" for number in range(2_000)} | {"x-ratelimit-" + "y" * 500: "1"}
+    passed = limit_headers({"retry-after": "3", **many}, now=0.0)
+    assert len(passed) == 24 and passed["retry-after"] == "3"
+    assert limit_headers({"x-ratelimit-" + "y" * 500: "1"}, now=0.0) == {}

@@ -27,6 +27,9 @@ _DURATION: Final = re.compile(
     r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?(?:(?P<ms>\d+(?:\.\d+)?)ms)?"
 )
 _LONGEST: Final = 200  # bytes of a value
+_LONGEST_NAME: Final = 64
+#: Fields of a provider that go on to the client; the vendors send 6 to 14.
+_MOST: Final = 24
 _A_YEAR: Final = 366 * 86_400.0
 #: Milliseconds since 1970 are larger than this, seconds are not before the year 5138.
 _MILLISECONDS: Final = 100_000_000_000
@@ -35,8 +38,12 @@ _MILLISECONDS: Final = 100_000_000_000
 def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
     """What of a provider's headers goes on to the client, and the set for all. `now`: Unix seconds."""
     passed: dict[str, str] = {}
+    count = 0
     for name, value in headers.items():
-        if (name in _ALSO or name.startswith(_OWN)) and _is_plain(value):
+        if (name in _ALSO or name.startswith(_OWN)) and _is_plain(value) and len(name) <= _LONGEST_NAME:
+            count += 1
+            if count > _MOST:
+                break
             passed[name] = value
             found = _FIELD.fullmatch(name)
             if found is not None:

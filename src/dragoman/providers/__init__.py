@@ -157,12 +157,25 @@ def split_target(target: str) -> tuple[str, str]:
     """`provider/model` → its two halves; everything after the first "/" is the model.
 
     Raises:
-        UsageError: one of the halves is missing.
+        UsageError: one of the halves is missing, or the model's name has a segment that means another path to a server
+            which has the name in its URL: "", "." or "..".
     """
     provider, _, model_id = target.partition("/")
     if not provider or not model_id:
         raise UsageError(f"expected a target provider/model, got {_clip(target)}")
+    if "/" in model_id or model_id[0] == ".":
+        check_segments(model_id)
     return provider, model_id
+
+
+def check_segments(model: str) -> None:
+    """Refuse a model's name that changes the path in which it stands.
+
+    Raises:
+        UsageError: one of its segments is "", "." or "..".
+    """
+    if not {"", ".", ".."}.isdisjoint(model.split("/")):
+        raise UsageError(f"expected a model's name without empty segments, '.' and '..', got {_clip(model)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

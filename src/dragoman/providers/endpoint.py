@@ -44,7 +44,7 @@ def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | No
         key: the API key; None or "" sends none.
 
     Raises:
-        ConfigError: the address is not complete, or the key cannot stand in a header.
+        ConfigError: the address is not complete, the path leads elsewhere, or the key cannot stand in a header.
     """
     if not provider.base_url:
         raise ConfigError(f"provider {provider.name}: its address is not known; start its server or set base_url")
@@ -52,6 +52,8 @@ def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | No
         variables = " and ".join(provider.placeholders.values())
         raise ConfigError(f"provider {provider.name}: {provider.base_url} is not complete; set {variables} or base_url")
     path = (provider.path and provider.path.replace("{model}", quote(model, safe=""))) or http.path
+    if "/." in path and not {".", ".."}.isdisjoint(path.partition("?")[0].split("/")):
+        raise ConfigError(f"provider {provider.name}: the path of a request may not have '.' and '..' as segments")
     url = _joined(provider.base_url, path)
     if provider.query:
         url += ("&" if "?" in url else "?") + urlencode(provider.query)

@@ -11,7 +11,7 @@ from dragoman.embeddings import Embedded, Embedder, EmbedRequest
 from dragoman.errors import WireError
 from dragoman.fields import Fields, make_native, native_fields, read, read_body, read_count, read_fields, read_items
 from dragoman.protocols.gemini.request import read_model
-from dragoman.protocols.gemini.wire import NAME, camel_fields
+from dragoman.protocols.gemini.wire import NAME, camel_fields, model_path
 
 _ONE: Final = "embedContent"
 _BATCH: Final = "batchEmbedContents"
@@ -62,7 +62,7 @@ def render_request(request: EmbedRequest) -> HttpRequest:
             raise WireError("expected text: this model's server takes no tokens", path="input")
         rows.append({**own, "content": {"parts": [{"text": item}]}})
     body = _json.encode({"requests": rows})
-    return HttpRequest(f"/models/{request.model}:{_BATCH}", body, {"content-type": "application/json"})
+    return HttpRequest(f"{model_path(request.model)}:{_BATCH}", body, {"content-type": "application/json"})
 
 
 def parse_response(body: bytes) -> Embedded:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import quote
 
 from dragoman import _json
 from dragoman._json import Json
@@ -17,7 +16,7 @@ from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelL
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.fields import native_fields, read
-from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME
+from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, model_path
 from dragoman.types import (
     Effort,
     Media,
@@ -44,7 +43,6 @@ _LEVELS: Final[dict[Effort, str]] = {
     "none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high",
     "max": "high",
 }  # fmt: skip
-_SAFE: Final = "-._~/@"
 #: A tool that takes free text becomes a function with one argument.
 _FREE_TEXT: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
@@ -81,7 +79,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     verb = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     accept = "text/event-stream" if request.stream else "application/json"
     headers = {"content-type": "application/json", "accept": accept}
-    path = f"/models/{quote(request.model.removeprefix('models/'), safe=_SAFE, errors='replace')}:{verb}"
+    path = f"{model_path(request.model)}:{verb}"
     return Rendered(HttpRequest(path, _json.encode(body), headers), tuple(renderer.deviations))
 
 

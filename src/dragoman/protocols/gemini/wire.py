@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, Literal
+from urllib.parse import quote
 
 import msgspec
 
@@ -197,3 +198,8 @@ def camel_fields(fields: Fields) -> Fields:
         return fields
     snake = {camel_key(key): value for key, value in fields.items() if "_" in key}
     return snake | {key: value for key, value in fields.items() if "_" not in key}
+
+
+def model_path(model: str) -> str:
+    """The path of a model under the base URL. Nothing in the name ends the path or begins a query."""
+    return f"/models/{quote(model.removeprefix('models/'), safe='-._~/@', errors='replace')}"

@@ -240,12 +240,12 @@ def test_the_connect_clock(run: Any) -> None:
 
 
 def test_the_next_address_of_a_host_is_tried(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.client.pool import HttpPool
+    from dragoman.client.lookups import Lookups
 
-    async def addresses(self: HttpPool, place: object) -> list[str]:
+    async def addresses(self: Lookups, host: str) -> list[str]:
         return ["127.0.0.2", "127.0.0.3", "127.0.0.1"]
 
-    monkeypatch.setattr(HttpPool, "_addresses", addresses)
+    monkeypatch.setattr(Lookups, "addresses", addresses)
     with serving(whole(b"all")) as server:
         assert fetch(run, server.url.replace("127.0.0.1", "some-host"))[2] == b"all"
         assert server.connections == 1

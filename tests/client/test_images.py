@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from dragoman.addresses import is_public
 from dragoman.client.images import LARGEST, Images
+from dragoman.client.lookups import Lookups
 from dragoman.errors import WireError
 from dragoman.types import Media, Message, Request, Text, ToolResult
 from scripted import Scripted, serving, whole
@@ -66,12 +66,11 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> Iterator[
     asked: list[str] = []
     left = list(answers)
 
-    async def resolve(self: Any, host: str, port: int, **more: Any) -> list[Any]:
+    async def resolve(self: Lookups, host: str) -> list[str]:
         asked.append(host)
-        addresses = left.pop(0) if len(left) > 1 else left[0]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+        return left.pop(0) if len(left) > 1 else left[0]
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolve)
+    monkeypatch.setattr(Lookups, "addresses", resolve)
     yield asked
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 import ssl
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
@@ -19,6 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import msgspec
 
 from dragoman.addresses import is_public
+from dragoman.client.lookups import Lookups
 from dragoman.client.response import TransportFailed
 from dragoman.errors import WireError
 from dragoman.types import Media, Message, Part, Request, ToolResult
@@ -50,7 +50,7 @@ class _NoImage(Exception):
 class Images:
     """Puts data in the place of addresses. Made and used in one event loop."""
 
-    __slots__ = ("_context", "_hosts", "_is_reachable", "_ports")
+    __slots__ = ("_context", "_hosts", "_is_reachable", "_lookups", "_ports")
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Images:
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
         self._context = context
         self._is_reachable = is_reachable or is_public
+        self._lookups = Lookups()
         self._ports = ports
 
     async def filled(self, request: Request) -> Request:
@@ -172,12 +173,10 @@ class Images:
 
     async def _reachable(self, place: _Place) -> str:
         """The one address that is dialled; all of the host's must be allowed."""
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+            addresses = await self._lookups.addresses(place.host)
         except OSError:
             raise _NoImage("its host is not known") from None
-        addresses = [str(address[0]) for _, _, _, _, address in found]
         if not addresses or not all(map(self._is_reachable, addresses)):
             raise _NoImage("its host is not a public one")
         return addresses[0]

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from dragoman.client.http1 import READ_SIZE, HttpConnection, HttpResponse
+from dragoman.client.lookups import Lookups
 from dragoman.client.response import (
     IDLE_SECONDS,
     TransportFailed,
@@ -52,6 +53,7 @@ class HttpPool:
         "_context",
         "_hint",
         "_idle",
+        "_lookups",
         "_loop",
         "_make_context",
         "_open",
@@ -67,6 +69,7 @@ class HttpPool:
         self._make_context = context
         self._context: ssl.SSLContext | None = None
         self._hint = hint
+        self._lookups = Lookups()
         self._idle: dict[tuple[bool, str, int], list[HttpConnection]] = {}
         self._open: dict[HttpConnection, tuple[bool, str, int]] = {}
         self._places: dict[str, _Place] = {}
@@ -156,29 +159,22 @@ class HttpPool:
             self._context = await asyncio.to_thread(self._make_context)
         try:
             async with asyncio.timeout(self._connect):
-                connection = await self._first_of(place, await self._addresses(place), shown)
+                literal = ":" in place.host or place.host.replace(".", "").isdigit()
+                addresses = [place.host] if literal else await self._lookups.addresses(place.host)
+                connection = await self._first_of(place, addresses, shown)
         except TimeoutError:
+            self._lookups.forget(place.host)
             raise TransportFailed(not_in_time(shown, self._hint)) from None
         except socket.gaierror:
             raise TransportFailed(unknown_host(shown, self._hint)) from None
         except ssl.SSLError:
             raise TransportFailed(untrusted(shown)) from None
         except OSError as problem:
+            self._lookups.forget(place.host)
             reason = os.strerror(problem.errno) if problem.errno else type(problem).__name__
             raise TransportFailed(not_connected(shown, reason, self._hint)) from None
         self._open[connection] = place[:3]
         return connection
-
-    async def _addresses(self, place: _Place) -> list[str]:
-        """The host's addresses, families taking turns, the system's first choice first."""
-        if ":" in place.host or place.host.replace(".", "").isdigit():
-            return [place.host]
-        found = await self._loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
-        families: dict[int, list[str]] = {}
-        for family, _, _, _, address in found:
-            families.setdefault(family, []).append(str(address[0]))
-        rows = list(families.values())
-        return [row[turn] for turn in range(max(map(len, rows), default=0)) for row in rows if turn < len(row)]
 
     async def _first_of(self, place: _Place, addresses: list[str], shown: str) -> HttpConnection:
         """A connection to the first address that takes one; each next one is tried a little later."""

@@ -16,8 +16,8 @@ from dragoman.client.offloading import LARGE, run_sized
 from dragoman.contract import Protocol
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
-from dragoman.gateway.addresses import Addresses
 from dragoman.gateway.bodies import check_shape, unpacked
+from dragoman.gateway.client_addresses import ClientAddresses
 from dragoman.gateway.discovery import PAGES, Asked, Page
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.guard import Guard, shown_keys
@@ -60,7 +60,7 @@ class App:
         names: Names,
         relay: Relay,
         guard: Guard,
-        addresses: Addresses,
+        addresses: ClientAddresses,
         limits: Limits,
         observer: Observer,
         operations: Operations,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
-from dragoman.gateway.addresses import Addresses, network
+from dragoman.gateway.client_addresses import ClientAddresses, network
 from dragoman.gateway.gate import Gate, waiting
 from dragoman.gateway.heads import (
     BrokenRequest,
@@ -64,7 +64,9 @@ class Connection(asyncio.Protocol):
         "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
-    def __init__(self, application: Application, limits: Limits, peers: set[Connection], addresses: Addresses) -> None:
+    def __init__(
+        self, application: Application, limits: Limits, peers: set[Connection], addresses: ClientAddresses
+    ) -> None:
         """`peers` holds the open connections."""
         self._application = application
         self._limits = limits

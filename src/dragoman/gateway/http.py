@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 @final
 class Head(msgspec.Struct, frozen=True):
     """A request without its body. `target` is path and query as sent; names of `headers` are in lower case. `address`:
-    where it came from, as `addresses.network` has it."""
+    where it came from, as `client_addresses.network` has it."""
 
     method: str
     target: str

@@ -13,8 +13,8 @@ from dragoman.client import AsyncClient
 from dragoman.config import Config, ServerConfig
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import Failure
-from dragoman.gateway.addresses import Addresses
 from dragoman.gateway.app import App
+from dragoman.gateway.client_addresses import ClientAddresses
 from dragoman.gateway.client_keys import check_reach, client_keys
 from dragoman.gateway.edge import Connection
 from dragoman.gateway.endpoints import make_endpoints
@@ -84,7 +84,9 @@ class Gateway:
         self._names = Names(config, only_routes=only_routes, proof=self._client.steering.model_proof)
         keys = client_keys(config)
         weak = check_reach(host, keys)
-        self._addresses = Addresses(most=config.server.connections_per_address, trusted=config.server.trusted_proxies)
+        self._addresses = ClientAddresses(
+            most=config.server.connections_per_address, trusted=config.server.trusted_proxies
+        )
         self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys)
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()

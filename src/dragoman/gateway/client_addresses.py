@@ -18,11 +18,11 @@ _FORGOTTEN_SECONDS: Final = 60.0
 #: The first pause, in seconds; each further wrong key doubles it.
 _PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
-#: Addresses whose wrong keys are remembered; the one that was quiet for longest is forgotten first.
+#: ClientAddresses whose wrong keys are remembered; the one that was quiet for longest is forgotten first.
 _REMEMBERED: Final = 4_096
 
 
-class Addresses:
+class ClientAddresses:
     """Counts by address. The tables are bounded by the open connections and by `_REMEMBERED`."""
 
     __slots__ = ("_most", "_open", "_trusted", "_wrong")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
-from dragoman.gateway.addresses import LONGEST_PAUSE, Addresses, network
+from dragoman.gateway.client_addresses import LONGEST_PAUSE, ClientAddresses, network
 from dragoman.gateway.client_keys import check_reach
 from dragoman.secret import Secret
 from gateway.running import gateway
@@ -23,7 +23,7 @@ GOOD = "k-3f9a7c51b2d8e604f7a19c"
 
 
 def test_an_address_has_so_many_connections_and_others_are_not_touched() -> None:
-    addresses = Addresses(most=2, trusted=["192.0.2.9", "2001:db8::1"])
+    addresses = ClientAddresses(most=2, trusted=["192.0.2.9", "2001:db8::1"])
     assert [addresses.enter("192.0.2.1") for _ in range(3)] == [True, True, False]
     assert addresses.enter("192.0.2.2")
     addresses.leave("192.0.2.1")
@@ -34,7 +34,7 @@ def test_an_address_has_so_many_connections_and_others_are_not_touched() -> None
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
 def test_connections_are_counted_as_they_are(steps: list[tuple[str, bool]]) -> None:
-    addresses, open_ones = Addresses(most=3), dict.fromkeys("abc", 0)
+    addresses, open_ones = ClientAddresses(most=3), dict.fromkeys("abc", 0)
     for address, comes in steps:
         if comes:
             assert addresses.enter(address) == (open_ones[address] < 3)
@@ -61,7 +61,7 @@ def test_what_counts_as_one_address(address: str, expected: str) -> None:
 
 
 def test_wrong_keys_are_slowed_by_address_and_forgotten() -> None:
-    addresses = Addresses(most=1)
+    addresses = ClientAddresses(most=1)
     pauses = [addresses.pause("192.0.2.1", now=100.0) for _ in range(30)]
     assert pauses[:10] == [0.0] * 10 and pauses[10:13] == [0.1, 0.2, 0.4] and pauses[-1] == LONGEST_PAUSE
     assert addresses.pause("192.0.2.2", now=100.0) == 0.0
@@ -92,7 +92,7 @@ def test_only_wrong_keys_wait(tmp_path: Path) -> None:
 
 
 def test_connections_of_one_address_end_at_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.gateway.addresses.is_loopback", lambda address: False)
+    monkeypatch.setattr("dragoman.gateway.client_addresses.is_loopback", lambda address: False)
     with gateway(tmp_path, "[server]\nconnections_per_address = 3\n") as running:
         request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
 

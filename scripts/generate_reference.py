@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import msgspec
+from write_parser_page import parsers_page
 from write_provider_page import page as provider_page
 from write_validation_pages import probes_page, tested_page
 
@@ -182,6 +183,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "providers.md": render_providers,
     "losses.md": render_losses,
     "rescue.md": render_rescue,
+    "tool-parsers.md": lambda: parsers_page(NOTE),
     "probes.md": lambda: probes_page(NOTE),
     "tested-models.md": lambda: tested_page(NOTE),
 }

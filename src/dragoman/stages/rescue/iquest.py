@@ -1,5 +1,5 @@
 """IQuest Coder 2: GLM's form in a tag of its own, `<iquestcoder_tool_call>NAME<arg_key>KEY</arg_key>
-<arg_value>value</arg_value></iquestcoder_tool_call>`."""
+<arg_value>value</arg_value></iquestcoder_tool_call>`; IQuest Q1 the same in `<iquest_tool_call>`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
-    yield from argument_pairs(cursor, tools, name, ends=("</iquestcoder_tool_call>",))
+    yield from argument_pairs(cursor, tools, name, ends=(opener.replace("<", "</"),))
 
 
 FAMILY = Family(
     name="iquest",
-    openers=("<iquestcoder_tool_call>",),
+    openers=("<iquestcoder_tool_call>", "<iquest_tool_call>"),
     parse=_parse,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/iquest_coder_v2_tool_parser.py, read 2026-11-22)",
 )

@@ -184,7 +184,7 @@ def test_a_body_without_its_marker_counts_only_where_the_answer_ended_by_itself(
         if body == "the whole message":
             assert reply.text == BODIES[body]
         else:
-            assert [failed.kind for failed in reply.failed_calls] == ["cut"] and not reply.text
+            assert [failed.kind for failed in reply.failed_calls] == ["lost"] and not reply.text
 
 
 @pytest.mark.parametrize("tags", TAGS)

@@ -145,9 +145,10 @@ class ToolCallEnd(msgspec.Struct, frozen=True):
 class ToolCallFailed(msgspec.Struct, frozen=True):
     """A tool call that cannot be delivered, in place of `ToolCallEnd`; the response goes on.
 
-    `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "lost"
-    (a frame that may have held more of it could not be read), "nameless",
-    "refused" (the provider withdrew it). `arguments` is the raw text that came; `message` never holds it.
+    `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "lost" (more of it may have
+    been in a frame that could not be read, or behind the end of the text it was written in), "nameless", "refused"
+    (the provider withdrew it, or its text is not of its format). `arguments` is the raw text that came; `message`
+    never holds it.
     A nameless call has no `ToolCallStart`.
     """
 

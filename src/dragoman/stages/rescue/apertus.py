@@ -29,8 +29,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         if name is None:
             raise NotACall
-        yield from named_call(cursor, name)
-        yield from cursor.closing("}")
+        yield from named_call(cursor, name, wrapper="}")
         if not (yield from cursor.closing(",")):
             break
     yield from cursor.closing("]")

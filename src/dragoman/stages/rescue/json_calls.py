@@ -127,13 +127,19 @@ class _CallObject:
         yield Close("" if self._problem else closed_by, self._problem)
 
 
-def named_call(cursor: Cursor, name: str, call_id: str = "") -> Parser:
-    """The call of a known tool whose arguments follow as a JSON object, live from its first key on."""
+def named_call(cursor: Cursor, name: str, call_id: str = "", *, wrapper: str = "") -> Parser:
+    """The call of a known tool whose arguments follow as a JSON object, live from its first key on.
+
+    `wrapper`: what must follow the arguments for the call to be whole, as the brace of an object around them.
+    """
     if not (yield from cursor.object_begins()):
         raise NotACall
     yield Open(name, call_id)
-    whole = bool(cursor.rest()) and (yield from cursor.json_pieces())
-    yield Close(BODY if whole else "")
+    is_whole = bool(cursor.rest()) and (yield from cursor.json_pieces())
+    if is_whole and wrapper:
+        yield from cursor.space()
+        is_whole = (yield from cursor.take(wrapper)) != ""
+    yield Close(BODY if is_whole else "")
 
 
 def _key(cursor: Cursor) -> Generator[Action, None, str]:

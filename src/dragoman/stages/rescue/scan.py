@@ -16,6 +16,8 @@ _SLICE: Final = 2048
 _WORD_HEAD: Final = 10
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
+#: What stands between calls; at the end of a text it belongs to them.
+_BETWEEN: Final = " \t\r\n,;"
 
 
 @final
@@ -61,6 +63,9 @@ class _Runner:
             else:
                 self.cursor.rewind()  # what follows the last call is none
                 self.is_spoilt = True
+                rest = self.cursor.rest()
+                if self.cursor.ended and not rest.strip(_BETWEEN):
+                    self.cursor.skip(len(rest))
         self.is_over = True
         self._settle_body(is_proven=self.cursor.is_sealed or bool(self.cursor.rest().strip()))
         return self.opened

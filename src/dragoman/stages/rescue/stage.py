@@ -272,7 +272,8 @@ class Rescue:
         if settled.text is None or not end.is_whole():
             self._failed += 1
             problem = end.problem or settled.problem or "its text ends before its end"
-            kind = "cut" if end.is_cut else "unreadable" if end.problem else settled.kind
+            # "lost" and "refused" are final: what is whole by chance must not be mended into a call.
+            kind = "lost" if end.is_cut else "refused" if end.problem else settled.kind
             message = f"tool call {call.name}, written as text: {problem}"
             self._out.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
             return

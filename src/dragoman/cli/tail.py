@@ -1,7 +1,8 @@
 """Watch the running gateway: a line for each request, as it ends, with what was mended.
 
-Listens at the gateway's own port, at the address of the configuration or of --url. Where the gateway has client keys,
-one is needed: the first of the configuration that can be read, or the one in the variable that --key-env names.
+Listens at the admin address of the configuration, else at the gateway's own, or at --url. Where keys are set one is
+needed: the first of the configuration that can be read, or the one in the variable that --key-env names. A client key
+shows the requests of that key alone, an admin key those of all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _CONNECT_SECONDS: Final = 5.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--url", metavar="URL", help="where the gateway listens (default: as the configuration says)")
-    parser.add_argument("--key-env", metavar="VAR", help="the environment variable that holds a client key")
+    parser.add_argument("--key-env", metavar="VAR", help="the environment variable that holds the key")
     parser.add_argument("--json", action="store_true", help="print each line as the JSON object that it is")
     add_config(parser)
 
@@ -92,12 +93,12 @@ async def _lines(url: str, key: str | None) -> AsyncIterator[bytes]:
 
 def _refusal(url: str, status: int) -> str:
     if status == 401:
-        return f"the gateway at {url} wants a client key: name its variable with --key-env"
+        return f"the gateway at {url} wants a key: name its variable with --key-env"
     return f"expected a gateway of dragoman at {url}, got status {status}"
 
 
 def _url(config: Config) -> str:
-    host, _, port = config.server.address.rpartition(":")
+    host, _, port = (config.admin.address or config.server.address).rpartition(":")
     return f"http://{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
 
 
@@ -108,7 +109,8 @@ def _key(options: argparse.Namespace, config: Config) -> str | None:
             raise ConfigError(f"--key-env: the environment variable {options.key_env} is not set")
         return value
     folder = (config.path or Path.home()).absolute().parent
-    for reference in config.server.keys:
+    is_admin = config.admin.address is not None and options.url is None
+    for reference in config.admin.references() if is_admin else config.server.keys:
         with contextlib.suppress(ConfigError):
-            return read_secret(reference, "server.keys", environ=os.environ, home=Path.home(), folder=folder).reveal()
+            return read_secret(reference, "keys", environ=os.environ, home=Path.home(), folder=folder).reveal()
     return None

@@ -6,11 +6,14 @@ reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue
 """
 
 from dragoman.config.agent import AgentConfig, AgentLimits, McpServer
-from dragoman.config.files import LARGEST_CONFIG, read_file
+from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.places import FILE_NAME, data_folder, default_path
-from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config, read_secret
+from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config
+from dragoman.config.references import read_secret, split_address
 from dragoman.config.settings import (
     MOST_RETRIES,
+    AdminConfig,
+    AdminKey,
     Config,
     HttpConfig,
     ModelConfig,
@@ -24,8 +27,8 @@ from dragoman.config.settings import (
 )
 
 __all__ = [
-    "AgentConfig", "AgentLimits", "McpServer",
+    "AdminConfig", "AdminKey", "AgentConfig", "AgentLimits", "McpServer",
     "FILE_NAME", "LARGEST_CONFIG", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "ModelConfig", "Order",
     "Price", "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig", "data_folder",
-    "default_path", "key_variable", "load_config", "read_file", "read_secret",
+    "default_path", "key_variable", "load_config", "read_file", "read_secret", "reason_of", "split_address",
 ]  # fmt: skip

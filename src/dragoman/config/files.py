@@ -27,3 +27,8 @@ def read_file(file: Path, *, most: int) -> bytes:
     if len(data) > most:
         raise ConfigError(f"expected a file of at most {most} bytes")
     return data
+
+
+def reason_of(problem: Exception) -> str:
+    """Why a file could not be read, without its path."""
+    return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)

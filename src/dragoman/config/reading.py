@@ -9,9 +9,11 @@ from typing import Any, Final, TypeVar, cast, final
 import msgspec
 
 from dragoman.config.agent import AgentConfig
-from dragoman.config.files import LARGEST_CONFIG, LARGEST_SECRET, read_file
+from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.places import data_folder, default_path, state_folder
+from dragoman.config.references import check_listener, check_reference, expand, read_secret
 from dragoman.config.settings import (
+    AdminConfig,
     Config,
     HttpConfig,
     ModelConfig,
@@ -57,34 +59,6 @@ def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], h
         raise ConfigError(f"{file}: {problem}") from None
 
 
-def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
-    """The text that a reference names.
-
-    Args:
-        reference: `env:NAME`, or `file:PATH`, relative to `folder`; `~/` is the home folder.
-        where: the key path, for messages.
-
-    Raises:
-        ConfigError: it is no reference (what it is instead is not shown), or there is nothing at its end.
-    """
-    kind, separator, name = reference.partition(":")
-    if not separator or kind not in ("env", "file") or not name:
-        raise ConfigError(f"{where}: expected env:NAME or file:PATH, got something else (not shown)")
-    if kind == "env":
-        value = environ.get(name, "")
-        if not value.strip():
-            raise ConfigError(f"{where}: the environment variable {name} is not set")
-        return Secret(value.strip())
-    try:
-        text = read_file(_expand(name, home=home, folder=folder), most=LARGEST_SECRET).decode("utf-8").strip()
-    except (OSError, UnicodeDecodeError, ConfigError) as problem:
-        reason = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else _reason(problem)
-        raise ConfigError(f"{where}: cannot read {name}: {reason}") from None
-    if not text:
-        raise ConfigError(f"{where}: {name} is empty")
-    return Secret(text)
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -111,6 +85,7 @@ class _Reading:
             path=self._file,
             catalog=catalog,
             server=self._server(_table(document, "server")),
+            admin=self._admin(_table(document, "admin")),
             providers=providers,
             routes=routes,
             aliases=_aliases(routes),
@@ -127,7 +102,7 @@ class _Reading:
         where = f"providers.{_dotted(name)}"
         mine = _convert({key: table[key] for key in _USERS_OWN if key in table}, ProviderConfig, where)
         if mine.api_key is not None:
-            _check_reference(mine.api_key, f"{where}.api_key")
+            check_reference(mine.api_key, f"{where}.api_key")
         rest = {key: value for key, value in table.items() if key not in _USERS_OWN}
         return ProviderConfig(rest, mine.api_key, mine.clean, mine.strict)
 
@@ -151,26 +126,23 @@ class _Reading:
 
     def _server(self, table: Mapping[str, Any]) -> ServerConfig:
         server = _convert(table, ServerConfig, "server")
-        for position, reference in enumerate(server.keys):
-            if not reference.startswith("sha256:"):
-                _check_reference(reference, f"server.keys[{position}]", also=" or sha256:HEX")
-            elif len(reference) != 71 or not set(reference[7:].lower()) <= set("0123456789abcdef"):
-                raise ConfigError(f"server.keys[{position}]: expected sha256: and 64 hexadecimal digits")
-        host, separator, port = server.address.rpartition(":")
-        if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-            raise ConfigError(f"server.address: expected HOST:PORT, got {server.address[:80]!r}")
-        if not server.keys and not _is_loopback(host):
-            raise ConfigError(f"server.address: {host[:80]} can be reached from other machines; set server.keys first")
+        check_listener("server", server.keys, server.address)
         if not 0 <= server.drain_seconds < float("inf"):
             raise ConfigError(f"server.drain_seconds: expected seconds, 0 or more, got {server.drain_seconds:g}")
         if server.log not in ("stderr", "off"):
-            log = _expand(server.log, home=self._home, folder=self._folder)
+            log = expand(server.log, home=self._home, folder=self._folder)
             server = msgspec.structs.replace(server, log=str(log))
         if server.state is None:
             state = state_folder(environ=self._environ, home=self._home)
         else:
-            state = _expand(str(server.state), home=self._home, folder=self._folder)
+            state = expand(str(server.state), home=self._home, folder=self._folder)
         return msgspec.structs.replace(server, state=state)
+
+    def _admin(self, table: Mapping[str, Any]) -> AdminConfig:
+        admin = _convert(table, AdminConfig, "admin")
+        if admin.address is not None:
+            check_listener("admin", admin.references(), admin.address)
+        return admin
 
     def _validate(self, table: Mapping[str, Any]) -> ValidateConfig:
         validate = _convert(table, ValidateConfig, "validate")
@@ -179,7 +151,7 @@ class _Reading:
         if validate.store is None:
             store = data_folder(environ=self._environ, home=self._home) / PROOFS_FILE
         else:
-            store = _expand(str(validate.store), home=self._home, folder=self._folder)
+            store = expand(str(validate.store), home=self._home, folder=self._folder)
         return msgspec.structs.replace(validate, store=store)
 
     def _agent(self, table: Mapping[str, Any], catalog: Catalog) -> AgentConfig:
@@ -193,9 +165,9 @@ class _Reading:
             if bool(server.command) == (server.url is not None):
                 raise ConfigError(f"{where}: expected either command or url")
             for key, reference in (*server.environ.items(), *server.headers.items()):
-                _check_reference(reference, f"{where}.{key}")
+                check_reference(reference, f"{where}.{key}")
         tools = tuple(
-            str(_expand(name, home=self._home, folder=self._folder)) if name.endswith(".py") else name
+            str(expand(name, home=self._home, folder=self._folder)) if name.endswith(".py") else name
             for name in agent.tools
         )
         return msgspec.structs.replace(agent, tools=tools)
@@ -210,7 +182,7 @@ class _Reading:
         if named is not None:
             http = msgspec.structs.replace(http, proxy=self._proxy(named))
         if http.ca_file is not None:
-            file = _expand(str(http.ca_file), home=self._home, folder=self._folder)
+            file = expand(str(http.ca_file), home=self._home, folder=self._folder)
             if not file.is_file():
                 raise ConfigError(f"http.ca_file: expected a file of certificates at {file}, found none")
             http = msgspec.structs.replace(http, ca_file=file)
@@ -235,7 +207,7 @@ class _Reading:
 #: A key of so many parts takes the reader a few milliseconds; the time grows with their square.
 _MOST_DOTS: Final = 1_000
 _USERS_OWN: Final = ("api_key", "clean", "strict")
-_SECTIONS: Final = ("server", "providers", "routes", "models", "validate", "http", "prices", "agent")
+_SECTIONS: Final = ("server", "admin", "providers", "routes", "models", "validate", "http", "prices", "agent")
 
 
 def key_variable(provider: Provider, environ: Mapping[str, str]) -> str | None:
@@ -256,13 +228,9 @@ def _parse(file: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError("expected TOML that is nested less deeply") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"cannot be read: {_reason(problem)}") from None
+        raise ConfigError(f"cannot be read: {reason_of(problem)}") from None
     except ValueError:  # Python reads no integer of more than 4,300 digits
         raise ConfigError("expected numbers of at most 4,300 digits") from None
-
-
-def _reason(problem: Exception) -> str:
-    return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
 
 
 def _route(name: str, table: Mapping[str, Any], catalog: Catalog) -> RouteConfig:
@@ -371,21 +339,7 @@ def _check_target(target: str, where: str, catalog: Catalog) -> None:
         raise ConfigError(f"{where}: {problem}") from None
 
 
-def _check_reference(reference: str, where: str, *, also: str = "") -> None:
-    kind, _, name = reference.partition(":")
-    if kind not in ("env", "file") or not name:
-        raise ConfigError(f"{where}: expected env:NAME or file:PATH{also}, got something else (not shown)")
-
-
 def _dotted(key: str) -> str:
     """A key as it stands in a path: quoted when it is not a bare one."""
     key = key[:80]
     return key if key.replace("-", "_").isidentifier() else f'"{key}"'
-
-
-def _expand(path: str, *, home: Path, folder: Path) -> Path:
-    return home / path[2:] if path.startswith("~/") else folder / path
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "[::1]") or (host.startswith("127.") and host.replace(".", "").isdigit())

@@ -52,6 +52,33 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ollama_version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+$")] = "0.14.0"
 
 
+#: What an admin key may do: see numbers and lines of all clients, manage client keys, correct the ledger.
+AdminRole: TypeAlias = Literal["read", "keys", "adjust"]
+
+
+@final
+class AdminKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An admin key by reference, as `ServerConfig.keys` has them, and what it may do."""
+
+    key: str
+    roles: tuple[AdminRole, ...] = ("read",)
+
+
+@final
+class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The listener for whoever runs the gateway. `address`: HOST:PORT; None: there is no such listener.
+
+    `keys`: references, which may read, or tables with roles; none: whoever is on this machine may read.
+    """
+
+    address: str | None = None
+    keys: tuple[str | AdminKey, ...] = ()
+
+    def references(self) -> tuple[str, ...]:
+        """The keys' references."""
+        return tuple(key if isinstance(key, str) else key.key for key in self.keys)
+
+
 @final
 class ProviderConfig(msgspec.Struct, frozen=True):
     """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean, and
@@ -172,6 +199,7 @@ class Config(msgspec.Struct, frozen=True):
     path: Path | None
     catalog: Catalog
     server: ServerConfig = ServerConfig()
+    admin: AdminConfig = AdminConfig()
     providers: dict[str, ProviderConfig] = {}
     routes: dict[str, RouteConfig] = {}
     models: dict[str, ModelConfig] = {}

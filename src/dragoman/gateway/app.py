@@ -10,8 +10,6 @@ from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
-import msgspec
-
 from dragoman.client.offloading import LARGE, run_sized
 from dragoman.contract import Protocol
 from dragoman.errors import DragomanError, WireError, failure_kind
@@ -20,7 +18,7 @@ from dragoman.gateway.bodies import check_shape, unpacked
 from dragoman.gateway.client_addresses import ClientAddresses
 from dragoman.gateway.discovery import PAGES, Asked, Page
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
-from dragoman.gateway.guard import Guard, shown_keys
+from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Answer, Head, Limits, Outlet
 from dragoman.gateway.names import Names, UnknownModel
 from dragoman.gateway.observe import Observer, Record
@@ -111,11 +109,7 @@ class App:
         failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
         if failure is None:
             return None
-        answer = self.refuse(head, failure)
-        if failure.kind == "auth" and shown_keys(head):
-            pause = self._addresses.pause(head.address, now=time.monotonic())
-            return msgspec.structs.replace(answer, pause=pause)
-        return answer
+        return self._addresses.slowed(self.refuse(head, failure), head, failure)
 
     @property
     def is_draining(self) -> bool:
@@ -138,7 +132,9 @@ class App:
     async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
         """Answer one request that was admitted."""
         if head.path in PATHS:
-            await self._operations.respond(head, outlet)
+            # Where clients have keys, each sees what tells of itself; all of it is at the admin listener.
+            only = self._guard.owner(head) if self._guard.has_keys else None
+            await self._operations.respond(head, outlet, only=only)
             return
         record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
         outlet.headers.update(record.headers)

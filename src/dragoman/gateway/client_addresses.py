@@ -6,11 +6,16 @@ An address is an IPv4 address or the first 64 bits of an IPv6 one, which one mac
 from __future__ import annotations
 
 import ipaddress
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from dragoman.gateway.guard import is_loopback
+import msgspec
+
+from dragoman.events import Failure
+from dragoman.gateway.guard import is_loopback, shown_keys
+from dragoman.gateway.http import Answer, Head
 
 #: Wrong keys of an address that are answered at once, and for how many seconds without one they are remembered.
 _FREE: Final = 10
@@ -62,6 +67,12 @@ class ClientAddresses:
         if len(self._wrong) > _REMEMBERED:
             self._wrong.popitem(last=False)
         return min(_PAUSE * 2.0 ** min(count - _FREE - 1, 10), LONGEST_PAUSE) if count > _FREE else 0.0
+
+    def slowed(self, answer: Answer, head: Head, failure: Failure) -> Answer:
+        """A refusal, with a pause before it when it is for a wrong key. Who shows no key guesses none."""
+        if failure.kind != "auth" or not shown_keys(head):
+            return answer
+        return msgspec.structs.replace(answer, pause=self.pause(head.address, now=time.monotonic()))
 
 
 def network(address: str) -> str:

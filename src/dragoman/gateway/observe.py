@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
+from dragoman import _json
 from dragoman.client.exchange import PriceOf
 from dragoman.events import Deviation, Event, Failure, Finish
 from dragoman.gateway.http import Head
@@ -46,6 +47,7 @@ AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled", "skipped"]
 #: What of a client's own request id is taken; others would put what they like into our log.
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LONGEST: Final = 200  # characters of a name that somebody else gave
+_SHOWN: Final = 8  # digits of a client key's digest
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
@@ -119,7 +121,7 @@ class Record:
     @property
     def key(self) -> str:
         """Which client key it was, without the key."""
-        return self.owner[:8]
+        return self.owner[:_SHOWN]
 
     @property
     def trace_id(self) -> str:
@@ -321,6 +323,12 @@ def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> 
         record.bytes_in,
         record.deviations,
     )
+
+
+def is_of(line: bytes, owner: str) -> bool:
+    """Whether a line tells of a request of this owner, and of nobody else."""
+    entry = _json.decode(line)
+    return bool(owner) and isinstance(entry, dict) and entry.get("key") == owner[:_SHOWN]
 
 
 def _reported(usage: Usage) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The pages for whoever runs the gateway: whether it lives, whether it takes requests, its numbers, its lines live.
 
-`/livez`, `/readyz` and `/startupz` say yes or no and need no client key; `/metrics` and `/tail` need one where there
-are any.
+`/livez`, `/readyz` and `/startupz` say yes or no and need no key. `/metrics` and `/tail` tell of all clients, at the
+admin listener and where clients need no key; a client that needs one sees its own lines alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.metrics import CONTENT_TYPE
-from dragoman.gateway.observe import Observer
+from dragoman.gateway.observe import Observer, is_of
 from dragoman.gateway.siblings import Siblings
 
 #: What may be asked without a client key.
@@ -52,15 +52,17 @@ class Operations:
         """The process ends."""
         return self._state.draining.is_set()
 
-    async def respond(self, head: Head, outlet: Outlet) -> None:
-        """One of `PATHS`."""
+    async def respond(self, head: Head, outlet: Outlet, *, only: str | None = None) -> None:
+        """One of `PATHS`. `only`: the owner who asks, when it may see nothing of others."""
         if head.method not in ("GET", "HEAD"):
             outlet.send(Answer(405, b"expected GET\n", _TEXT, {"allow": "GET, HEAD"}))
+        elif head.path == "/metrics" and only is not None:
+            outlet.send(Answer(403, b"the numbers of all clients are served at the address of [admin]\n", _TEXT))
         elif head.path == "/metrics":
             others = self._siblings.others() if self._siblings is not None else ()
             outlet.send(Answer(200, self._observer.metrics.render(others), CONTENT_TYPE))
         elif head.path == "/tail":
-            await self._tail(outlet)
+            await self._tail(outlet, only)
         else:
             outlet.send(self._health(head.path))
 
@@ -73,14 +75,15 @@ class Operations:
         notices = self._observer.notices.items() if path == "/readyz" else ()
         return Answer(200, "".join(["ok\n", *(f"{about}: {text}\n" for about, text in notices)]).encode(), _TEXT)
 
-    async def _tail(self, outlet: Outlet) -> None:
-        """Every line from now on, until the listener goes or the gateway ends."""
+    async def _tail(self, outlet: Outlet, only: str | None) -> None:
+        """Every line from now on, or every one of this owner, until the listener goes or the gateway ends."""
         lines: deque[bytes] = deque(maxlen=_WAITING)
         came = asyncio.Event()
 
         def take(line: bytes) -> None:
-            lines.append(line)
-            came.set()
+            if only is None or is_of(line, only):
+                lines.append(line)
+                came.set()
 
         listeners = self._observer.log.listeners
         draining = asyncio.create_task(self._state.draining.wait())

@@ -16,9 +16,9 @@ from typing import Any, Final, final
 
 import msgspec
 
-from dragoman.config import Config
+from dragoman.config import Config, split_address
 from dragoman.errors import ConfigError
-from dragoman.gateway.client_keys import client_keys
+from dragoman.gateway.keys import read_keys
 from dragoman.gateway.log import Log, Render, Sink, Warnings, place_of
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.observe import Observer
@@ -76,6 +76,8 @@ def run(serving: Serving) -> None:
     if not hasattr(os, "fork"):
         raise ConfigError("--workers: this system has no fork; expected 1")
     sockets = bind(serving.host, serving.port, serving.workers)
+    admin = serving.config.admin.address
+    admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None
     port = sockets[0].getsockname()[1]
 
     def work(worker: Worker) -> None:
@@ -83,7 +85,7 @@ def run(serving: Serving) -> None:
             runner.run(_serve(serving, worker))
 
     host = f"[{serving.host}]" if ":" in serving.host else serving.host
-    Supervisor(sockets, work, ready=lambda: serving.ready(f"http://{host}:{port}")).run()
+    Supervisor(sockets, work, admin_sockets=admin_sockets, ready=lambda: serving.ready(f"http://{host}:{port}")).run()
 
 
 async def _serve(serving: Serving, worker: Worker | None) -> None:
@@ -103,12 +105,13 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         observer=observer,
         siblings=siblings,
         listener=worker.listener if worker is not None else None,
+        admin_listener=worker.admin_listener if worker is not None else None,
     )
     _hear(log)
 
     def prepare() -> Callable[[], None]:
         config = serving.load()
-        return partial(gateway.take, config, client_keys(config), allow_open=serving.allow_open)
+        return partial(gateway.take, config, read_keys(config), allow_open=serving.allow_open)
 
     reload = Reload(serving.file, prepare=prepare, observer=observer)
     stop, hurry = asyncio.Event(), asyncio.Event()

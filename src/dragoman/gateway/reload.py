@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dragoman.config import LARGEST_CONFIG, read_file
+from dragoman.config import LARGEST_CONFIG, read_file, reason_of
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.log import place_of
 from dragoman.gateway.metrics import GENERATION, RELOADS
@@ -107,5 +107,5 @@ def _state(file: Path) -> bytes | str:
     except FileNotFoundError:
         return "expected a configuration file, found none"
     except (ConfigError, OSError) as problem:
-        return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
+        return reason_of(problem)
     return hashlib.sha256(data).digest() if data.strip() else "expected a configuration, found an empty file"

@@ -6,21 +6,22 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Final, TypeAlias, get_args
 
 from dragoman.client import AsyncClient
-from dragoman.config import Config, ServerConfig
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.config import Config, ServerConfig, split_address
+from dragoman.errors import DragomanError
 from dragoman.events import Failure
+from dragoman.gateway.admin import AdminApp
 from dragoman.gateway.app import App
 from dragoman.gateway.client_addresses import ClientAddresses
-from dragoman.gateway.client_keys import check_reach, client_keys
 from dragoman.gateway.edge import Connection
 from dragoman.gateway.endpoints import make_endpoints
 from dragoman.gateway.gate import hold_little
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Limits
+from dragoman.gateway.keys import Keys, check_change, check_reach, read_keys
 from dragoman.gateway.metrics import GENERATION, READY
 from dragoman.gateway.names import Names
 from dragoman.gateway.observe import Observer
@@ -63,8 +64,9 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_addresses", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_pricing", "_relay",
-        "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "host", "observer", "port", "routes",
+        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_pricing",
+        "_relay", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "admin_port", "host", "observer", "port",
+        "routes",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +84,7 @@ class Gateway:
         self._stores = Stores(config)
         self._client = AsyncClient(config, vault=self._stores.seals)
         self._names = Names(config, only_routes=only_routes, proof=self._client.steering.model_proof)
-        keys = client_keys(config)
+        keys = read_keys(config).clients
         weak = check_reach(host, keys)
         self._addresses = ClientAddresses(
             most=config.server.connections_per_address, trusted=config.server.trusted_proxies
@@ -101,8 +103,9 @@ class Gateway:
         self._pricing = Pricing(config)
         self.observer.price_of = self._pricing.cost
         self._names.prepare = self._pricing.prepare
+        self._admin: Guard | None = None  # of the admin listener
         self.host = host
-        self.port = 0
+        self.port = self.admin_port = 0
         self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
 
     @classmethod
@@ -120,10 +123,11 @@ class Gateway:
         observer: Observer | None = None,
         siblings: Siblings | None = None,
         listener: socket.socket | None = None,
+        admin_listener: socket.socket | None = None,
     ) -> Gateway:
         """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
         `look`: asks servers for their models, whose word stands over the catalogue's; `siblings`: the other workers;
-        `listener`: a bound socket in place of host and port.
+        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address.
 
         Raises:
             ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
@@ -151,6 +155,8 @@ class Gateway:
         )
         gateway.routes = tuple(app.routes())
         await gateway._listen(app, limits, listener, port)
+        if config.admin.address is not None:
+            await gateway._listen_for_admins(config, limits, admin_listener)
         if look is not None and gateway._names.servers():
             await gateway._begin_looking(look)
         gateway._tasks.append(asyncio.create_task(gateway._tick()))
@@ -187,6 +193,25 @@ class Gateway:
                     raise
         self._names.listens_at(self.port)
 
+    async def _listen_for_admins(self, config: Config, limits: Limits, listener: socket.socket | None) -> None:
+        host, port = split_address(config.admin.address or "")
+        keys = read_keys(config).admins
+        check_reach(host, keys, listener="admin")
+        guard = Guard(allowed_hosts={*self._hosts(config), host}, keys=keys)
+        operations = Operations(self.observer, self._state, self._siblings)
+        app = AdminApp(guard=guard, addresses=self._addresses, observer=self.observer, operations=operations)
+
+        def connection() -> Connection:
+            return Connection(app, limits, self._connections, self._addresses)
+
+        if listener is None:
+            opened = await _listening(connection, host, port)
+        else:
+            opened = await asyncio.get_running_loop().create_server(connection, sock=listener, backlog=BACKLOG)
+        self._listeners.append(opened)
+        self._admin = guard
+        self.admin_port = opened.sockets[0].getsockname()[1]
+
     async def _begin_looking(self, look: Look) -> None:
         first = asyncio.Event()
         self._tasks.append(asyncio.create_task(self._keep_looking(look, first=first)))
@@ -199,29 +224,29 @@ class Gateway:
         """Where clients reach it."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    def take(self, config: Config, keys: Sequence[Secret | str] | None = None, *, allow_open: bool = False) -> None:
+    def take(self, config: Config, keys: Keys | None = None, *, allow_open: bool = False) -> None:
         """Serve by this configuration from now on; what is under way goes on by the one before. The address and the
         protocols stay as they are.
 
         Args:
-            keys: the client keys, when they were read already (`client_keys`): files may be slow.
+            keys: those of the configuration, when they were read already (`read_keys`): files may be slow.
             allow_open: a gateway of this machine may lose its client keys.
 
         Raises:
             ConfigError: it cannot be served by; then nothing has changed.
         """
-        keys = client_keys(config) if keys is None else keys
-        weak = check_reach(self.host, keys)
-        if self._guard.has_keys and not keys and not allow_open:
-            raise ConfigError(
-                "server.keys: the gateway has client keys and the file has none any more; "
-                "to let everybody on this machine in, start it anew, or with --allow-open"
-            )
+        keys = keys or read_keys(config)
+        weak = check_change(self._guard, self.host, keys.clients, listener="server", allow_open=allow_open)
+        if self._admin is not None:
+            check_change(self._admin, "", keys.admins, listener="admin", allow_open=False)
         self._client.take(config)
         self._pricing.take(config)
         server = config.server
         self._addresses.reconfigure(most=server.connections_per_address, trusted=server.trusted_proxies)
-        self._guard.take(allowed_hosts=self._hosts(config), keys=keys)
+        self._guard.take(allowed_hosts=self._hosts(config), keys=keys.clients)
+        if self._admin is not None:
+            admin_host, _ = split_address(config.admin.address or "")
+            self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)
         self._names.take(config)
         if weak:
             self.observer.tell("config", weak)

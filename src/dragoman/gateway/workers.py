@@ -34,13 +34,14 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @final
 class Worker(msgspec.Struct, frozen=True):
-    """What a worker is given: its number, its socket, the folder that all share, and two pipes.
+    """What a worker is given: its number, its sockets, the folder that all share, and two pipes.
 
     `ready`: it writes a byte when it serves; `lifeline`: reads as ended when the parent is gone.
     """
 
     slot: int
     listener: socket.socket
+    admin_listener: socket.socket | None
     folder: Path
     ready: int
     lifeline: int
@@ -97,13 +98,30 @@ def _listening(family: int, host: str, port: int, *, shares: bool) -> socket.soc
 class Supervisor:
     """Starts workers, starts them again, ends with them."""
 
-    __slots__ = ("_early", "_folder", "_is_ending", "_lifeline", "_ready", "_running", "_said", "_sockets", "_work")
+    __slots__ = (
+        "_admin_sockets",
+        "_early",
+        "_folder",
+        "_is_ending",
+        "_lifeline",
+        "_ready",
+        "_running",
+        "_said",
+        "_sockets",
+        "_work",
+    )
 
     def __init__(
-        self, sockets: list[socket.socket], work: Callable[[Worker], None], *, ready: Callable[[], None]
+        self,
+        sockets: list[socket.socket],
+        work: Callable[[Worker], None],
+        *,
+        admin_sockets: list[socket.socket] | None = None,
+        ready: Callable[[], None],
     ) -> None:
         """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve."""
         self._sockets = sockets
+        self._admin_sockets = admin_sockets
         self._work = work
         self._said = ready
         self._running: dict[int, tuple[int, float]] = {}  # by process id: its slot, when it began
@@ -150,7 +168,8 @@ class Supervisor:
             os.close(self._ready[0])
             os.close(self._lifeline[1])
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
-            self._work(Worker(slot, self._sockets[slot], self._folder, self._ready[1], self._lifeline[0]))
+            admin = self._admin_sockets[slot] if self._admin_sockets is not None else None
+            self._work(Worker(slot, self._sockets[slot], admin, self._folder, self._ready[1], self._lifeline[0]))
             status = 0
         except BaseException as problem:  # a traceback could quote a prompt
             sys.stderr.write(f"dragoman: worker {slot}: {type(problem).__name__}: {problem}\n")
@@ -194,7 +213,10 @@ class Supervisor:
     def _end(self) -> None:
         if not self._is_ending:
             begin_draining(self._folder, (slot for slot, _ in self._running.values()))
-            for listener in self._sockets:  # nobody is begun any more: what waits there would wait for nobody
+            for listener in (
+                *self._sockets,
+                *(self._admin_sockets or ()),
+            ):  # nobody is begun any more: what waits there would wait for nobody
                 listener.close()
         self._is_ending = True
         self._tell(signal.SIGTERM)

@@ -1,0 +1,84 @@
+"""What the configuration names by reference, keys above all, and the listeners that keys are for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dragoman.config.files import LARGEST_SECRET, read_file, reason_of
+from dragoman.errors import ConfigError
+from dragoman.secret import Secret
+
+
+def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
+    """The text that a reference names.
+
+    Args:
+        reference: `env:NAME`, or `file:PATH`, relative to `folder`; `~/` is the home folder.
+        where: the key path, for messages.
+
+    Raises:
+        ConfigError: it is no reference (what it is instead is not shown), or there is nothing at its end.
+    """
+    kind, separator, name = reference.partition(":")
+    if not separator or kind not in ("env", "file") or not name:
+        raise ConfigError(f"{where}: expected env:NAME or file:PATH, got something else (not shown)")
+    if kind == "env":
+        value = environ.get(name, "")
+        if not value.strip():
+            raise ConfigError(f"{where}: the environment variable {name} is not set")
+        return Secret(value.strip())
+    try:
+        text = read_file(expand(name, home=home, folder=folder), most=LARGEST_SECRET).decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError, ConfigError) as problem:
+        reason = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else reason_of(problem)
+        raise ConfigError(f"{where}: cannot read {name}: {reason}") from None
+    if not text:
+        raise ConfigError(f"{where}: {name} is empty")
+    return Secret(text)
+
+
+def check_listener(listener: str, references: tuple[str, ...], address: str) -> None:
+    """The keys and the address of a listener.
+
+    Raises:
+        ConfigError: one is not of its form, or other machines could reach it without a key.
+    """
+    for position, reference in enumerate(references):
+        if not reference.startswith("sha256:"):
+            check_reference(reference, f"{listener}.keys[{position}]", also=" or sha256:HEX")
+        elif len(reference) != 71 or not set(reference[7:].lower()) <= set("0123456789abcdef"):
+            raise ConfigError(f"{listener}.keys[{position}]: expected sha256: and 64 hexadecimal digits")
+    host, separator, port = address.rpartition(":")
+    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ConfigError(f"{listener}.address: expected HOST:PORT, got {address[:80]!r}")
+    if not references and not _is_loopback(host):
+        raise ConfigError(
+            f"{listener}.address: {host[:80]} can be reached from other machines; set {listener}.keys first"
+        )
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """`HOST:PORT`, as `check_listener` has let it pass; an IPv6 host without its brackets."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port or 0)
+
+
+def check_reference(reference: str, where: str, *, also: str = "") -> None:
+    """Whether it is `env:NAME` or `file:PATH`. `also`: what else may stand there, for the message.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    kind, _, name = reference.partition(":")
+    if kind not in ("env", "file") or not name:
+        raise ConfigError(f"{where}: expected env:NAME or file:PATH{also}, got something else (not shown)")
+
+
+def expand(path: str, *, home: Path, folder: Path) -> Path:
+    """A path of the file: relative to its folder, or `~/`."""
+    return home / path[2:] if path.startswith("~/") else folder / path
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "[::1]") or (host.startswith("127.") and host.replace(".", "").isdigit())

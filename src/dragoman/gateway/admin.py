@@ -1,0 +1,54 @@
+"""The listener for whoever runs the gateway: what tells of all clients is served there, by keys of its own.
+
+Off unless `[admin]` names an address. It has no models and takes no requests for them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.events import Failure
+from dragoman.gateway.client_addresses import ClientAddresses
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.http import Answer, Head, Outlet
+from dragoman.gateway.observe import Observer
+from dragoman.gateway.operations import HEALTH, PATHS, Operations
+
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+class AdminApp:
+    """The pages of the admin listener, as an `Application`. A key of any role may read them."""
+
+    __slots__ = ("_addresses", "_guard", "_observer", "_operations")
+
+    def __init__(self, *, guard: Guard, addresses: ClientAddresses, observer: Observer, operations: Operations) -> None:
+        self._guard = guard
+        self._addresses = addresses
+        self._observer = observer
+        self._operations = operations
+
+    @property
+    def is_draining(self) -> bool:
+        """The process ends."""
+        return self._operations.is_draining
+
+    def admit(self, head: Head) -> Answer | None:
+        """Host, Origin and admin key, on every method and path."""
+        failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
+        if failure is None:
+            return None
+        return self._addresses.slowed(self.refuse(head, failure), head, failure)
+
+    def refuse(self, head: Head, failure: Failure) -> Answer:
+        """A failure in words."""
+        status = failure.status or 500
+        self._observer.refused(failure, status)
+        return Answer(status, f"{failure.message}\n".encode(), _TEXT)
+
+    async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
+        """One of the pages."""
+        if head.path in PATHS:
+            await self._operations.respond(head, outlet)
+        else:
+            outlet.send(Answer(404, f"expected one of {' '.join(sorted(PATHS))}\n".encode(), _TEXT))

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
 from dragoman.arguments_text import GATHERED, ArgumentText, Settled, is_plain_object, is_same
-from dragoman.contract import NewId
+from dragoman.contract import NewId, TakesNothing, takes_nothing
 from dragoman.deviations import clip
 from dragoman.events import (
     CallFailureKind,
@@ -122,10 +122,17 @@ class Assembly:
         "phase",
         "reason",
         "started",
+        "takes_nothing",
     )  # fmt: skip
 
     def __init__(
-        self, new_id: NewId, offered_names: frozenset[str], *, names_tool_use: bool = True, needs_ids: bool = True
+        self,
+        new_id: NewId,
+        offered_names: frozenset[str],
+        *,
+        takes_nothing: TakesNothing = takes_nothing,
+        names_tool_use: bool = True,
+        needs_ids: bool = True,
     ) -> None:
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
         `needs_ids`: its calls have ids, so one without is odd."""
@@ -133,6 +140,7 @@ class Assembly:
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.offered_names = offered_names
+        self.takes_nothing = takes_nothing
         self.phase: Phase = "open"
         self.reason: StopReason | None = None
         self._native_reason: str | None = None

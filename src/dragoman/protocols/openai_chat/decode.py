@@ -286,8 +286,8 @@ class Decoder:
 
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""
-        rare = self._rare_fields()
-        thinking, content = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta), delta.content
+        rare, content = self._rare_fields(), delta.content
+        thinking = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta)
         self._delta(Delta(reasoning_content=thinking))
         rare.sealed_thinking(delta)
         if content and google_fields(delta.extra_content).get("thought") is True:
@@ -396,6 +396,5 @@ class Decoder:
         if self.ended:
             self._assembly.deviate("after-end", "error")
             return
-        failure = read_problem(value, status=None)
-        status, retry_after = failure.status, failure.retry_after
-        self._assembly.fail(failure.kind, failure.message, status=status, retry_after=retry_after, code=failure.code)
+        told = read_problem(value, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)

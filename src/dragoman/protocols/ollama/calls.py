@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.arguments_text import ArgumentText, is_plain_object, is_same
-from dragoman.assembly import Assembly, OpenCall
+from dragoman.arguments_text import ArgumentText
+from dragoman.assembly import Assembly
+from dragoman.open_parts import OpenCall
 from dragoman.protocols.ollama.wire import NOTHING, Call
+from dragoman.settled import is_plain_object, is_same
 
 
 class Entry(NamedTuple):

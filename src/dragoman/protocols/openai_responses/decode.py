@@ -243,14 +243,8 @@ class Decoder:
             self._usage(response if isinstance(response, dict) else value)
 
     def _fail(self, value: Json) -> None:
-        problem = read_problem(value, status=None)
-        self._assembly.fail(
-            problem.kind,
-            problem.message,
-            status=problem.status,
-            retry_after=problem.retry_after,
-            code=problem.code,
-        )
+        told = read_problem(value, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)
 
     # ------------------------------------------------------------ the response
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
-from dragoman.arguments_text import GATHERED, ArgumentText
-from dragoman.contract import NewId, TakesNothing, takes_nothing
+from dragoman.arguments_text import GATHERED, ArgumentText, Settled, is_plain_object, is_same
+from dragoman.contract import NewId
 from dragoman.deviations import clip
 from dragoman.events import (
     CallFailureKind,
@@ -38,14 +38,59 @@ from dragoman.events import (
     UsageUpdate,
     settle_reason,
 )
-from dragoman.open_parts import OpenCall, OpenPart
-from dragoman.settled import Settled, is_plain_object, is_same
 from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, ToolCall, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
 _FEW: Final = 8  # fragments that are not worth a look at them all
 Phase: TypeAlias = Literal["open", "ended", "closed"]
+
+
+class OpenPart:
+    """A text or thinking part that is open. `native`: fields that its end tells."""
+
+    __slots__ = ("index", "kind", "native", "redacted", "signature")
+
+    def __init__(self, index: int, kind: type[TextStart] | type[ThinkingStart]) -> None:
+        self.index = index
+        self.kind = kind
+        self.signature: str | None = None
+        self.redacted: str | None = None
+        self.native: Native | None = None
+
+
+class OpenCall:
+    """A tool call that is open, or was.
+
+    `state`: "waiting" for its name (and what came is held), "announced" (its start event left), "whole" or "failed".
+    `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
+    """
+
+    __slots__ = (
+        "arguments", "block_ended", "fragments", "half", "id", "index", "kind", "live", "name", "native",
+        "pending", "repeats", "signature", "state", "text",
+    )  # fmt: skip
+
+    def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
+        self.index = index
+        self.id = id
+        self.name = name
+        self.kind = kind
+        self.native: Native | None = None
+        self.signature: str | None = None
+        self.state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
+        self.text = ArgumentText()
+        self.pending: list[str] = []  # text that may leave once the call is announced
+        self.arguments = ""  # the final text, when whole
+        self.block_ended = False
+        self.fragments = 0
+        self.half = ""  # a high surrogate that waits for its other half
+        self.live: list[str] | None = None  # takes plain fragments; None while they must be looked at
+        self.repeats: OpenCall | None = None
+
+    def is_open(self) -> bool:
+        """Whether it is neither whole nor failed."""
+        return self.state in ("waiting", "announced")
 
 
 class Assembly:
@@ -55,7 +100,6 @@ class Assembly:
         "_calls",
         "_cost",
         "_failed_calls",
-        "_finish_native",
         "_before_surrogate",
         "_high_surrogate",
         "_ids",
@@ -72,29 +116,27 @@ class Assembly:
         "_unreadable",
         "_usable_calls",
         "_usage",
+        "end_native",
         "events",
         "offered_names",
         "phase",
         "reason",
         "started",
-        "takes_nothing",
     )  # fmt: skip
 
     def __init__(
-        self, new_id: NewId, offered_names: frozenset[str], *, takes_nothing: TakesNothing = takes_nothing,
-        names_tool_use: bool = True, needs_ids: bool = True,
-    ) -> None:  # fmt: skip
+        self, new_id: NewId, offered_names: frozenset[str], *, names_tool_use: bool = True, needs_ids: bool = True
+    ) -> None:
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
         `needs_ids`: its calls have ids, so one without is odd."""
         self._needs_ids = needs_ids
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.offered_names = offered_names
-        self.takes_nothing = takes_nothing
         self.phase: Phase = "open"
         self.reason: StopReason | None = None
         self._native_reason: str | None = None
-        self._finish_native: Native | None = None
+        self.end_native: Native | None = None  # fields that only the end of the response tells
         self._new_id = new_id
         self.started = False  # whether `Start` was given
         self._next_index = 0
@@ -292,8 +334,6 @@ class Assembly:
         """Let a call's start event leave. A call that repeats another's id stays held until it is whole."""
         if call.state != "waiting" or not call.name or call.repeats is not None:
             return
-        if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
-            return  # how many calls this is, its arguments tell
         if not call.id or self._ids.setdefault(call.id, call) is not call:  # none, or a late one that another call has
             if call.id or self._needs_ids:
                 self.deviate("duplicate-id" if call.id else "missing-id", f"call {call.name}")
@@ -314,7 +354,7 @@ class Assembly:
         if not text and call.kind == "function":
             return
         live = call.live
-        if live is not None and "}" not in text and text[0] != "{" and text.isascii():  # nothing can end or change here
+        if live is not None and "}" not in text and text.isascii():  # nothing can end or change here
             live.append(text)
             if call.fragments % GATHERED == 0:
                 call.text.gather()
@@ -395,10 +435,6 @@ class Assembly:
         """The call that was given this id by the wire (or by us)."""
         return self._ids.get(id)
 
-    def goes_on(self, name: str, text: ArgumentText) -> bool:
-        """Whether the same name under a new id goes on with a call: its arguments are not whole and must come."""
-        return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
-
     def register(self, call: OpenCall) -> None:
         """Know a call by the id that it has got."""
         self._ids.setdefault(call.id, call)
@@ -433,28 +469,17 @@ class Assembly:
         if not call.name:
             self._fail_call(call, "nameless", "a tool call has no name")
             return
-        call.is_settled = True
-        more = settled.more
-        if call.state == "waiting" and settled.objects and self._glued(call.name) == len(settled.objects):
-            self.deviate("mangled-name", f"call {call.index}", call.name)
-            call.name = call.name[: len(call.name) // len(settled.objects)]
-            more = settled.objects[1:]
         self.announce(call)
         for code, seen in settled.codes:
             self.deviate(code, f"call {call.index}", seen)
         if settled.delta:
             self.events.append(ToolCallDelta(call.index, settled.delta))
         self._deliver(call, settled.text)
-        for text in more:
+        for text in settled.more:
             self.whole_call(None, call.name, text)
         if settled.cut_after:
             further = self.open_call(None, call.name)
             self._fail_call(further, "cut", f"tool call {call.name}: further arguments in the same call are cut")
-
-    def _glued(self, name: str) -> int:
-        """How many times an offered name a name is, where it is none itself; 0 when it is no such thing."""
-        period = (name + name).find(name, 1)
-        return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
 
     def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled) -> bool:
         """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
@@ -487,7 +512,6 @@ class Assembly:
     def _fail_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
         if call.repeats is not None:
             call.repeats, call.id = None, ""
-        call.is_settled = True
         self.announce(call)
         del self._calls[call.index]
         call.state = "failed"
@@ -519,7 +543,7 @@ class Assembly:
             if reason == "stop" and self.reason != "other":
                 return
         self.reason, self._native_reason = reason, whole_characters(native_reason or "") or None
-        self._finish_native = native
+        self.end_native = native
 
     def end(self) -> None:
         """The protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
@@ -555,7 +579,7 @@ class Assembly:
         self._high_surrogate = ""
         self._close_parts(proven=False)
         self.phase = "closed"
-        self.events.append(Failure(kind, message, status, retry_after, self._usage, self._cost, code))
+        self.events.append(Failure(kind, message, status, retry_after, self._usage, self._cost, code, self.end_native))
 
     def break_off(self, failure: Failure) -> None:
         """The connection broke. A response whose own end was seen is whole all the same."""
@@ -596,7 +620,7 @@ class Assembly:
         if reason != self.reason and self.reason is not None and (self._names_tool_use or reason != "tool_use"):
             self.deviate("stop-reason", "stop reason", self._native_reason or self.reason)
         self.phase = "closed"
-        self.events.append(Finish(reason, self._native_reason, self._usage, self._cost, self._finish_native))
+        self.events.append(Finish(reason, self._native_reason, self._usage, self._cost, self.end_native))
 
     def _close_parts(self, *, proven: bool) -> None:
         for index in sorted([*self._parts, *self._calls]):

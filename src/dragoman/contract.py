@@ -18,8 +18,6 @@ from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
 NewId: TypeAlias = Callable[[], str]
-#: Whether a call of this tool, by its name, may have no arguments; of a tool that is not known it may.
-TakesNothing: TypeAlias = Callable[[str], bool]
 #: How tools are asked for: in the protocol's own fields, through structured output, or in words.
 Way: TypeAlias = Literal["native", "schema", "prompted"]
 
@@ -57,11 +55,6 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thinking_tags: tuple[str, str] | None = None  # a pair beside the known ones
     thinking_opened: bool = False  # the opening tag is in the prompt, so only the closing one is seen
     cost_in_usage: bool = False
-
-
-def takes_nothing(name: str) -> bool:
-    """Nothing is known of any tool, so that each may be called without arguments. A `TakesNothing`."""
-    return True
 
 
 PLAIN = Dialect()
@@ -201,18 +194,11 @@ class MakeDecoder(Interface):
     """Makes a decoder for one response.
 
     `offered_names`: the tools of the request; they decide where a name sent in pieces ends.
-    `takes_nothing`: which of them take no arguments; it decides whether a call is still waiting for some.
     `limit`: bytes of one frame, or of a whole JSON body.
     """
 
     def __call__(
-        self,
-        *,
-        new_id: NewId,
-        offered_names: frozenset[str] = ...,
-        takes_nothing: TakesNothing = ...,
-        dialect: Dialect = ...,
-        limit: int = ...,
+        self, *, new_id: NewId, offered_names: frozenset[str] = ..., dialect: Dialect = ..., limit: int = ...
     ) -> Decoder: ...
 
 

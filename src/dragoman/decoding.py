@@ -11,7 +11,7 @@ from dragoman.events import Reply, fold
 from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, nothing_fits, stages_for
+from dragoman.stages import Policy, stages_for
 from dragoman.types import ProtocolName, Tool
 
 
@@ -46,6 +46,5 @@ def decode(
     offered, _ = read_tools(tools)
     names = frozenset(tool.name for tool in offered)
     stages = stages_for(offered, Policy(strict=strict), new_id=new_id, dialect=dialect)
-    decoder = chosen.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(offered), dialect=dialect)
-    reader = Reader(decoder, stages)
+    reader = Reader(chosen.decoder(new_id=new_id, offered_names=names, dialect=dialect), stages)
     return fold([*reader.feed(body), *reader.close()])

@@ -193,7 +193,10 @@ class Finish(msgspec.Struct, frozen=True):
 
 @final
 class Failure(msgspec.Struct, frozen=True):
-    """The response cannot go on. `status` is the HTTP status where there was one, `retry_after` in seconds."""
+    """The response cannot go on. `status` is the HTTP status where there was one, `retry_after` in seconds.
+
+    `native` as that of `Finish`.
+    """
 
     kind: FailureKind
     message: str
@@ -202,6 +205,7 @@ class Failure(msgspec.Struct, frozen=True):
     usage: Usage = NO_USAGE
     cost: Cost | None = None
     code: str | None = None
+    native: Native | None = None
 
 
 @final
@@ -388,7 +392,7 @@ class Fold:
             error=end if type(end) is Failure else failed[0] if failed else None,
             failed_calls=tuple(failed),
             deviations=tuple(self._deviations),
-            native=_both(self._start.native, end.native if type(end) is Finish else None),
+            native=_both(self._start.native, end.native if end is not None else None),
             origin=self._start.origin,
         )
 

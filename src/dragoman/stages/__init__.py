@@ -11,7 +11,6 @@ from dragoman.stages.arguments import Arguments
 from dragoman.stages.names import Names
 from dragoman.stages.prompted import Prompted
 from dragoman.stages.rescue import FAMILIES, Rescue
-from dragoman.stages.schema import nothing_fits
 from dragoman.stages.sequence import Sequencer
 from dragoman.stages.strict import Strict
 from dragoman.stages.structured import Structured
@@ -72,6 +71,5 @@ __all__ = [
     "Sequencer",
     "Strict",
     "ThinkingTags",
-    "nothing_fits",
     "stages_for",
 ]

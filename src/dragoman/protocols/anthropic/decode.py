@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
@@ -49,11 +49,10 @@ class Decoder:
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
-        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing)
+        self._assembly = Assembly(new_id, offered_names)
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._limit = limit
         self._blocks = Blocks(self._assembly)

@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
-from dragoman.assembly import Assembly
+from dragoman.assembly import Assembly, OpenCall
 from dragoman.fields import read
-from dragoman.open_parts import OpenCall
 from dragoman.protocols.gemini.loosen import loosen_call, loosen_pieces
 from dragoman.protocols.gemini.partial import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
+from dragoman.types import Native
 
 #: Why a call with streamed arguments ends: its own end came, another call begins, the turn ended well, or it did not.
 _Proof: TypeAlias = Literal["ended", "next", "closed", "broken"]
@@ -36,8 +36,8 @@ class CallReader:
         self._assembly = assembly
         self._partial: _PartialCall | None = None
 
-    def read(self, call: FunctionCall, signature: str) -> None:
-        """Take the call of one part; `signature` is "" when it has none."""
+    def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
+        """Take the call of one part; `signature` is "" when it has none, `native` are further fields of the part."""
         assembly = self._assembly
         if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
             assembly.deviate("sibling-key", "functionCall", "partial_args, will_continue")
@@ -51,7 +51,7 @@ class CallReader:
         if partial is not None:
             self._end(partial, "next")
         if call.partialArgs or call.willContinue:
-            opened = assembly.open_call(call.id, call.name)
+            opened = assembly.open_call(call.id, call.name, native=native)
             opened.signature = signature or None
             self._partial = _PartialCall(opened, PartialArguments(call.args))
             self._grow(self._partial, call)
@@ -60,7 +60,8 @@ class CallReader:
             assembly.deviate("missing-name", "functionCall")
             if not call.id and call.args is NOTHING and call.arguments is NOTHING:
                 return  # an empty call: the end of one that had ended
-        assembly.whole_call(call.id, call.name, self._arguments_of(call), signature=signature or None)
+        arguments = self._arguments_of(call)
+        assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
     def _arguments_of(self, call: FunctionCall) -> str:
         """The arguments of a whole call. Proto JSON leaves an empty object out."""

@@ -12,13 +12,15 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
-from dragoman.fields import read, read_text
+from dragoman.fields import Fields, make_native, read, read_text
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.gemini.calls import CallReader
+from dragoman.protocols.gemini.kept import Kept, Split, split
 from dragoman.protocols.gemini.loosen import loosen_chunk, loosen_feedback, loosen_usage
+from dragoman.protocols.gemini.numbers import FINISH_REASONS, enum_name
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
@@ -30,12 +32,9 @@ from dragoman.protocols.gemini.wire import (
     Chunk,
     FirstChunk,
     Part,
-    RawChunk,
     UsageMetadata,
-    camel_key,
     decode_chunk,
     decode_first_chunk,
-    decode_raw_chunk,
     read_media,
 )
 from dragoman.times import parse_time
@@ -47,20 +46,19 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_limit", "_reader", "_usage")
+    __slots__ = (
+        "_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_kept", "_limit", "_reader", "_usage",
+    )  # fmt: skip
 
     def __init__(
         self,
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
-        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(
-            new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False, needs_ids=False
-        )
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=False)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._calls = CallReader(self._assembly)
         self._limit = limit
@@ -68,6 +66,7 @@ class Decoder:
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None
         self._failed_reason = ""
+        self._kept = Kept()
 
     @property
     def ended(self) -> bool:
@@ -103,6 +102,8 @@ class Decoder:
             assembly.finish(None, "stop")
         is_cut = self._failed_reason or assembly.reason in (None, "length", "content_filter")
         self._calls.close(ended_well=not is_cut)
+        if self._begun and assembly.phase != "closed":
+            assembly.end_native = self._kept.native()
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
@@ -134,7 +135,12 @@ class Decoder:
             self._read_odd_frame(frame)
 
     def _read_odd_frame(self, frame: bytes) -> None:
-        """A frame that is not JSON, or whose fields have other types or names."""
+        """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
+        found = split(frame)
+        chunk = decode_chunk(found.frame) if found is not None else None
+        if type(chunk) is Chunk and found is not None:
+            self._read_chunk(chunk, found.frame, found)
+            return
         value = _json.decode_lenient(frame)
         if isinstance(value, dict):
             self._read_loosely(value)
@@ -156,24 +162,28 @@ class Decoder:
             assembly.deviate("envelope", "response")
             value = inner
         frame = loosen_chunk(value, assembly.deviate, assembly.lenient_text)
+        found = split(frame)
+        frame = found.frame if found is not None else frame
         chunk = decode_chunk(frame)
         if isinstance(chunk, Malformed):
             assembly.unreadable("chunk", chunk.problem)
         elif not _is_known(chunk):
             self._read_bare(value)
         else:
-            self._read_chunk(chunk, frame)
+            self._read_chunk(chunk, frame, found)
 
-    def _read_chunk(self, chunk: Chunk, frame: bytes) -> None:
+    def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
+        """`found`: what of the chunk is not modelled; `frame` holds the rest."""
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
         if candidates is not None:
             for place, candidate in enumerate(candidates):
-                self._read_candidate(candidate, place, frame)
+                self._read_candidate(candidate, place, frame, found)
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
+                self._kept.last = frame
                 self._read_usage(usage)
         elif candidates is None or chunk.usage_metadata is not NOTHING:
             self._read_rare(chunk, frame)
@@ -182,7 +192,8 @@ class Decoder:
         if not candidates and chunk.promptFeedback is not None:
             blocked = chunk.promptFeedback.blockReason
             if blocked and blocked not in UNSPECIFIED:
-                self._assembly.finish(blocked, "content_filter")
+                self._kept.last = frame
+                self._assembly.finish(str(blocked), "content_filter")
 
     def _read_rare(self, chunk: Chunk, frame: bytes) -> None:
         """Snake case, an envelope, or nothing of this protocol."""
@@ -211,9 +222,7 @@ class Decoder:
         chunk = decode_chunk(frame)
         self._assembly.deviate("envelope", "response")
         if isinstance(chunk, Malformed):
-            value = _json.decode_lenient(frame)
-            if isinstance(value, dict):
-                self._read_loosely(value)
+            self._read_odd_frame(frame)
         elif _is_known(chunk):
             self._read_chunk(chunk, frame)
 
@@ -222,6 +231,7 @@ class Decoder:
         if not _is_answer(chunk):
             return
         self._begun = True
+        self._kept.first = frame
         head = chunk if isinstance(chunk, FirstChunk) else decode_first_chunk(frame)
         if isinstance(head, Malformed):
             head = FirstChunk()
@@ -251,7 +261,7 @@ class Decoder:
 
     # ------------------------------------------------------------ candidates
 
-    def _read_candidate(self, candidate: Candidate, place: int, frame: bytes) -> None:
+    def _read_candidate(self, candidate: Candidate, place: int, frame: bytes, found: Split | None) -> None:
         index = candidate.index or 0
         if index != self._choice:
             if self._choice is not None:
@@ -267,6 +277,7 @@ class Decoder:
                     and part.thoughtSignature is None
                     and part.functionCall is None
                     and part.thought_signature is None
+                    and found is None
                 ):
                     if text:
                         if part.thought:
@@ -274,20 +285,23 @@ class Decoder:
                         else:
                             self._assembly.text(text)
                 else:
-                    self._read_part(part, frame, (place, number))
+                    self._read_part(part, found.parts.get((place, number), {}) if found is not None else {})
+        if found is not None:
+            self._kept.add_candidate(found.candidates[place])
         reason = candidate.finishReason or candidate.finish_reason
         if reason:
             self._read_reason(reason)
 
-    def _read_reason(self, native: str) -> None:
-        name = native.upper()
+    def _read_reason(self, word: str | int) -> None:
+        native = str(word)
+        name = enum_name(FINISH_REASONS, word).upper()
         if name in UNSPECIFIED:
             return
         if name in FAILED_REASONS:
             # calls, text and usage that still come count beside the error
             self._failed_reason = name
             return
-        if name not in REASONS or name != native:
+        if name not in REASONS or (name != native and word is native):
             self._assembly.deviate("stop-reason", "finishReason", native)
         self._assembly.finish(native, REASONS.get(name, "other"))
 
@@ -304,48 +318,54 @@ class Decoder:
 
     # ------------------------------------------------------------ parts
 
-    def _read_part(self, part: Part, frame: bytes, place: tuple[int, int]) -> None:
+    def _read_part(self, part: Part, rest: Fields) -> None:
+        """A part that is not plain text. `rest`: its fields that are not modelled."""
         signature = part.thoughtSignature or part.thought_signature or ""
         if part.thought_signature:
             self._assembly.deviate("sibling-key", "part", "thought_signature")
         if part.text is not None:
-            self._read_text(part.text, signature, is_thought=part.thought is True)
+            self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:
-            self._calls.read(part.functionCall, signature)
+            self._calls.read(part.functionCall, signature, make_native(NAME, rest) if part.text is None else None)
         elif part.text is None:
-            self._read_other_part(frame, place, signature, is_thought=part.thought is True)
+            self._read_other_part(part, rest, signature)
 
-    def _read_text(self, text: str, signature: str, *, is_thought: bool) -> None:
-        """Text or thinking; with a signature it is a part of its own."""
+    def _read_text(self, text: str, signature: str, rest: Fields, *, is_thought: bool) -> None:
+        """Text or thinking; with a signature or fields of its own it is a part of its own."""
         assembly = self._assembly
-        if signature:
+        if signature or rest:
             assembly.end_run()
-            part = assembly.open_part(ThinkingStart if is_thought else TextStart)
-            assembly.add(part, text)
-            part.signature = signature
-            assembly.end_part(part)
+            kind = ThinkingStart if is_thought else TextStart
+            opened = assembly.open_part(kind, native=make_native(NAME, rest))
+            assembly.add(opened, text)
+            opened.signature = signature or None
+            assembly.end_part(opened)
         elif text:
             (assembly.thinking if is_thought else assembly.text)(text)
 
-    def _read_other_part(self, frame: bytes, place: tuple[int, int], signature: str, *, is_thought: bool) -> None:
+    def _read_other_part(self, part: Part, rest: Fields, signature: str) -> None:
         """Media, a lone signature, and what only this protocol knows."""
-        raw_chunk = decode_raw_chunk(frame)
-        if isinstance(raw_chunk, Malformed):
-            return
-        fields = _part_fields(raw_chunk, place)
-        kinds = [key for key in fields if key not in ("thought", "thoughtSignature")]
-        if "functionCall" in fields:
+        is_thought = part.thought is True
+        if "functionCall" in rest:
             self._assembly.deviate("sibling-key", "part", "function_call")
-            self._calls.read_sibling(fields["functionCall"], signature)
-        elif not kinds:
+            self._calls.read_sibling(rest["functionCall"], signature)
+            return
+        if not rest:
             if signature:
-                self._read_text("", signature, is_thought=is_thought)
-        elif not is_thought and (media := read_media(fields)) is not None:
+                self._read_text("", signature, rest, is_thought=is_thought)
+            return
+        fields = dict(rest)
+        if part.thought is not None:
+            fields["thought"] = _json.raw(part.thought)
+        if signature:
+            fields["thoughtSignature"] = _json.raw(signature)
+        if not is_thought and (media := read_media(fields)) is not None:
             self._assembly.whole_part(media)
-        else:
-            if kinds[0] not in KNOWN_PARTS and "inlineData" not in fields and "fileData" not in fields:
-                self._assembly.deviate("unknown-part", "part", kinds[0])
-            self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
+            return
+        kind = next(iter(rest))
+        if KNOWN_PARTS.isdisjoint(rest) and "inlineData" not in rest and "fileData" not in rest:
+            self._assembly.deviate("unknown-part", "part", kind)
+        self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
@@ -367,14 +387,6 @@ def _is_answer(chunk: Chunk) -> bool:
 def _is_known(chunk: Chunk) -> bool:
     """Whether a chunk has anything of this protocol."""
     return chunk.error is not NOTHING or _is_answer(chunk)
-
-
-def _part_fields(chunk: RawChunk, place: tuple[int, int]) -> dict[str, Raw]:
-    """The fields of one part, in camelCase, null ones left out."""
-    candidate, number = place
-    content = (chunk.candidates or [])[candidate].content
-    fields = content.parts[number] if content is not None and content.parts is not None else {}
-    return {camel_key(key): value for key, value in fields.items() if bytes(value) != b"null"}
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

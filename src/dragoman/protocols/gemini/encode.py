@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
 from dragoman.errors import status_of
 from dragoman.events import (
@@ -23,15 +23,21 @@ from dragoman.events import (
     Start,
     TextDelta,
     TextEnd,
+    TextStart,
     ThinkingDelta,
     ThinkingEnd,
+    ThinkingStart,
     ToolCallEnd,
     ToolCallFailed,
 )
-from dragoman.protocols.gemini.wire import NAME, REASONS
+from dragoman.fields import Fields, native_fields, overlaid, read, read_count, read_fields, read_items
+from dragoman.protocols.gemini.numbers import FINISH_REASONS, with_names
+from dragoman.protocols.gemini.wire import NAME, REASONS, render_seal
 from dragoman.types import Media, Opaque, Part, StopReason, Text, Thinking, ToolCall, Usage
 
 _PLAIN: Final = ReplyStyle()
+_EMPTY: Final[dict[str, Json]] = {"content": {"parts": [{"text": ""}], "role": "model"}}
+_CANDIDATES: Final = b'{"candidates":[{"content":{"parts":['
 _REASON_WORDS: Final[dict[StopReason, str]] = {
     "stop": "STOP", "tool_use": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "other": "OTHER",
 }  # fmt: skip
@@ -44,13 +50,16 @@ _STATUS_WORDS: Final[dict[int, str]] = {
 
 
 #: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
-_RARE: Final = frozenset({ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+_RARE: Final = frozenset({Start, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
 
 
 class Encoder:
     """Encodes one streamed response."""
 
-    __slots__ = ("_after", "_before", "_is_array", "_is_begun", "_is_over", "_model", "_new_id", "_text", "_thought")
+    __slots__ = (
+        "_after", "_before", "_is_array", "_is_begun", "_is_over", "_kept", "_kept_of_part", "_model", "_new_id",
+        "_text", "_thought",
+    )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
         self._new_id = new_id
@@ -58,10 +67,12 @@ class Encoder:
         self._is_array = style.array
         self._is_begun = False
         self._is_over = False
-        self._before = (b"" if style.array else b"data: ") + b'{"candidates":[{"content":{"parts":['
+        self._before = (b"" if style.array else b"data: ") + _CANDIDATES
         self._text = self._before + b'{"text":'
         self._thought = self._before + b'{"thought":true,"text":'
         self._after = b""
+        self._kept: Fields = {}  # the native fields that `Start` told; they leave with the last chunk
+        self._kept_of_part: Fields = {}  # those of the text or thinking that is open
 
     @property
     def aborted(self) -> bool:
@@ -82,8 +93,11 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 out.append(b"%b%b%b" % (self._thought, _json.encode_text(event.text), self._after))
             elif type(event) is TextEnd or type(event) is ThinkingEnd:
-                if event.signature is not None:
-                    self._sign(event, previous, out)
+                kept = native_fields(event.native, NAME) if event.native is not None else {}
+                if event.signature is not None or kept or self._kept_of_part:
+                    self._close_part(event, previous, kept, out)
+            elif type(event) is TextStart or type(event) is ThinkingStart:
+                self._kept_of_part = native_fields(event.native, NAME) if event.native is not None else {}
             elif type(event) in _RARE:
                 self._encode_rare(event, out)
             previous = event
@@ -107,14 +121,15 @@ class Encoder:
         self._is_begun = True
         return head + b",\r\n".join(out) + (b"]" if self._is_over else b"")
 
-    def _sign(self, event: TextEnd | ThinkingEnd, previous: Event | None, out: list[bytes]) -> None:
+    def _close_part(self, event: TextEnd | ThinkingEnd, previous: Event | None, kept: Fields, out: list[bytes]) -> None:
         part: dict[str, Json] = {"text": ""}
         if isinstance(previous, TextDelta | ThinkingDelta) and previous.index == event.index:
             part["text"] = previous.text
             out.pop()
         if type(event) is ThinkingEnd:
             part["thought"] = True
-        out.append(self._part(part | {"thoughtSignature": event.signature}))
+        out.append(self._part(part | _signed(event.signature) | self._kept_of_part | kept))
+        self._kept_of_part = {}
 
     def _part(self, part: dict[str, Json]) -> bytes:
         return b"%b%b%b" % (self._before, _json.encode(part)[:-1], self._after)
@@ -129,8 +144,10 @@ class Encoder:
                 rendered = render_part(part)
                 if rendered is not None:
                     out.append(self._part(rendered))
-            case Finish(reason, native_reason, usage):
-                out.append(self._last_chunk(_reason_word(reason, native_reason), usage))
+            case Start():
+                self._kept = native_fields(event.native, NAME)
+            case Finish():
+                out.append(self._last_chunk(event))
                 self._is_over = True
             case Failure():
                 body = render_error(event)[1]
@@ -139,14 +156,34 @@ class Encoder:
             case _:
                 raise AssertionError(f"not a rare event: {type(event).__name__}")
 
-    def _last_chunk(self, word: str, usage: Usage) -> bytes:
-        counts = render_usage(usage)
-        before = b'%b"finishReason":"%b","index":0}],' % (
-            self._text + b'""}],"role":"model"},',
-            word.encode(),
-        )
-        after = self._after.removeprefix(b'}],"role":"model"},"index":0}],')
-        return before + (b'"usageMetadata":%b,' % _json.encode(counts) if counts else b"") + after
+    def _last_chunk(self, event: Finish) -> bytes:
+        kept = self._kept | native_fields(event.native, NAME)
+        word = _reason_word(event.reason, event.native_reason)
+        counts = render_usage(event.usage)
+        if kept:
+            last = _render_last(_EMPTY, word, event.native_reason, counts, kept)
+            before = self._before[: -len(_CANDIDATES)] + _json.encode(last)[:-1] + b","
+        else:
+            before = b'%b"finishReason":"%b","index":0}],' % (self._text + b'""}],"role":"model"},', word.encode())
+            before += b'"usageMetadata":%b,' % _json.encode(counts) if counts else b""
+        return before + self._after.removeprefix(b'}],"role":"model"},"index":0}],')
+
+
+def _render_last(
+    candidate: dict[str, Json], word: str, native_reason: str | None, counts: dict[str, Json], kept: Fields
+) -> dict[str, Json]:
+    """A response with its end, over what was kept of it. One that was blocked has no candidates."""
+    entries = read_items(kept.get("candidates")) or [Raw(b"{}")]
+    feedback = read_fields(kept.get("promptFeedback")) or {}
+    blocked = read(feedback.get("blockReason"))
+    is_blocked = blocked is not None and str(blocked) == native_reason and len(entries[0]) == 2
+    body: dict[str, Json] = {
+        key: with_names(value) for key, value in kept.items() if key not in ("candidates", "usageMetadata")
+    }
+    if not is_blocked:
+        body["candidates"] = [overlaid(with_names(entries[0]), candidate | {"finishReason": word, "index": 0})]
+    usage = _overlaid_usage(with_names(kept["usageMetadata"]), counts) if "usageMetadata" in kept else counts
+    return body | ({"usageMetadata": usage} if usage else {})
 
 
 def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
@@ -155,26 +192,26 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
     parts: list[Json] = [part for part in rendered if part is not None]
     parts += [{"text": failed.message} for failed in reply.failed_calls]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
-    candidate = {
-        "content": {"parts": parts, "role": "model"},
-        "finishReason": _reason_word(reason, reply.native_reason),
-        "index": 0,
-    }
-    usage = render_usage(reply.usage)
-    body: dict[str, Json] = {"candidates": [candidate]} | ({"usageMetadata": usage} if usage else {})
+    word = _reason_word(reason, reply.native_reason)
+    candidate: dict[str, Json] = {"content": {"parts": parts, "role": "model"}}
+    body = _render_last(
+        candidate, word, reply.native_reason, render_usage(reply.usage), native_fields(reply.native, NAME)
+    )
     return _json.encode(body | {"modelVersion": model, "responseId": reply.id or new_id()})
 
 
 def render_part(part: Part) -> dict[str, Json] | None:
     """A part of an answer; None for what this protocol cannot say."""
     match part:
-        case Text(text, signature):
-            return {"text": text} | _signed(signature)
-        case Thinking(text, signature):
-            return {"text": text, "thought": True} | _signed(signature) if text or signature else None
-        case ToolCall(id, name, arguments, kind, signature):
+        case Text(text, signature, native):
+            return {"text": text} | _signed(signature) | native_fields(native, NAME)
+        case Thinking(text, signature, _, native):
+            part_fields = {"text": text, "thought": True} | _signed(signature) | native_fields(native, NAME)
+            return part_fields if text or signature else None
+        case ToolCall(id, name, arguments, kind, signature, native):
             args: Json = {"input": arguments} if kind == "custom" else _json.embed(arguments)
-            return {"functionCall": {"id": id, "name": name, "args": args}} | _signed(signature)
+            function: Json = {"id": id, "name": name, "args": args}
+            return {"functionCall": function} | _signed(signature) | native_fields(native, NAME)
         case Media(_, mime, data, url, native):
             rest: dict[str, Json] = dict(native.fields) if native is not None and native.protocol == NAME else {}
             named: dict[str, Json] = {"mimeType": mime} if mime is not None else {}
@@ -182,7 +219,7 @@ def render_part(part: Part) -> dict[str, Json] | None:
                 return {"inlineData": named | {"data": data}} | rest
             return {"fileData": named | {"fileUri": url}} | rest
         case Opaque(protocol, raw):
-            fields = _json.decode(bytes(raw)) if protocol == NAME else None
+            fields = _json.decode(bytes(with_names(raw))) if protocol == NAME else None
             return fields if isinstance(fields, dict) else None
         case _:
             return None
@@ -204,6 +241,15 @@ def render_usage(usage: Usage) -> dict[str, Json]:
     return {key: value for key, value in counts.items() if value is not None}
 
 
+def _overlaid_usage(kept: Raw, counts: dict[str, Json]) -> dict[str, Json]:
+    """Counts over what was kept of others. Ours of the prompt holds what tools put into it."""
+    usage = overlaid(kept, counts)
+    of_tools = read_count(usage.get("toolUsePromptTokenCount"))
+    if of_tools and "promptTokenCount" in counts:
+        usage["promptTokenCount"] = max(0, counts["promptTokenCount"] - of_tools)
+    return usage
+
+
 def render_error(failure: Failure) -> tuple[int, bytes]:
     """Write a failure: `{"error": {code, message, status}}`, and when to try again where that is known."""
     status = status_of(failure)
@@ -216,11 +262,14 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
 
 
 def _reason_word(reason: StopReason, native_reason: str | None) -> str:
-    """Gemini's own word where it came from Gemini and still holds."""
-    if native_reason is not None and REASONS.get(native_reason) == reason:
-        return native_reason
+    """Gemini's own word where it came from Gemini, as a word or a number, and still holds."""
+    if native_reason is not None:
+        number = int(native_reason) if native_reason.isdecimal() and len(native_reason) < 3 else -1
+        word = FINISH_REASONS[number] if 0 <= number < len(FINISH_REASONS) else native_reason
+        if REASONS.get(word) == reason:
+            return word
     return _REASON_WORDS[reason]
 
 
 def _signed(signature: str | None) -> dict[str, Json]:
-    return {} if signature is None else {"thoughtSignature": signature}
+    return {} if signature is None else {"thoughtSignature": render_seal(signature)}

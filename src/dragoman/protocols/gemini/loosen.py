@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.protocols.gemini.wire import PromptFeedback, UsageMetadata, camel
 
+_HEAD: Final = ("responseId", "modelVersion", "createTime")
+_CHUNK: Final = frozenset({*_HEAD, "candidates", "usageMetadata", "promptFeedback", "error", "response"})
+_CANDIDATE: Final = frozenset({"content", "finishReason", "index"})
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
 
@@ -22,9 +27,7 @@ def loosen_chunk(value: dict[str, Json], deviate: Deviate, clean_text: Callable[
     if any("_" in key for key in value):
         deviate("sibling-key", "chunk", ", ".join(key for key in value if "_" in key))
     value = camel(value)
-    chunk: dict[str, Json] = {
-        key: value[key] for key in ("responseId", "modelVersion", "createTime") if isinstance(value.get(key), str)
-    }
+    chunk = _rest(value, _CHUNK) | {key: value[key] for key in _HEAD if isinstance(value.get(key), str)}
     if value.get("error") is not None:
         chunk["error"] = _json.to_lenient_text(value["error"])  # as text, for its depth is unknown
     candidates = _list(value.get("candidates"), "candidates", deviate)
@@ -35,10 +38,25 @@ def loosen_chunk(value: dict[str, Json], deviate: Deviate, clean_text: Callable[
             if isinstance(candidate, dict)
         ]
     if isinstance(value.get("usageMetadata"), dict):
-        chunk["usageMetadata"] = loosen_usage(value["usageMetadata"], deviate)
+        usage = value["usageMetadata"]
+        counts = msgspec.structs.asdict(loosen_usage(usage, deviate))
+        chunk["usageMetadata"] = _rest(camel(usage), frozenset(counts)) | counts
     if isinstance(value.get("promptFeedback"), dict):
-        chunk["promptFeedback"] = loosen_feedback(value["promptFeedback"], deviate)
+        feedback = value["promptFeedback"]
+        reason = loosen_feedback(feedback, deviate).blockReason
+        chunk["promptFeedback"] = _rest(camel(feedback), frozenset()) | {"blockReason": reason}
     return _json.encode(chunk)
+
+
+def _rest(fields: dict[str, Json], known: frozenset[str]) -> dict[str, Json]:
+    """The fields that are not known, as far as they are JSON."""
+    rest: dict[str, Json] = {}
+    for key, value in fields.items():
+        if key not in known and value is not None:
+            text = _json.to_lenient_text(value)
+            if not isinstance(_json.decode(text), Malformed):
+                rest[key] = Raw(text.encode())
+    return rest
 
 
 def loosen_usage(usage: dict[str, Json], deviate: Deviate) -> UsageMetadata:
@@ -54,12 +72,12 @@ def loosen_usage(usage: dict[str, Json], deviate: Deviate) -> UsageMetadata:
 
 def loosen_feedback(feedback: dict[str, Json], deviate: Deviate) -> PromptFeedback:
     """Feedback with keys in either spelling."""
-    return PromptFeedback(_text(camel(feedback).get("blockReason"), "blockReason", deviate))
+    return PromptFeedback(_word(camel(feedback).get("blockReason"), "blockReason", deviate))
 
 
 def _loosen_candidate(candidate: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> Json:
-    loose: dict[str, Json] = {
-        "finishReason": _text(candidate.get("finishReason"), "finishReason", deviate),
+    loose = _rest(candidate, _CANDIDATE) | {
+        "finishReason": _word(candidate.get("finishReason"), "finishReason", deviate),
         "index": _count(candidate.get("index"), "index", deviate),
     }
     content = candidate.get("content")
@@ -152,6 +170,11 @@ def _text(value: Json, where: str, deviate: Deviate) -> str | None:
         return value
     deviate("wrong-type", where, type(value).__name__)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _word(value: Json, where: str, deviate: Deviate) -> str | int | None:
+    """A word, or its number in Google's enum."""
+    return value if type(value) is int else _text(value, where, deviate)
 
 
 def _count(value: Json, where: str, deviate: Deviate) -> int | None:

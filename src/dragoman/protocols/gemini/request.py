@@ -30,7 +30,7 @@ from dragoman.fields import (
 )
 from dragoman.pairing import Pairing
 from dragoman.protocols.gemini.settings import parse_params, parse_tool_choice, parse_tools
-from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, read_media
+from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, parse_seal, read_media
 from dragoman.types import (
     Media,
     Message,
@@ -337,7 +337,7 @@ def _without_empty(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def _seal(signature: str) -> str | None:
-    return None if signature in DUMMY_SIGNATURES else signature or None
+    return None if signature in DUMMY_SIGNATURES else parse_seal(signature) or None
 
 
 def _join(one: Message, other: Message) -> Message:

@@ -8,6 +8,7 @@ hot fields. A chunk that does not fit is rewritten into one that does (`loosen`)
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from typing import Final, Literal
 from urllib.parse import quote
 
@@ -39,6 +40,8 @@ KNOWN_PARTS: Final = frozenset({"executableCode", "codeExecutionResult", "toolCa
 #: Signatures that stand in for a missing one, as https://ai.google.dev/gemini-api/docs/thought-signatures has them.
 DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
+#: base64's alphabet for addresses → the usual one.
+_STANDARD: Final = str.maketrans("-_", "+/")
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
 
@@ -67,8 +70,8 @@ class FunctionCall(msgspec.Struct, gc=False):
     parameters: Raw = NOTHING
 
 
-class Part(msgspec.Struct, gc=False):
-    """A part of the answer; one that has neither text nor a call is read by its keys."""
+class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A part of the answer; one that has neither text nor a call is read by its keys, and so is one with others."""
 
     text: str | None = None
     thought: bool | None = None
@@ -83,13 +86,13 @@ class Content(msgspec.Struct, gc=False):
     parts: list[Part] | None = None
 
 
-class Candidate(msgspec.Struct, gc=False):
-    """An entry of `candidates`."""
+class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An entry of `candidates`. One with other fields is taken apart (`kept`)."""
 
     content: Content | None = None
-    finishReason: str | None = None
+    finishReason: str | int | None = None
     index: int | None = None
-    finish_reason: str | None = None
+    finish_reason: str | int | None = None
 
 
 class UsageMetadata(msgspec.Struct, gc=False):
@@ -105,7 +108,7 @@ class UsageMetadata(msgspec.Struct, gc=False):
 class PromptFeedback(msgspec.Struct, gc=False):
     """Why there are no candidates."""
 
-    blockReason: str | None = None
+    blockReason: str | int | None = None
 
 
 class Chunk(msgspec.Struct, gc=False):
@@ -131,23 +134,8 @@ class FirstChunk(Chunk, gc=False):
     create_time: Raw = NOTHING
 
 
-class _RawContent(msgspec.Struct, gc=False):
-    parts: list[dict[str, Raw]] | None = None
-
-
-class _RawCandidate(msgspec.Struct, gc=False):
-    content: _RawContent | None = None
-
-
-class RawChunk(msgspec.Struct, gc=False):
-    """A chunk with its parts as fields, for those of their kinds that `Part` does not have."""
-
-    candidates: list[_RawCandidate] | None = None
-
-
 decode_first_chunk: Final = _json.typed_decoder(FirstChunk)
 decode_chunk: Final = _json.typed_decoder(Chunk)
-decode_raw_chunk: Final = _json.typed_decoder(RawChunk)
 decode_call: Final = _json.typed_decoder(FunctionCall)
 decode_pieces: Final = _json.typed_decoder(list[PartialArgument])
 
@@ -190,6 +178,33 @@ def read_media(fields: Fields) -> Media | None:
         data, url = (content, None) if key == "inlineData" else (None, content)
         return Media(media_kind(mime), mime, data, url, make_native(NAME, fields, key))
     return None
+
+
+#: Before a seal of another provider, so that it is base64 here and its own text again in the next request.
+_WRAPPED: Final = b"dragoman seal: "
+_WRAPPED_TEXT: Final = b64encode(_WRAPPED).decode()
+
+
+def render_seal(signature: str) -> str:
+    """A `thoughtSignature`, which must be base64: seals of other providers that are none are wrapped."""
+    try:
+        plain = signature.translate(_STANDARD)
+        is_exact = b64encode(b64decode(plain, validate=True)).decode() == plain
+        if plain and is_exact and not plain.startswith(_WRAPPED_TEXT):
+            return signature
+    except ValueError:
+        pass
+    return b64encode(_WRAPPED + signature.encode("utf-8", "replace")).decode()
+
+
+def parse_seal(signature: str) -> str:
+    """What `render_seal` was given."""
+    if not signature.startswith(_WRAPPED_TEXT):
+        return signature
+    try:
+        return b64decode(signature, validate=True)[len(_WRAPPED) :].decode()
+    except ValueError:
+        return signature
 
 
 def camel_fields(fields: Fields) -> Fields:

@@ -1,7 +1,7 @@
 """Response bytes of Ollama → events: streams of lines, whole responses, error bodies.
 
-The end is a line with `done: true`; a body that ends without one is cut. Calls stand in `tool_calls` of some line, the
-last one included (`calls.py`).
+The end is a line with `done: true`; a body that ends without one is cut. Calls are whole, each in `tool_calls` of
+some line, the last one included; `function.index` means nothing (servers put 0 on all of them).
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
 from dragoman.fields import read
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
-from dragoman.protocols.ollama.calls import CallReader, text_of
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     FOREIGN_REASONS,
     NOTHING,
     REASONS,
     Answer,
+    Call,
     Head,
     Line,
     decode_fields,
@@ -41,24 +41,20 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_calls", "_limit", "_reader")
+    __slots__ = ("_assembly", "_begun", "_limit", "_reader")
 
     def __init__(
         self,
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
-        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(
-            new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False, needs_ids=False
-        )
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=False)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._limit = limit
         self._begun = False
-        self._calls = CallReader(self._assembly)
 
     @property
     def ended(self) -> bool:
@@ -87,7 +83,6 @@ class Decoder:
                         and answer.reasoning is None
                         and answer.reasoning_content is None
                         and answer.images is None
-                        and line.delta is None
                         and self._begun
                     ):
                         if answer.thinking:
@@ -153,15 +148,9 @@ class Decoder:
         """
         assembly = self._assembly
         answer = line.message
-        if line.delta is not None:
-            assembly.deviate("sibling-key", "delta")
-            if answer is None:
-                answer = line.delta
-            else:
-                self._read_answer(line.delta, lenient=value is not None)
         if answer is None and line.response is not NOTHING and bytes(line.response)[:1] == b'"':
             assembly.deviate("sibling-key", "response")
-            answer = Answer(content=text_of(line.response), thinking=line.thinking)
+            answer = Answer(content=_text_of(line.response), thinking=line.thinking)
         if answer is None and line.done is None and line.done_reason is None:
             self._read_bare(line, frame, value)
             return
@@ -214,7 +203,26 @@ class Decoder:
         for image in answer.images or ():
             assembly.whole_part(Media("image", image_type(image), image))
         for number, call in enumerate(answer.tool_calls or ()):
-            self._calls.read(call, f"message.tool_calls[{number}]")
+            self._read_call(call, f"message.tool_calls[{number}]")
+
+    def _read_call(self, call: Call, where: str) -> None:
+        function = call.function
+        if function is None:
+            self._assembly.deviate("missing-field", f"{where}.function")
+            name, arguments = call.name, call.arguments
+        else:
+            name = function.name or call.name
+            arguments = function.arguments
+            if arguments is NOTHING and (function.parameters is not NOTHING or call.arguments is not NOTHING):
+                self._assembly.deviate("sibling-key", f"{where}.function")
+                arguments = function.parameters if function.parameters is not NOTHING else call.arguments
+        if not name:
+            self._assembly.deviate("missing-name", where)
+        text = _json.raw_text(arguments)
+        if text[:1] == '"':
+            self._assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
+            text = _text_of(arguments) or ""
+        self._assembly.whole_call(call.id, name, text)
 
     def _read_end(self, line: Line) -> None:
         assembly = self._assembly
@@ -291,3 +299,9 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Read the body of a response with an error status: `{"error": "words"}`, or anything else."""
     return read_problem(body, status=status, headers=headers)
+
+
+def _text_of(raw: Raw) -> str | None:
+    """The text of a JSON string."""
+    value = _json.decode_lenient(bytes(raw))
+    return value if isinstance(value, str) else None

@@ -38,12 +38,11 @@ _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
 
 
 class Function(msgspec.Struct, gc=False):
-    """`function` of a call. `parameters` is another spelling of `arguments`. Servers put the index 0 on all calls."""
+    """`function` of a call. `parameters` is another spelling of `arguments`."""
 
     name: str | None = None
     arguments: Raw = NOTHING
     parameters: Raw = NOTHING
-    index: int | None = None
 
 
 class Call(msgspec.Struct, gc=False):
@@ -53,7 +52,6 @@ class Call(msgspec.Struct, gc=False):
     function: Function | None = None
     name: str | None = None
     arguments: Raw = NOTHING
-    index: int | None = None
 
 
 class Answer(msgspec.Struct, gc=False):
@@ -68,8 +66,7 @@ class Answer(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False):
-    """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`, `delta` is
-    another name of `message`."""
+    """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`."""
 
     message: Answer | None = None
     done: bool | None = None
@@ -79,7 +76,6 @@ class Line(msgspec.Struct, gc=False):
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
-    delta: Answer | None = None
 
 
 class _Sender(msgspec.Struct, gc=False):
@@ -119,11 +115,9 @@ def loosen_line(value: dict[str, Json], deviate: Deviate) -> Line:
         prompt_eval_count=_loosen_count(value.get("prompt_eval_count"), "prompt_eval_count", deviate),
         eval_count=_loosen_count(value.get("eval_count"), "eval_count", deviate),
     )
-    message, delta = value.get("message"), value.get("delta")
+    message = value.get("message")
     if isinstance(message, dict):
         line.message = _loosen_answer(message, deviate)
-    if isinstance(delta, dict):
-        line.delta = _loosen_answer(delta, deviate)
     return line
 
 
@@ -158,13 +152,11 @@ def _loosen_call(call: dict[str, Json], where: str, deviate: Deviate) -> Call:
             _loosen_text(function.get("name"), f"{where}.function.name", deviate),
             _raw(function, "arguments"),
             _raw(function, "parameters"),
-            _loosen_count(function.get("index"), f"{where}.function.index", deviate, "odd-index"),
         )
         if isinstance(function, dict)
         else None,
         name=_loosen_text(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
-        index=_loosen_count(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
 
 
@@ -186,10 +178,10 @@ def _loosen_flag(value: Json, deviate: Deviate) -> bool | None:
     return value == 1 or (isinstance(value, str) and value.strip().lower() == "true")
 
 
-def _loosen_count(value: Json, where: str, deviate: Deviate, code: str = "usage-place") -> int | None:
+def _loosen_count(value: Json, where: str, deviate: Deviate) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    deviate(code, where, type(value).__name__)
+    deviate("usage-place", where, type(value).__name__)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else None

@@ -9,17 +9,17 @@ from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
-from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.contract import PLAIN, Dialect, NewId
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_chat import loosen
 from dragoman.protocols.openai_chat.bursts import read_arguments, read_bare_usage, read_texts
-from dragoman.protocols.openai_chat.pieces import read_piece, read_whole
 from dragoman.protocols.openai_chat.rare import RareFields
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
 from dragoman.protocols.openai_chat.wire import (
     REASONS,
+    CallPiece,
     Choice,
     Chunk,
     Delta,
@@ -28,7 +28,9 @@ from dragoman.protocols.openai_chat.wire import (
     google_fields,
     has_rare,
     legacy_call,
+    parts_of,
     read_head,
+    signature_of,
 )
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -52,11 +54,10 @@ class Decoder:
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
-        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing)
+        self._assembly = Assembly(new_id, offered_names)
         self._slots = CallSlots(self._assembly)
         self._rare: RareFields | None = None  # until there are any
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
@@ -85,7 +86,6 @@ class Decoder:
         if self._whole:
             self._end()
         self._end_audio()
-        self._close_calls(is_ended=self._assembly.reason is not None)
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
@@ -93,7 +93,6 @@ class Decoder:
 
     def fail(self, failure: Failure) -> list[Event]:
         """The connection broke."""
-        self._close_calls(is_ended=False)
         self._assembly.break_off(failure)
         return self._assembly.take()
 
@@ -105,13 +104,7 @@ class Decoder:
             assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
             if self._is_refused():
                 assembly.finish(None, "content_filter")
-        self._close_calls(is_ended=True)
         assembly.end()
-
-    def _close_calls(self, *, is_ended: bool) -> None:
-        """Nothing more of any call comes."""
-        if not self.ended:
-            self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
 
     def _end_audio(self) -> None:
         if self._rare is not None:
@@ -288,12 +281,12 @@ class Decoder:
             self._said += len(content)
         if calls:
             for piece in calls:
-                read_piece(piece, self._slots, self._assembly)
+                self._call(piece)
 
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""
-        rare, content = self._rare_fields(), delta.content
-        thinking = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta)
+        rare = self._rare_fields()
+        thinking, content = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta), delta.content
         self._delta(Delta(reasoning_content=thinking))
         rare.sealed_thinking(delta)
         if content and google_fields(delta.extra_content).get("thought") is True:
@@ -324,7 +317,7 @@ class Decoder:
         if rare and not self._said:
             rare.read(message)
         for piece in message.tool_calls or ():
-            read_whole(piece, self._slots, self._assembly)
+            self._whole_call(piece)
         if rare:
             name, arguments = legacy_call(message)
             if name or arguments:
@@ -361,6 +354,33 @@ class Decoder:
         self._assembly.finish(word, reason)
         self._assembly.settle_whole_calls()
 
+    def _call(self, piece: CallPiece) -> None:
+        function = piece.function
+        if (
+            function is not None
+            and function.arguments
+            and not (piece.id or function.name or piece.name or piece.extra_content)
+            and self._slots.grow(piece.index, function.arguments)
+        ):
+            return  # the usual delta
+        name, arguments, kind = parts_of(piece)
+        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
+            return  # an entry that says nothing
+        call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        if name and not piece.type:
+            self._assembly.deviate("missing-type", f"call {call.index}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
+        call.signature = signature_of(piece) or call.signature
+
+    def _whole_call(self, piece: CallPiece) -> None:
+        name, arguments, kind = parts_of(piece)
+        if not piece.type:
+            self._assembly.deviate("missing-type", f"call {name}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {name}", "no function object")
+        self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature_of(piece))
+
     def _usage(self, chunk: Chunk) -> None:
         usage, groq = chunk.usage, chunk.x_groq
         if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
@@ -375,6 +395,6 @@ class Decoder:
         if self.ended:
             self._assembly.deviate("after-end", "error")
             return
-        self._slots.close(is_good=False)
-        told = read_problem(value, status=None)
-        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)
+        failure = read_problem(value, status=None)
+        status, retry_after = failure.status, failure.retry_after
+        self._assembly.fail(failure.kind, failure.message, status=status, retry_after=retry_after, code=failure.code)

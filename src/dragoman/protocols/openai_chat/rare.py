@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.assembly import Assembly
+from dragoman.assembly import Assembly, OpenPart
 from dragoman.calls import CallSlots
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.open_parts import OpenPart
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque
 

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.assembly import Assembly
+from dragoman.arguments_text import is_same
+from dragoman.assembly import Assembly, OpenCall, OpenPart
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.open_parts import OpenCall, OpenPart
 from dragoman.protocols.openai_responses.places import Places
 from dragoman.protocols.openai_responses.wire import (
     NAME,
@@ -24,7 +24,6 @@ from dragoman.protocols.openai_responses.wire import (
     native_fields,
     text_of,
 )
-from dragoman.settled import is_same
 from dragoman.types import Opaque
 
 #: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
 from dragoman.gateway.client_addresses import LONGEST_PAUSE, ClientAddresses, network
-from dragoman.gateway.client_keys import check_reach
+from dragoman.gateway.keys import check_reach
 from dragoman.secret import Secret
 from gateway.running import gateway
 from gateway.test_edge import status

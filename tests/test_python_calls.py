@@ -69,13 +69,75 @@ def test_forms_of_literals(quoted: str):
 @pytest.mark.parametrize(
     "value",
     ["1 + 2", "now()", "os.environ['HOME']", "f'{x}'", "b'x'", "[x for x in y]", "float('inf')", "1e999", "nan", "-inf",
-     "'a' + 'b'", "'a'.upper()", "(1)", "{1, 2}", "{'a'}", "{1: 2}", "...", "007", "'\\U00110000'", "lambda: 1", "*x",
+     "'a' + 'b'", "'a'.upper()", "(1)", "{1: 2}", "...", "'a' 'b'.x", "'\\U00110000'", "lambda: 1", "*x",
      "[" * 70 + "]" * 70],
 )  # fmt: skip
 def test_what_is_no_literal_fails_alone(value: str):
     text = f"<|python_start|>[search(query='q', filters={value}), get_time(timezone='x')]<|python_end|> ok"
     for pieces in ([text], list(text)):
         assert outcome(play_text(pieces)) == ([("get_time", {"timezone": "x"})], ["search"], "ok")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("{'urgent', 'bug'}", ["urgent", "bug"]),
+        ("{1, 2,}", [1, 2]),
+        ("{'a'}", ["a"]),
+        ("{'a' 'b', (1, {2})}", ["ab", [1, [2]]]),
+        ("{'a': {'b'}, 'c': {}}", {"a": ["b"], "c": {}}),
+        ("{'a': 1,}", {"a": 1}),
+        ("007", 7),
+        ("-010", -10),
+        ("00", 0),
+    ],
+)
+def test_sets_are_lists_and_padded_numbers_decimal(value: str, expected: object):
+    text = f"<|python_start|>[search(query='q', filters={{'value': {value}}})]<|python_end|>"
+    for pieces in ([text], list(text)):
+        assert outcome(play_text(pieces)) == ([("search", {"query": "q", "filters": {"value": expected}})], [], "")
+
+
+@pytest.mark.parametrize(
+    ("quoted", "expected"),
+    [
+        ("'sed -n '36,45p' /tmp/a.py'", "sed -n '36,45p' /tmp/a.py"),
+        ("'echo 'hi''", "echo 'hi'"),
+        ('"grep -c "x y" /tmp/log"', 'grep -c "x y" /tmp/log'),
+        ("'it's 5 o'clock'", "it's 5 o'clock"),
+    ],
+)
+@pytest.mark.parametrize("end", [")]<|tool_call_end|>", ")]"])
+def test_quotes_of_its_own_kind_in_the_last_text(quoted: str, expected: str, end: str):
+    for pieces in ([text := f"<|tool_call_start|>[search(query={quoted}{end}"], list(text)):
+        assert outcome(play_text(pieces)) == ([("search", {"query": expected})], [], "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "query='say 'a', limit=3",
+        "query='say 'a', limit='3'",
+        "query='say 'a' and (b 'c') so'",
+        "query='say 'a': b'",
+        "query='a'in 'abc'",
+        "query='x\\n'a' b'",
+        "query='x 'a\\n' b'",
+    ],
+)
+def test_a_text_that_may_end_at_several_quotes_is_refused(arguments: str):
+    for pieces in ([text := f"<|tool_call_start|>[search({arguments})]<|tool_call_end|>"], list(text)):
+        calls, failed, _ = outcome(play_text(pieces))
+        assert (calls, failed) == ([], ["search"])
+
+
+def test_a_text_never_grows_over_another_call():
+    for joint in (", ", "\n"):
+        text = (
+            f"<|tool_call_start|>[search(query='say 'a' b'){joint}write_file(path='p', content='c')]<|tool_call_end|>"
+        )
+        calls, failed, _ = outcome(play_text([text]))
+        assert failed[:1] == ["search"] and all(name == "write_file" for name, _ in calls)
 
 
 def test_a_dict_alone_is_the_arguments():

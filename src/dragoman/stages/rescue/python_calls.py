@@ -1,7 +1,7 @@
 """Calls written as Python: `f(city="Oslo", days=3)`, one or several, their values read as JSON while they come.
 
-Literals only: strings of either quote (also tripled, raw, side by side) with all escapes, numbers, `True`, `False`,
-`None` (and JSON's words), lists, tuples, dicts. A call with anything else in it fails alone.
+Literals only: strings of either quote (also tripled, raw, side by side) with all escapes, numbers (zero-padded too),
+`True`, `False`, `None` (and JSON's words), lists, tuples, sets, dicts. A call with anything else in it fails alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.python_text import CutShort, Unreadable, ends_text, quoted_text
 
 _NAME: Final = re.compile(r"[\w.$/:-]+")
 _KEY: Final = re.compile(r"\w+")
@@ -28,15 +29,8 @@ _HEXADECIMAL: Final = {"x": 2, "u": 4, "U": 8}
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
 _FLOAT: Final = re.compile(r"^[^xX]*[.eE]")
 _ENDS: Final = {"[": "]", "(": ")", "{": "}"}
+_PADDED: Final = re.compile(r"[+-]?0\d+")
 _DEEPEST: Final = 64
-
-
-class _Unreadable(Exception):
-    """Not a literal; the message says what stands there."""
-
-
-class _Cut(Exception):
-    """The text ended inside a call."""
 
 
 def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Generator[Action, None, bool]:
@@ -69,9 +63,9 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     try:
         yield from reader.arguments()
         yield Close(BODY)
-    except _Cut:
+    except CutShort:
         yield Close("")
-    except _Unreadable as problem:
+    except Unreadable as problem:
         yield from reader.skip()
         yield Close("", str(problem))
 
@@ -137,12 +131,12 @@ class _Reader:
         yield from self._cursor.space()
         mark = yield from self._cursor.peek()
         if not mark:
-            raise _Cut
+            raise CutShort
         return mark
 
     def _expect(self, wanted: str, problem: str) -> Parser:
         if (yield from self._next()) != wanted:
-            raise _Unreadable(problem)
+            raise Unreadable(problem)
         if wanted == ")":
             self._close()
         else:
@@ -158,7 +152,7 @@ class _Reader:
         if mark == ",":
             self._cursor.skip(1)
         elif mark != end:
-            raise _Unreadable("a value is not a literal")
+            raise Unreadable("a value is not a literal")
 
     # ------------------------------------------------------------ values
 
@@ -168,38 +162,78 @@ class _Reader:
             yield from self._string(mark)
         elif mark in _ENDS:
             if len(self._open) > _DEEPEST:
-                raise _Unreadable(f"a value is nested deeper than {_DEEPEST} levels")
+                raise Unreadable(f"a value is nested deeper than {_DEEPEST} levels")
             self._cursor.skip(1)
             self._open.append(mark)
-            yield from self._dict() if mark == "{" else self._list(_ENDS[mark])
+            is_dict = mark == "{" and (yield from self._dict_or_set())
+            if mark != "{":
+                yield from self._list(_ENDS[mark])
             self._close()
-            yield Piece("}" if mark == "{" else "]")
+            yield Piece("}" if is_dict else "]")
         else:
             yield from self._word()
 
     def _list(self, end: str) -> Parser:
         yield Piece("[")
-        lead, commas = "", 0
+        count, commas = yield from self._items(end)
+        if end == ")" and count and not commas:
+            raise Unreadable("a value is not a literal")
+
+    def _items(self, end: str) -> Generator[Action, None, tuple[int, int]]:
+        """Values up to the closing bracket; gives how many, and how many commas stood behind them."""
+        count = commas = 0
         while (yield from self._next()) != end:
-            yield Piece(lead)
-            lead = ", "
+            if count:
+                yield Piece(", ")
+            count += 1
             yield from self._value()
             commas += (yield from self._next()) == ","
             yield from self._comma(end)
-        if end == ")" and lead and not commas:
-            raise _Unreadable("a value is not a literal")
+        return count, commas
+
+    def _dict_or_set(self) -> Generator[Action, None, bool]:
+        """What stands in braces: a colon behind its first value tells. Gives whether it is a dict."""
+        first: list[Piece] = []
+        mark = yield from self._next()
+        if mark == "}":
+            yield Piece("{")
+            return True
+        for action in self._value():
+            if isinstance(action, Piece):
+                first.append(action)
+            else:
+                yield action
+        is_dict = (yield from self._next()) == ":"
+        if is_dict and mark not in "\"'":
+            raise Unreadable("a key of a dict is not a string")
+        yield Piece("{" if is_dict else "[")
+        yield from first
+        if is_dict:
+            self._cursor.skip(1)
+            yield Piece(": ")
+            yield from self._next()
+            yield from self._value()
+        yield from self._comma("}")
+        if (yield from self._next()) != "}":
+            yield Piece(", ")
+            yield from self._members() if is_dict else self._items("}")
+        return is_dict
 
     def _dict(self) -> Parser:
         yield Piece("{")
+        yield from self._members()
+
+    def _members(self) -> Parser:
         lead = ""
         while (mark := (yield from self._next())) != "}":
             yield Piece(lead)
             lead = ", "
             if mark not in "\"'":
-                raise _Unreadable("a key of a dict is not a string")
+                raise Unreadable("a key of a dict is not a string")
             yield from self._string(mark)
             yield from self._expect(":", "a value is not a literal")
             yield Piece(": ")
+            yield from self._next()
             yield from self._value()
             yield from self._comma("}")
 
@@ -207,7 +241,7 @@ class _Reader:
         word = yield from self._cursor.word(_WORD, 1 << 16)
         following = yield from self._cursor.peek()
         if not following:
-            raise _Cut
+            raise CutShort
         if word in ("r", "R", "u", "U") and following in "\"'":
             yield from self._string(following, is_raw=word in "rR")
         elif word in _LITERALS:
@@ -236,29 +270,37 @@ class _Reader:
         cursor.skip(len(quote))
         self._quote = quote[0]
         before = ""
+        said: list[str] = []  # the string as it stands, until an escape comes
         while True:
             rest = cursor.rest()
             found = _PLAIN.match(rest)
             if found is not None:
                 before = found.group()[-1]
+                said.append(found.group())
                 cursor.skip(found.end())
                 yield Piece(_escaped(found.group()))
-                continue
-            if not rest:
+            elif not rest:
                 if cursor.ended:
-                    raise _Cut
+                    raise CutShort
                 yield MORE
             elif rest[0] == "\\":
                 before = ""
+                said.append("\\")
                 yield from self._escape(quote, is_raw=is_raw)
             elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
-                cursor.skip(len(quote))
+                if len(quote) > 1 or (yield from ends_text(cursor)):
+                    cursor.skip(len(quote))
+                else:
+                    self._quote = ""
+                    is_last = len(self._open) == 1
+                    yield Piece(_escaped((yield from quoted_text(cursor, "".join(said), quote, is_last=is_last))))
                 self._quote = ""
                 return
             else:
                 before = rest[0]
+                said.append(before)
                 cursor.skip(1)
-                yield Piece(_escaped(rest[0]))
+                yield Piece(_escaped(before))
 
     def _is_apostrophe(self, before: str, quote: str) -> Generator[Action, None, bool]:
         """Whether a quote stands between letters, so that it cannot end its string (`'Martha's'`)."""
@@ -270,7 +312,7 @@ class _Reader:
         cursor = self._cursor
         escape = yield from cursor.peek(2)
         if len(escape) < 2:
-            raise _Cut
+            raise CutShort
         cursor.skip(2)
         mark = escape[1]
         if is_raw:
@@ -290,14 +332,14 @@ class _Reader:
     def _hexadecimal(self, mark: str, count: int) -> Parser:
         digits = yield from self._cursor.peek(count)
         if len(digits) < count:
-            raise _Cut
+            raise CutShort
         try:
             code = int(digits, 16)
         except ValueError:
             yield Piece(_escaped("\\" + mark))  # a path, most likely
             return
         if code > 0x10FFFF:
-            raise _Unreadable("an escape names no character")
+            raise Unreadable("an escape names no character")
         self._cursor.skip(count)
         yield Piece(f"\\u{code:04x}" if code <= 0xFFFF else _escaped(chr(code)))
 
@@ -307,14 +349,15 @@ def _number(word: str) -> str:
     found = _json.read_number(word)
     if found is not None:
         if abs(float(found)) == float("inf"):
-            raise _Unreadable("a number is not finite")
+            raise Unreadable("a number is not finite")
         return word
+    padded = _PADDED.fullmatch(word)
     try:
-        value = float(word) if _FLOAT.search(word) else int(word, 0)
+        value = int(word) if padded else float(word) if _FLOAT.search(word) else int(word, 0)
     except ValueError:
-        raise _Unreadable("a value is not a literal") from None
+        raise Unreadable("a value is not a literal") from None
     if abs(value) == float("inf"):
-        raise _Unreadable("a number is not finite")
+        raise Unreadable("a number is not finite")
     return str(value)
 
 

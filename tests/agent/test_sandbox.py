@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agent.sandbox import OUTPUT_LIMIT, Finished, Sandbox, clean_environment, find_bubblewrap
+from dragoman.agent.fence import find_bubblewrap
+from dragoman.agent.sandbox import OUTPUT_LIMIT, Finished, Sandbox, clean_environment
 
 CANARY = "canary-7d0f31"
 #: Not the one of a virtual environment: that may lie in /tmp, which is empty in a sandbox.
@@ -31,7 +32,7 @@ ENVIRON = {
 @pytest.fixture(params=KINDS, ids=lambda path: "sandboxed" if path else "bare")
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
     environ = {**ENVIRON, "OPENAI_API_KEY": CANARY, "AWS_SECRET": CANARY, "SSH_AUTH_SOCK": CANARY, "LD_PRELOAD": CANARY}
-    return Sandbox(tmp_path, environ=environ, home=tmp_path / "home", bubblewrap=request.param)
+    return Sandbox(tmp_path, environ=environ, home=tmp_path.parent / "home", bubblewrap=request.param)
 
 
 def run(sandbox: Sandbox, *argv: str, seconds: float = 20, network: bool = False) -> Finished:

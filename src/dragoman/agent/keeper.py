@@ -1,9 +1,10 @@
 """A process that keeps a command: it sets its limits, watches it, and ends everything the command has started.
 
-    python -I keeper.py '{"argv": […], "environ": {…}, "seconds": 120, …}'
+    echo '{"argv": […], "environ": {…}, "seconds": 120, …}' | python -I keeper.py
 
-Nothing of dragoman is imported: this file runs alone. It reads nothing but the end of its standard input, which means
-that the agent is gone or wants an end; it writes one line of JSON to the descriptor that is named. On Linux it adopts
+Nothing of dragoman is imported but `standing`, which runs alone like this file. It reads the order as one line of its
+standard input, words and paths as Latin-1 of their bytes; the end of that input means that the agent is gone or wants
+an end. It writes one line of JSON to the descriptor that is named. On Linux it adopts
 what the command leaves behind (a "subreaper"), so that a process that made itself a daemon ends with the command too.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import json  # noqa: TID251
 import os
 import resource
@@ -22,12 +24,16 @@ import time
 from typing import Any
 
 _TICKS = (0.01, 0.05)  # seconds between two looks, at first and at most
+#: Files and fields of proc(5). The first counts twice what a parent and its child share; the other shares it out, takes
+#: longer to say, and a process can hide it.
+_RESIDENT = ("status", b"RssAnon:")
+_SHARED_OUT = ("smaps_rollup", b"Pss_Anon:")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 def main() -> int:
     """Run the command; the report says how it ended."""
-    order = json.loads(sys.argv[1])
+    order = json.loads(sys.stdin.buffer.readline())
     has_proc = sys.platform == "linux" and os.path.isdir("/proc/self")
     if has_proc:
         ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
@@ -38,12 +44,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent decides what Ctrl-C means
     try:
         child = subprocess.Popen(
-            order["argv"],
-            cwd=order["folder"],
+            [word.encode("latin-1") for word in order["argv"]],
+            cwd=order["folder"].encode("latin-1"),
             env=order["environ"],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            close_fds=True,
+            pass_fds=order["handles"],
         )
     except (OSError, ValueError) as problem:
         return _report(
@@ -52,13 +58,34 @@ def main() -> int:
         )
     reason = _watch(child, order, has_proc=has_proc)
     _end_all(child, has_proc=has_proc)
-    return _report(order["report"], {"status": child.returncode, "reason": reason, "message": ""})
+    inert = _restored(order["standing"]) if order["standing"] is not None else []
+    return _report(order["report"], {"status": child.returncode, "reason": reason, "message": "", "inert": inert})
+
+
+def _restored(standing: dict[str, Any]) -> list[str]:
+    """Make inert what the command has put there for other programs, when nothing of it runs any more."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standing.py")
+    specification = importlib.util.spec_from_file_location("standing", place)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+
+    def path(text: str) -> str:
+        return os.fsdecode(text.encode("latin-1"))
+
+    known = module.Known(
+        frozenset((device, inode) for device, inode in standing["places"]),
+        frozenset((device, inode) for device, inode in standing["put"]),
+        frozenset((path(place), path(target)) for place, target in standing["links"]),
+    )
+    found: list[str] = module.restore(path(standing["folder"]), known)
+    return [os.fsencode(each).decode("utf-8", "replace") for each in found]
 
 
 def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: bool) -> str | None:
     """Wait; why the command must end before it wants to, None when it ended itself."""
     deadline = time.monotonic() + order["seconds"]
-    free_at_start = _free_bytes(order["folder"])
+    free_at_start, shared_at_start = _free_bytes(order["folder"]), _shared_memory()
     tick, longest = _TICKS
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -69,8 +96,14 @@ def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: b
             return "stopped"
         if time.monotonic() > deadline:
             return "timeout"
-        if has_proc and len(_descendants()) > order["processes"]:
-            return "processes"
+        if has_proc:
+            running = _descendants()
+            if len(running) > order["processes"]:
+                return "processes"
+            # What lies in memory as files belongs to no process: all that has come since is taken for the command's.
+            room = order["memory_bytes"] - max(0, _shared_memory() - shared_at_start)
+            if _memory(running, _RESIDENT) > room and _memory(running, _SHARED_OUT, _RESIDENT) > room:
+                return "memory"
         if free_at_start - _free_bytes(order["folder"]) > order["disk_bytes"]:
             return "disk"
 
@@ -116,6 +149,25 @@ def _descendants() -> list[int]:
         found += below
         open_ones += below
     return found
+
+
+def _memory(processes: list[int], *files: tuple[str, bytes]) -> int:
+    """Bytes of their own that processes hold, each by the first of these files' fields that can be read."""
+    total = 0
+    for process in processes:
+        for file, field in files:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                with open(f"/proc/{process}/{file}", "rb") as opened:
+                    total += int(opened.read().partition(field)[2].split(maxsplit=1)[0]) * 1024
+                break
+    return total
+
+
+def _shared_memory() -> int:
+    """Bytes of memory that files in memory take on this machine: tmpfs, memfd, shared segments."""
+    with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/meminfo", "rb") as file:
+        return int(file.read().partition(b"\nShmem:")[2].split(maxsplit=1)[0]) * 1024
+    return 0
 
 
 def _own_tasks() -> int:

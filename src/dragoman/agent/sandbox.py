@@ -1,7 +1,7 @@
 """Running a command: clean environment, own process group, limits, and a sandbox where bubblewrap is installed.
 
-In the sandbox the machine is read-only but for the work folder and an own /tmp, known places of keys are empty, and
-there is no network unless it was asked for and approved.
+What the sandbox is made of: `fence` (what is mounted where), `standing` (what of the work folder is read-only),
+`syscalls` (what the kernel refuses). There is no network in it unless it was asked for and approved.
 """
 
 from __future__ import annotations
@@ -11,67 +11,107 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
 from dragoman import _json
+from dragoman.agent.fence import PATH, check_work_folder, probe_fence, wrap
+from dragoman.agent.standing import TooMuch, protect
 
-Ending: TypeAlias = Literal["timeout", "processes", "disk", "stopped", "not-started", "lost"]
+Ending: TypeAlias = Literal["timeout", "processes", "memory", "disk", "stopped", "not-started", "lost"]
 
 #: Most bytes of a command's output that are kept: half of them from its beginning, half from its end.
 OUTPUT_LIMIT: Final = 256 * 1024
 _FILE_BYTES: Final = 1024**3
 _DISK_BYTES: Final = 2 * 1024**3
+MEMORY_BYTES: Final = 2 * 1024**3
 _PROCESSES: Final = 256
 _OPEN_FILES: Final = 4096
 _KEEPER: Final = Path(__file__).with_name("keeper.py")
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #: Variables that a command gets; no other: keys and tokens have all kinds of names.
 _PASSED: Final = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-#: Below the home folder: what a sandboxed command finds empty.
-_KEY_FOLDERS: Final = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/dragoman",
-    ".config/op", ".password-store", ".local/share/keyrings", ".local/state/dragoman", ".mozilla",
-    ".config/google-chrome",
-)  # fmt: skip
-_KEY_FILES: Final = (
-    ".netrc",
-    ".pypirc",
-    ".npmrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".cargo/credentials.toml",
-)
 
 
 @final
 class Finished(msgspec.Struct, frozen=True):
-    """How a command ended. `status` None: it did not start; `ending`: why it was ended, None when it ended itself."""
+    """How a command ended. `status` None: it did not start; `ending`: why it was ended, None when it ended itself.
+
+    `inert`: what it left for other programs to obey, below the work folder, and was made inert; a path that begins with
+    "!" could not be.
+    """
 
     output: str
     status: int | None
     ending: Ending | None
     left_out: int = 0
     message: str = ""
+    inert: tuple[str, ...] = ()
 
 
 @final
 class Sandbox:
-    """How commands are run below one work folder. `bubblewrap` None: without a sandbox."""
+    """How commands are run below one work folder.
 
-    __slots__ = ("_environ", "_home", "bubblewrap", "folder")
+    Attributes:
+        bubblewrap: its path; None: commands run without it.
+        fence: what of a sandbox holds here; None without bubblewrap.
+        is_confined: this may be called a sandbox.
+        is_wanted: the user has not said to go without one.
+        asks_each_time: no rule and no earlier yes holds for a command: the superuser's, which nothing confines.
+        memory: most bytes that a command and all it started may hold.
+    """
 
-    def __init__(self, folder: Path, *, environ: Mapping[str, str], home: Path, bubblewrap: str | None = None) -> None:
-        self.folder = folder
-        self.bubblewrap = bubblewrap
-        self._home = home
-        self._environ = clean_environment(environ, folder)
+    __slots__ = (
+        "_environ",
+        "_home",
+        "_private",
+        "asks_each_time",
+        "bubblewrap",
+        "fence",
+        "folder",
+        "is_wanted",
+        "memory",
+    )
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        environ: Mapping[str, str],
+        home: Path,
+        bubblewrap: str | None = None,
+        is_wanted: bool = False,
+        private: Iterable[Path] = (),
+        memory: int = MEMORY_BYTES,
+    ) -> None:
+        """`is_wanted`: the user has not said to go without a sandbox. `private`: files and folders that are hidden
+        beside the usual ones.
+
+        Raises:
+            UsageError: in a sandbox that would be the home folder, or one that no command may have.
+        """
         if bubblewrap is not None:
+            check_work_folder(folder, home)
+        self.folder = folder
+        self.fence = probe_fence(bubblewrap) if bubblewrap is not None else None
+        self.bubblewrap = bubblewrap if self.fence is not None else None
+        self.is_wanted = is_wanted or bubblewrap is not None
+        self.asks_each_time = self.is_wanted and os.geteuid() == 0 and not self.is_confined
+        self.memory = memory
+        self._home = Path(os.path.realpath(home))
+        self._private = tuple(private)
+        self._environ = clean_environment(environ, folder)
+        if self.bubblewrap is not None:
             self._environ |= {"TMPDIR": "/tmp", "XDG_CACHE_HOME": "/tmp/cache"}
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether this may be called a sandbox."""
+        return self.fence is not None and self.fence.has_user_namespace
 
     def found(self, program: str) -> str | None:
         """The program's path, as a command would find it; None when there is none."""
@@ -83,58 +123,68 @@ class Sandbox:
         self, argv: Sequence[str], *, seconds: float, parts: Sequence[str] = (), network: bool = False
     ) -> Finished:
         """Run a command in the folder `parts` below the work folder; cancelling it ends all it has started."""
-        folder = self.folder.joinpath(*parts)
-        order = {
-            "argv": self._wrapped(argv, folder, network=network),
+        inside = self.folder.joinpath(*parts)
+        order: dict[str, Any] = {
             "environ": self._environ,
-            "folder": str(folder),
+            "folder": _bytes_of(str(inside)),
             "seconds": seconds,
             "processes": _PROCESSES,
             "file_bytes": _FILE_BYTES,
             "disk_bytes": _DISK_BYTES,
+            "memory_bytes": self.memory,
             "files": _OPEN_FILES,
+            "standing": None,
+            "handles": [],
         }
-        return await _keep(order)
+        if self.fence is None:
+            return await _keep({**order, "argv": list(map(_bytes_of, argv))})
+        folder = os.path.realpath(self.folder)
+        try:
+            mounts, known = await asyncio.to_thread(protect, folder)
+        except TooMuch as problem:
+            return Finished("", None, "not-started", message=f"the work folder cannot be watched: {problem}")
+        with _readable(self.fence.filter) as handle:
+            words = wrap(self.fence, argv, folder=Path(folder), home=self._home, mounts=mounts, inside=inside,
+                         network=network, filter_handle=handle, private=self._private)  # fmt: skip
+            order |= {
+                "argv": list(map(_bytes_of, words)),
+                "handles": [] if handle is None else [handle],
+                "standing": {
+                    "folder": _bytes_of(folder),
+                    "places": sorted(known.places),
+                    "put": sorted(known.put),
+                    "links": [[_bytes_of(place), _bytes_of(target)] for place, target in sorted(known.links)],
+                },
+            }
+            return await _keep(order)
 
-    def _wrapped(self, argv: Sequence[str], folder: Path, *, network: bool) -> list[str]:
-        if self.bubblewrap is None:
-            return list(argv)
-        words = [self.bubblewrap, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
-        words += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
-        for name in _KEY_FOLDERS:
-            words += ["--tmpfs", str(self._home / name)] if (self._home / name).is_dir() else []
-        for name in _KEY_FILES:
-            words += ["--ro-bind", "/dev/null", str(self._home / name)] if (self._home / name).is_file() else []
-        words += ["--bind", str(self.folder), str(self.folder)]
-        # What hooks and settings name runs later, outside of the sandbox; as a mount, `.git` cannot be moved away.
-        for name, way in ((".git", "--bind"), (".git/hooks", "--ro-bind"), (".git/config", "--ro-bind")):
-            place = self.folder / name
-            words += [way, str(place), str(place)] if place.exists() and not place.is_symlink() else []
-        words += [] if network else ["--unshare-net"]
-        return [*words, "--chdir", str(folder), "--", *argv]
+
+def _bytes_of(word: str) -> str:
+    """A word or a path as Latin-1 of its bytes: JSON holds no other bytes than text."""
+    return os.fsencode(word).decode("latin-1")
 
 
-def find_bubblewrap() -> str | None:
-    """Where bubblewrap is, if it works here: some systems forbid what it needs."""
-    import subprocess
-
-    path = shutil.which("bwrap", path=_PATH)
-    if path is None:
-        return None
-    probe = [path, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-net", "--unshare-pid", "true"]
+@contextlib.contextmanager
+def _readable(content: bytes | None) -> Iterator[int | None]:
+    """A descriptor that gives the content, which a pipe holds as a whole; None for none."""
+    if content is None:
+        yield None
+        return
+    reader, writer = os.pipe()
     try:
-        done = subprocess.run(probe, capture_output=True, timeout=5, check=False, env={"PATH": _PATH})
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return path if done.returncode == 0 else None
+        os.write(writer, content)
+        os.close(writer)
+        yield reader
+    finally:
+        os.close(reader)
 
 
 def clean_environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """What a command gets of the environment. Programs are never looked for in the work folder."""
     kept = {name: environ[name] for name in _PASSED if name in environ}
-    places = [place for place in environ.get("PATH", _PATH).split(":") if Path(place).is_absolute()]
+    places = [place for place in environ.get("PATH", PATH).split(":") if Path(place).is_absolute()]
     real = [place for place in places if not Path(os.path.realpath(place)).is_relative_to(folder)]
-    kept |= {"PATH": ":".join(real) or _PATH, "TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
+    kept |= {"PATH": ":".join(real) or PATH, "TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
     return kept | {"GIT_TERMINAL_PROMPT": "0", "CI": "1"}
 
 
@@ -177,6 +227,7 @@ class _Report(msgspec.Struct, frozen=True):
     status: int | None
     reason: Ending | None
     message: str
+    inert: tuple[str, ...] = ()
 
 
 _parse_report: Final = _json.typed_decoder(_Report)
@@ -190,31 +241,34 @@ async def _keep(order: dict[str, Any]) -> Finished:
     output_reader, output_writer = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_KEEPER), _json.to_text({**order, "report": writer})],
+            [sys.executable, "-I", "-S", str(_KEEPER)],
             stdin=subprocess.PIPE,
             stdout=output_writer,
             stderr=output_writer,
             env={},
             cwd="/",
-            pass_fds=[writer],
+            pass_fds=[writer, *order["handles"]],
             start_new_session=True,
         )
     finally:
         os.close(writer)
         os.close(output_writer)
     output = _Output()
+    assert process.stdin is not None
     try:
+        with contextlib.suppress(BrokenPipeError):  # it has died: its report says so, by being none
+            process.stdin.write(_json.encode({**order, "report": writer}) + b"\n")
+            process.stdin.flush()
         with contextlib.closing(_Pipe(output_reader)) as outputs, contextlib.closing(_Pipe(reader)) as reports:
             report, _ = await asyncio.gather(reports.whole(), outputs.pump(output))
     finally:
-        assert process.stdin is not None
         process.stdin.close()  # the keeper's sign to end, if it has not
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
     said = _parse_report(report)
     if not isinstance(said, _Report):
         return Finished(output.text(), None, "lost", output.left_out, "the process that kept the command has died")
-    return Finished(output.text(), said.status, said.reason, output.left_out, said.message)
+    return Finished(output.text(), said.status, said.reason, output.left_out, said.message, said.inert)
 
 
 class _Pipe:

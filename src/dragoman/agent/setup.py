@@ -40,7 +40,25 @@ class Wish(msgspec.Struct, frozen=True):
 
 def make_bench(wish: Wish, config: Config) -> Workbench:
     """The folder, the tools and the rules. Raises UsageError or ConfigError when one of them cannot be had."""
-    return Workbench(wish.folder, config.agent, allow=wish.allow, tools=wish.tools, shell=wish.shell)
+    return Workbench(
+        wish.folder,
+        config.agent,
+        allow=wish.allow,
+        tools=wish.tools,
+        shell=wish.shell,
+        private=key_files(config, home=Path.home()),
+    )
+
+
+def key_files(config: Config, *, home: Path) -> list[Path]:
+    """The files in which this user's configuration and its keys stand, wherever they lie."""
+    references = [provider.api_key for provider in config.providers.values()]
+    for server in config.agent.mcp.values():
+        references += [*server.environ.values(), *server.headers.values()]
+    folder = config.path.absolute().parent if config.path is not None else home
+    names = [each.removeprefix("file:") for each in references if each is not None and each.startswith("file:")]
+    found = [home / name.removeprefix("~/") if name.startswith("~/") else folder / name for name in names]
+    return [*found, *([config.path] if config.path is not None else [])]
 
 
 async def open_session(

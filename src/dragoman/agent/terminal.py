@@ -251,14 +251,14 @@ class Chat:
 
 
 def _greeting(session: Session, why: str, bench: Workbench) -> str:
-    lines = [f"dragoman chat · {session.target} in {_short(bench.folder.path)}{f' ({why})' if why else ''}"]
+    holding = bench.holding
+    place = f"{session.target} in {_short(bench.folder.path)}{f' ({why})' if why else ''}"
+    lines = [f"dragoman chat · {place} · {holding.summary}", *holding.gaps]
     if session.messages:
         lines.append(f"{counted(len(session.messages), 'message')} so far")
     if session.target == EMBEDDED:
         lines.append("This model is very small: one call is forced for each prompt, and its answers mean little.")
         lines.append("It shows that all works; name a real one: dragoman chat provider/model, or /models.")
-    if bench.sandbox.bubblewrap is None:
-        lines.append("No sandbox here (bubblewrap): commands run as you. Each is shown and asked.")
     return "".join(f"{plain_line(line, 300)}\n" for line in [*lines, "/help lists the commands."])
 
 

@@ -10,8 +10,10 @@ from typing import final
 
 from dragoman.agent.approval import Approvals, parse_rule
 from dragoman.agent.confinement import Folder
+from dragoman.agent.fence import check_work_folder, find_bubblewrap
+from dragoman.agent.holding import Holding, describe_fence
 from dragoman.agent.limits import Limits
-from dragoman.agent.sandbox import Sandbox, find_bubblewrap
+from dragoman.agent.sandbox import Sandbox
 from dragoman.agent.tools.edit import edit_tool, write_tool
 from dragoman.agent.tools.fetch import fetch_tool
 from dragoman.agent.tools.list import list_tool
@@ -51,26 +53,32 @@ class Workbench:
         shell: bool = False,
         environ: Mapping[str, str] | None = None,
         home: Path | None = None,
+        private: Iterable[Path] = (),
     ) -> None:
-        """`allow`, `tools` and `shell` are the command line's, beside those of the user's file.
+        """`allow`, `tools` and `shell` are the command line's, beside those of the user's file. `private`: files that
+        no sandboxed command may read, beside the usual ones.
 
         Raises:
             UsageError, ConfigError: a rule, a tool or the folder is not what it must be.
         """
+        home = Path.home() if home is None else home
+        check_work_folder(place, home)
         self.folder = Folder(place)
-        bubblewrap = find_bubblewrap() if config.sandbox else None
         self.sandbox = Sandbox(
             self.folder.path,
             environ=os.environ if environ is None else environ,
-            home=home or Path.home(),
-            bubblewrap=bubblewrap,
+            home=home,
+            bubblewrap=find_bubblewrap() if config.sandbox else None,
+            is_wanted=config.sandbox,
+            private=private,
+            memory=config.limits.memory_mib * 1024**2,
         )
         try:
             rules = [parse_rule(text) for text in config.allow]
         except UsageError as problem:
             raise ConfigError(f"agent.allow: {problem}") from None
         rules += [parse_rule(text) for text in allow]
-        self.approvals = Approvals(rules, is_confined=bubblewrap is not None)
+        self.approvals = Approvals(rules, is_confined=self.sandbox.is_confined)
         given = config.limits
         self.limits = Limits(steps=given.steps, minutes=given.minutes, usd=given.usd, tokens=given.tokens)
         self.toolbox = Toolbox(
@@ -108,6 +116,12 @@ class Workbench:
                 except UsageError as problem:
                     problems.append(f"the MCP server {remote.name}: {problem}")
         return problems
+
+    @property
+    def holding(self) -> Holding:
+        """What commands run in, in words."""
+        is_superuser = os.geteuid() == 0
+        return describe_fence(self.sandbox.fence, is_wanted=self.sandbox.is_wanted, is_superuser=is_superuser)
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -12,6 +12,7 @@ import contextlib
 import sys
 from pathlib import Path
 
+from dragoman.agent.secrecy import hide_environment
 from dragoman.agent.setup import Wish
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Chat, or do one task."""
+    hide_environment()
     config = load_settings(options)
     wish = Wish(
         options.folder,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
+from dragoman.agent.fence import find_bubblewrap, probe_fence
+from dragoman.agent.holding import describe_fence
 from dragoman.client.probing import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
 from dragoman.config import Config
 from dragoman.events import Failure
@@ -50,7 +53,7 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
     finally:
         await near.close()
         await far.close()
-    findings = [_on_configuration(config), *_on_unread_keys(config)]
+    findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config)]
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)
     findings += [_on_incomplete(provider) for provider in asked if not _is_complete(provider)]
@@ -89,6 +92,16 @@ def _on_unread_keys(config: Config) -> list[Finding]:
         Finding("bad", f"key of {name}", reason, "set the variable or write the file, or correct api_key")
         for name, reason in config.unread_keys.items()
     ]
+
+
+def _on_sandbox(config: Config) -> Finding:
+    """What commands of the agent run in here; without a sandbox chat works, so it is no fault."""
+    is_wanted = config.agent.sandbox
+    path = find_bubblewrap() if is_wanted else None
+    fence = probe_fence(path) if path is not None else None
+    holding = describe_fence(fence, is_wanted=is_wanted, is_superuser=os.geteuid() == 0)
+    level: Level = "good" if holding.is_sandbox and not holding.gaps else "note"
+    return Finding(level, "chat's commands", " ".join([f"{holding.summary}.", *holding.gaps]), holding.fix)
 
 
 def _on_incomplete(provider: Provider) -> Finding:

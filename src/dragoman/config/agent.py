@@ -27,12 +27,16 @@ class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class AgentLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a run, all that follows one prompt, may go before it stops and asks."""
+    """How far a run, all that follows one prompt, may go before it stops and asks.
+
+    `memory_mib`: what one command, with all that it starts, may take of memory.
+    """
 
     steps: Positive = 50
     minutes: Annotated[float, msgspec.Meta(gt=0)] = 30.0
     usd: Decimal = Decimal(5)
     tokens: Positive = 2_000_000
+    memory_mib: Annotated[int, msgspec.Meta(ge=64)] = 2_048
 
 
 @final

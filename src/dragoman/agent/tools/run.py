@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 
 from dragoman.agent.confinement import Folder
-from dragoman.agent.plain import hidden_character, plain_text
+from dragoman.agent.plain import hidden_character, plain_line, plain_text
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.sandbox import Finished, Sandbox
 from dragoman.agent.tools.toolbox import Planner, planner_of
@@ -85,10 +85,13 @@ def _plan(
         pass
 
     async def do() -> Outcome:
-        return _outcome(await sandbox.run(argv, seconds=seconds, parts=parts, network=network), seconds=seconds)
+        finished = await sandbox.run(argv, seconds=seconds, parts=parts, network=network)
+        return _outcome(finished, seconds=seconds, memory=sandbox.memory)
 
     place = f"in {'/'.join(parts) or '.'}"
-    guard = ("with network" if network else "without network") if sandbox.bubblewrap else "not sandboxed"
+    guard = ("with network" if network else "without network") if sandbox.is_confined else "not sandboxed"
+    # Without bubblewrap every command has the network: that one says it needs it changes nothing.
+    must_ask = sandbox.asks_each_time or (network and sandbox.bubblewrap is not None)
     return Plan(
         tool=tool,
         kind="run",
@@ -96,7 +99,7 @@ def _plan(
         shown=f"{shown}\n({place}, at most {seconds} s, {guard})",
         identity=identity_of(tool, {"words": words, "path": parts, "seconds": seconds, "network": network}),
         do=do,
-        asks="always" if network and sandbox.bubblewrap else "unless-ruled",
+        asks="always" if must_ask else "unless-ruled",
     )
 
 
@@ -110,7 +113,25 @@ def check_words(words: Sequence[str]) -> None:
         raise ToolFailed(f"expected a command of at most {_BYTES:,} bytes")
 
 
-def _outcome(finished: Finished, *, seconds: int) -> Outcome:
+def _on_inert(places: Sequence[str]) -> str:
+    """What became of what a command left for other programs to obey."""
+    aside = [plain_line(place) for place in places if not place.startswith("!")]
+    failed = [plain_line(place[1:]) for place in places if place.startswith("!")]
+    words = []
+    if aside:
+        words.append(f"made inert, since programs obey them outside of the sandbox: {_listed(aside)}; NAME.inert keeps"
+                     " what it was, `write` asks the user for it")  # fmt: skip
+    if failed:
+        words.append(f"BEWARE, programs may obey these and they could not be made inert: {_listed(failed)}")
+    return ". ".join(words)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more
+
+
+def _outcome(finished: Finished, *, seconds: int, memory: int) -> Outcome:
     output = plain_text(finished.output)
     if len(output) > _MODEL_LIMIT:
         half = _MODEL_LIMIT // 2
@@ -118,6 +139,7 @@ def _outcome(finished: Finished, *, seconds: int) -> Outcome:
     endings = {
         "timeout": f"it was ended after {seconds} s",
         "processes": "it was ended: it started too many processes",
+        "memory": f"it was ended: it took more than {memory // 1024**2:,} MiB of memory (agent.limits.memory_mib)",
         "disk": "it was ended: it filled the disk",
         "stopped": "it was ended",
         "not-started": f"it did not start: {finished.message.lower()}",
@@ -125,4 +147,6 @@ def _outcome(finished: Finished, *, seconds: int) -> Outcome:
     }
     end = endings[finished.ending] if finished.ending is not None else f"exit status {finished.status}"
     text = f"{output.rstrip()}\n({end})" if output.strip() else f"({end})"
+    if finished.inert:
+        text += f"\n({_on_inert(finished.inert)})"
     return Outcome(text, is_error=finished.ending is not None or finished.status != 0, shown=text)

@@ -1,7 +1,7 @@
 """A SQLite file that all workers share: one thread for a database, so that the event loop never waits for a disk.
 
-A file that is damaged is put aside under another name and a new one begun; one that cannot be written stays in memory.
-Both are said once in the log.
+A file that is damaged is put aside under another name and a new one begun with what can still be read of it; one that
+cannot be written stays in memory. Both are said once in the log.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Final, TypeAlias, TypeVar, final
 
 import msgspec
 
+from dragoman.gateway.salvage import salvage
+
 T = TypeVar("T")
 #: What is done in one transaction. It may run twice, when the file turns out to be damaged on the way.
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -27,6 +29,8 @@ _LOG: Final = logging.getLogger("dragoman.gateway")
 _MEMORY: Final = ":memory:"
 #: Milliseconds that a transaction waits for another worker's.
 _PATIENCE: Final = 5_000
+#: Seconds that count of a time in which nobody had the file open.
+_LONGEST_GAP: Final = 86_400
 #: Of the tables; a file of a later one is left alone.
 _VERSION: Final = 1
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -42,19 +46,51 @@ PRAGMA foreign_keys = ON;
 """
 
 
+class Clock:
+    """Seconds by which rows are aged: those of the wall when the file is opened, one by one from then on.
+
+    A wall clock that jumps would make everything old at once. So while a file is open its time goes on as the process's
+    does, and of a time in which nobody had it open a day counts at most: rows are only ever older than others by what
+    somebody has seen pass.
+    """
+
+    __slots__ = ("_began", "_now")
+
+    def __init__(self) -> None:
+        self._now = time.time()
+        self._began = time.monotonic()
+
+    def begin(self, newest: int | None) -> None:
+        """A file is opened; `newest`: the stamp of its newest row, None without rows."""
+        wall = time.time()
+        self._now = wall if newest is None else min(max(wall, newest), newest + _LONGEST_GAP)
+        self._began = time.monotonic()
+
+    def now(self) -> int:
+        """The time to stamp a row with."""
+        return int(self._now + time.monotonic() - self._began)
+
+
 class StoreFailed(Exception):
     """The file cannot be read or written now: the disk is full, or another process holds it."""
 
 
 class Database:
-    """One file. `run` may be called from one event loop; nothing happens before the first call."""
+    """One file. `run` may be called from one event loop; nothing happens before the first call.
 
-    __slots__ = ("_connection", "_executor", "_file", "_identity", "_schema")
+    Attributes:
+        clock: what rows are stamped with, and aged by; for use inside `run`.
+    """
 
-    def __init__(self, file: Path | None, schema: str) -> None:
-        """`file` None keeps everything in memory; `schema`: statements that may run again (`IF NOT EXISTS`)."""
+    __slots__ = ("_connection", "_executor", "_file", "_identity", "_schema", "_table", "clock")
+
+    def __init__(self, file: Path | None, schema: str, *, table: str) -> None:
+        """`file` None keeps everything in memory; `schema`: statements that may run again (`IF NOT EXISTS`); `table`:
+        the one whose rows are stamped, in a column `used`."""
         self._file = file
         self._schema = schema
+        self._table = table
+        self.clock = Clock()
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None  # of the file that is open
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-state")
@@ -79,10 +115,21 @@ class Database:
             except sqlite3.DatabaseError as problem:
                 if _code(problem) not in _DAMAGE:
                     raise
-                self._put_aside()
+                aside = self._put_aside()
+            if aside is not None:
+                self._take_over(aside)
             return self._once(work)
         except sqlite3.OperationalError as problem:
             raise StoreFailed(str(problem)) from None
+
+    def _take_over(self, aside: Path) -> None:
+        """Take what can be read of the damaged file into the new one. Other workers wait for it."""
+        try:
+            count = self._once(lambda connection: salvage(aside, connection))
+        except sqlite3.Error as problem:
+            _LOG.warning("nothing could be taken over from %s: %s", aside.name, problem)
+        else:
+            _LOG.warning("%s rows were taken over from %s", count, aside.name)
 
     def _once(self, work: Work[T]) -> T:
         if self._connection is not None and self._file is not None and _identity(self._file) != self._identity:
@@ -129,14 +176,15 @@ class Database:
         connection.executescript(self._schema)
         if version < _VERSION:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
+        self.clock.begin(connection.execute(f"SELECT max(used) FROM {self._table}").fetchone()[0])
         return connection
 
-    def _put_aside(self) -> None:
-        """Rename a damaged file, unless another worker has done so."""
+    def _put_aside(self) -> Path | None:
+        """Rename a damaged file, unless another worker has done so; gives its new name."""
         self._shut()
         file = self._file
         if file is None or _identity(file) != self._identity:
-            return
+            return None
         aside = file.with_name(f"{file.name}.damaged-{int(time.time())}")
         with contextlib.suppress(FileNotFoundError):
             os.replace(file, aside)
@@ -144,6 +192,8 @@ class Database:
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(f"{file}{suffix}", f"{aside}{suffix}")
             _LOG.warning("%s is damaged; it was kept as %s, and a new one begun", file, aside.name)
+            return aside
+        return None
 
     def _shut(self) -> None:
         if self._connection is not None:
@@ -177,12 +227,12 @@ class Bounds(msgspec.Struct, frozen=True):
     age: int
 
 
-def prune(connection: sqlite3.Connection, table: str, owner: str, *, bounds: Bounds) -> None:
+def prune(connection: sqlite3.Connection, table: str, owner: str, *, bounds: Bounds, now: int) -> None:
     """Delete what is too old, then what was not used for longest, first of the owner's own rows, then of all.
 
-    `table` has the columns owner, used (Unix seconds) and size (bytes).
+    `table` has the columns owner, used (seconds of `now`, which is a `Clock`'s) and size (bytes).
     """
-    connection.execute(f"DELETE FROM {table} WHERE used < ?", (int(time.time()) - bounds.age,))
+    connection.execute(f"DELETE FROM {table} WHERE used < ?", (now - bounds.age,))
     _trim(connection, f"{table} WHERE owner = ?", (owner,), rows=bounds.own_rows, size=bounds.own_size)
     _trim(connection, table, (), rows=bounds.rows, size=bounds.size)
 

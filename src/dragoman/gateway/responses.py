@@ -8,7 +8,6 @@ https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
@@ -84,14 +83,18 @@ class Responses:
 
     All of them raise `StoreFailed` when the database cannot be used, and `NotKept` for what is not there;
     `conversation` raises `TooLong` too.
+
+    Attributes:
+        works: whether the last response could be kept.
     """
 
-    __slots__ = ("_bounds", "_database", "_new_rows", "_new_size")
+    __slots__ = ("_bounds", "_database", "_new_rows", "_new_size", "works")
 
     def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS) -> None:
-        self._database = Database(file, _SCHEMA)
+        self._database = Database(file, _SCHEMA, table="response")
         self._bounds = bounds
         self._new_rows = self._new_size = 0
+        self.works = True
 
     async def find(self, owner: str, id: str) -> Kept:
         """One response."""
@@ -102,7 +105,7 @@ class Responses:
         answer unless that is not wanted. The conversation counts as used."""
 
         def collect(connection: sqlite3.Connection) -> list[Raw]:
-            rounds = _rounds(connection, owner, id)
+            rounds = _rounds(connection, owner, id, now=self._database.clock.now())
             if not with_answer:
                 rounds[-1] = rounds[-1][0], []
             return [item for said, answered in rounds for item in (*said, *answered)]
@@ -121,10 +124,11 @@ class Responses:
         """Keep a response; other workers find it when this returns."""
 
         def insert(connection: sqlite3.Connection) -> None:
-            size = _insert(connection, owner, kept)
+            now = self._database.clock.now()
+            size = _insert(connection, owner, kept, now=now)
             self._new_rows, self._new_size = self._new_rows + 1, self._new_size + size
             if self._new_rows == 1 or self._new_rows >= _PRUNED_ROWS or self._new_size >= _PRUNED_SIZE:
-                prune(connection, "response", owner, bounds=self._bounds)
+                prune(connection, "response", owner, bounds=self._bounds, now=now)
                 self._new_rows, self._new_size = 1, 0
 
         await self._database.run(insert)
@@ -159,7 +163,7 @@ def _find(connection: sqlite3.Connection, owner: str, id: str) -> Kept:
     return Kept(id, found[0], () if isinstance(items, Malformed) else items, found[2])
 
 
-def _rounds(connection: sqlite3.Connection, owner: str, id: str) -> list[tuple[Sequence[Raw], list[Raw]]]:
+def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[tuple[Sequence[Raw], list[Raw]]]:
     """What was said and answered in each round of a conversation, the first one first."""
     rounds: list[tuple[Sequence[Raw], list[Raw]]] = []
     ids: list[str] = []
@@ -174,7 +178,6 @@ def _rounds(connection: sqlite3.Connection, owner: str, id: str) -> list[tuple[S
         if size > LONGEST:
             raise TooLong
         previous = kept.previous
-    now = int(time.time())
     connection.executemany(
         "UPDATE response SET used = ? WHERE owner = ? AND id = ? AND used < ?",
         [(now, owner, one, now - _USE_SECONDS) for one in ids],
@@ -195,10 +198,10 @@ def _item(connection: sqlite3.Connection, owner: str, id: str) -> Raw:
     raise NotKept(id, is_item=True)
 
 
-def _insert(connection: sqlite3.Connection, owner: str, kept: Kept) -> int:
+def _insert(connection: sqlite3.Connection, owner: str, kept: Kept, *, now: int) -> int:
     data = _json.encode(kept.input)
     size = len(data) + len(kept.response)
-    row = (owner, kept.id, kept.previous, data, kept.response, int(time.time()), size)
+    row = (owner, kept.id, kept.previous, data, kept.response, now, size)
     inserted = connection.execute(
         "INSERT INTO response (owner, id, previous, input, response, used, size) VALUES (?, ?, ?, ?, ?, ?, ?)", row
     )

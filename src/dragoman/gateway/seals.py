@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import sqlite3
-import time
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Final
@@ -47,7 +46,7 @@ class SealStore:
     def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS) -> None:
         self._log = None if file is None else f"{file}-wal"
         self._bounds = bounds
-        self._database = Database(file, _SCHEMA)
+        self._database = Database(file, _SCHEMA, table="seal")
         self._new_rows = 0
         self._without: object = None  # how the file looked when it held no seal
 
@@ -59,7 +58,8 @@ class SealStore:
         if looks is not None and looks == self._without:
             return request
         try:
-            found = await self._database.run(lambda connection: _with_seals(connection, owner, request))
+            clock = self._database.clock
+            found = await self._database.run(lambda connection: _with_seals(connection, owner, request, clock.now()))
         except StoreFailed as problem:
             _LOG.warning("seals cannot be read: %s", problem)
             return request
@@ -73,7 +73,7 @@ class SealStore:
 
     async def _keep(self, owner: str, seals: Mapping[str, Seal]) -> None:
         def insert(connection: sqlite3.Connection) -> None:
-            now = int(time.time())
+            now = self._database.clock.now()
             rows = [(owner, key, data, now, len(data)) for key, seal in seals.items() if (data := _json.encode(seal))]
             connection.executemany(
                 "INSERT OR REPLACE INTO seal (owner, key, seal, used, size) VALUES (?, ?, ?, ?, ?)", rows
@@ -81,7 +81,7 @@ class SealStore:
             first = self._new_rows == 0
             self._new_rows += len(rows)
             if first or self._new_rows >= _PRUNED_ROWS:
-                prune(connection, "seal", owner, bounds=self._bounds)
+                prune(connection, "seal", owner, bounds=self._bounds, now=now)
                 self._new_rows = 1
 
         try:
@@ -104,20 +104,19 @@ class SealStore:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _with_seals(connection: sqlite3.Connection, owner: str, request: Request) -> Request | None:
+def _with_seals(connection: sqlite3.Connection, owner: str, request: Request, now: int) -> Request | None:
     """The request with its seals; None when there is no seal at all. In the database's thread, for a long conversation
     has many keys."""
     if connection.execute("SELECT 1 FROM seal LIMIT 1").fetchone() is None:
         return None
-    found = _find(connection, owner, keys_of(request))
+    found = _find(connection, owner, keys_of(request), now)
     return put_back(request, found.get) if found else request
 
 
-def _find(connection: sqlite3.Connection, owner: str, keys: list[str]) -> dict[str, Seal]:
+def _find(connection: sqlite3.Connection, owner: str, keys: list[str], now: int) -> dict[str, Seal]:
     """The seals of these keys."""
     found: dict[str, Seal] = {}
     old: list[tuple[int, int]] = []
-    now = int(time.time())
     for start in range(0, len(keys), _SLICE):
         part = keys[start : start + _SLICE]
         marks = ", ".join("?" * len(part))

@@ -188,20 +188,34 @@ class StoredTurn:
         streamed: bytes = getattr(self._encoder, "response", b"")  # of this protocol's encoder alone
         return self._whole or streamed
 
-    async def keep(self) -> None:
-        """Keep the response, if it was to be kept and is worth it."""
+    async def keep(self) -> bool:
+        """Keep the response, if it was to be kept and is worth it. False: the store could not, and the answer says
+        otherwise."""
         response = self.response
         if not self._is_kept or not response or not _is_worth_keeping(response):
-            return
+            return True
         try:
             await self._responses.keep(self._owner, Kept(self._id, self._previous, self._said, response))
         except StoreFailed as problem:
-            _LOG.warning("a response could not be stored: %s", problem)
+            if self._responses.works:
+                _LOG.warning("responses cannot be stored, and say so, until they can be again: %s", problem)
+            self._responses.works = False
+            return False
+        if not self._responses.works:
+            _LOG.warning("responses are stored again")
+        self._responses.works = True
+        return True
 
 
 def _is_worth_keeping(response: bytes) -> bool:
     value = _json.decode(response)
     return isinstance(value, dict) and value.get("status") in _KEPT_STATUSES
+
+
+def _not_stored(response: bytes) -> bytes:
+    """The response object with what it says of its being stored."""
+    fields = read_body(response)
+    return _json.encode({**fields, "store": False})
 
 
 class HeldOutlet:
@@ -221,12 +235,12 @@ class HeldOutlet:
         """Keep the answer, then let its end go."""
         if self._whole is None and not self._ends:
             return
-        await self._turn.keep()
+        response = self._turn.response
+        told = response if await self._turn.keep() else _not_stored(response)
         if self._whole is not None:
-            self._outlet.send(self._whole)
+            self._outlet.send(msgspec.structs.replace(self._whole, body=self._whole.body.replace(response, told, 1)))
             return
-        for data in self._held:
-            self._outlet.write(data)
+        self._outlet.write(b"".join(self._held).replace(response, told, 1))
         self._outlet.end()
 
     def send(self, answer: Answer) -> None:

@@ -1,0 +1,121 @@
+"""What can be read of a damaged SQLite file, taken over into a new one: a damaged page costs the rows that stand on it.
+
+A table's rows are read by their numbers, past each place that cannot be read; a table without row numbers is read from
+both ends. Indexes are made anew by inserting. What is damaged within a text nobody can see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+#: Rows of one query.
+_SLICE: Final = 100
+
+
+class _Table(NamedTuple):
+    name: str
+    columns: list[str]
+    key: list[str]  # [] where rows have numbers
+
+
+def salvage(damaged: Path, into: sqlite3.Connection) -> int:
+    """Copy the rows of all tables that both files have; gives how many. Nothing when its schema cannot be read."""
+    count = 0
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_opened(damaged)) as source:
+        for table in _tables(into):
+            names = ", ".join(table.columns)
+            insert = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
+            for row in _rows(source, table):
+                # A row that another one must stand beside may be lost with that.
+                with contextlib.suppress(sqlite3.IntegrityError):
+                    into.execute(insert, row)
+                    count += 1
+    return count
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)  # its log is read too
+    connection.execute("PRAGMA cell_size_check = ON")
+    return connection
+
+
+def _tables(connection: sqlite3.Connection) -> list[_Table]:
+    """In the order in which they were made: a table stands behind those that its rows refer to."""
+    found = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+    ).fetchall()
+    tables = []
+    for name, sql in found:
+        columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        key = [column[1] for column in columns if column[5]] if "WITHOUT ROWID" in sql.upper() else []
+        tables.append(_Table(name, [column[1] for column in columns], key))
+    return tables
+
+
+def _rows(source: sqlite3.Connection, table: _Table) -> Iterator[tuple[Any, ...]]:
+    if not table.key:
+        yield from _numbered(source, table)
+        return
+    order = ", ".join(table.key)
+    backwards = ", ".join(f"{column} DESC" for column in table.key)
+    seen: set[tuple[Any, ...]] = set()
+    for by in (order, backwards):
+        with contextlib.suppress(sqlite3.DatabaseError):
+            rows = source.execute(f"SELECT {', '.join(table.columns)} FROM {table.name} NOT INDEXED ORDER BY {by}")
+            for row in rows:
+                key = tuple(row[table.columns.index(column)] for column in table.key)
+                if key in seen:
+                    return
+                seen.add(key)
+                yield row
+
+
+def _numbered(source: sqlite3.Connection, table: _Table) -> Iterator[tuple[Any, ...]]:
+    """All rows that can be read, by their numbers."""
+    query = f"SELECT rowid, {', '.join(table.columns)} FROM {table.name} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
+
+    def read(first: int, most: int) -> list[tuple[Any, ...]] | None:
+        """Rows from a number on; None when they cannot be read."""
+        try:
+            return source.execute(f"{query} LIMIT {most}", (first,)).fetchall()
+        except sqlite3.DatabaseError:
+            return None
+
+    first = -(2**63)
+    while True:
+        rows, most = read(first, _SLICE), _SLICE
+        while rows is None and most > 1:
+            most //= 2
+            rows = read(first, most)
+        if rows is None:
+            following = _next_readable(first, lambda number: read(number, 1) is not None)
+            if following is None:
+                return
+            first = following
+            continue
+        if not rows:
+            return
+        for row in rows:
+            yield row[1:]
+        first = rows[-1][0] + 1
+
+
+def _next_readable(damaged: int, can_read: Any) -> int | None:
+    """The next number from which on rows can be read; None when there is none. Steps double, then halve again."""
+    low, step = max(damaged, 0), 1
+    while not can_read(low + step):
+        low, step = low + step, step * 2
+        if low + step >= 2**62:
+            return None
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        if can_read(middle):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo demo-validate live test bench bench-peers bench-gateway soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install demo demo-validate live test bench bench-peers bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -52,6 +52,9 @@ bench-peers: $(STAMP)  ## the same over sockets with further libraries, each ins
 
 bench-gateway: $(STAMP)  ## the gateway beside nginx and other gateways: CPU per request and chunk (Linux; gcc, nginx)
 	.venv/bin/python bench/gateway/run.py
+
+models: $(STAMP)  ## which way to ask for tools works with real small models: LARGE=1 fetches 1.07 GB more, OPTIONS=--show
+	.venv/bin/python bench/models/run.py $(if $(LARGE),--large) $(OPTIONS)
 
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent

@@ -47,7 +47,7 @@ def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialec
         if policy.way == "schema":
             stages.append(Structured(new_id=new_id))
         if policy.way == "prompted":
-            stages.append(Prompted(tools, new_id=new_id))
+            stages.append(Prompted(tools, lenient=policy.rescue, new_id=new_id))
         elif policy.rescue:
             stages.append(Rescue(tools, FAMILIES, new_id=new_id))
         names = frozenset([tool.name for tool in tools])

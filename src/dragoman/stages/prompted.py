@@ -1,4 +1,9 @@
-"""Calls that a model was told to write as text, where its server has no field for them (`dragoman.ways`)."""
+"""Calls that a model was told to write as text, where its server has no field for them (`dragoman.ways`).
+
+Some models cannot write the form that they are asked for: coder models of the Qwen family never learned their own
+vocabulary's `<tool_call>`, and put the call into a fence, or nothing around it. So what is read of an answer in
+`native`, where nothing was said about a form, is read here too; only that is a deviation.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,29 @@ from collections.abc import Sequence
 
 from dragoman.contract import NewId
 from dragoman.events import EVERY_KIND, Deviation, Event
-from dragoman.stages.rescue import Rescue, hermes
+from dragoman.stages.rescue import FAMILIES, Rescue, hermes
 from dragoman.types import Tool
+
+_ASKED = hermes.FAMILY
 
 
 class Prompted:
-    """Reads the one form that was asked for; to find it is no deviation. A `dragoman.contract.Stage`."""
+    """Reads the form that was asked for, which is no deviation, and the others. A `dragoman.contract.Stage`.
+
+    `lenient` False: that form alone.
+    """
 
     __slots__ = ("_rescue",)
 
     handles = EVERY_KIND
 
-    def __init__(self, tools: Sequence[Tool], *, new_id: NewId) -> None:
-        self._rescue = Rescue(tools, (hermes.FAMILY,), new_id=new_id)
+    def __init__(self, tools: Sequence[Tool], *, lenient: bool, new_id: NewId) -> None:
+        self._rescue = Rescue(tools, FAMILIES if lenient else (_ASKED,), new_id=new_id)
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        out = self._rescue.feed(events)
-        return [event for event in out if type(event) is not Deviation or event.code != "rescued-call"]
+        return [event for event in self._rescue.feed(events) if not _is_expected(event)]
+
+
+def _is_expected(event: Event) -> bool:
+    return type(event) is Deviation and event.code == "rescued-call" and event.seen == _ASKED.name

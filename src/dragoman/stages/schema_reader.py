@@ -42,7 +42,8 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
     try:
         kind: Any = _type_of(value, 0)
         decode = _json.typed_decoder(list[kind] if listed else kind)
-    except (_Unsaid, TypeError):  # msgspec raises TypeError for types that one JSON value cannot tell apart
+    except (_Unsaid, TypeError, ValueError):
+        # msgspec: TypeError for types that one JSON value cannot tell apart, ValueError for keys that need an escape.
         return None
 
     def fits(text: str) -> bool:

@@ -22,10 +22,10 @@ from dragoman.types import (
     Text,
     Tool,
     ToolCall,
-    ToolChoice,
     ToolResult,
 )
 from dragoman.ways.schema import answer_schema
+from dragoman.ways.words import system_words
 
 #: Wire fields that speak of tools, in any protocol: they would be refused as tools are.
 _NATIVE_KEYS: Final = frozenset(
@@ -58,15 +58,16 @@ def ask(request: Request, way: Way) -> tuple[Request, tuple[Deviation, ...]]:
     if reading_way(request, way) == "native":
         words = _NO_CALLS if has_turns else ""
     elif way == "schema":
-        words = _words(request, tools, way)
+        words = system_words(request, tools, way)
         schema = answer_schema(
             [tool for tool in tools if Named(tool.name) == request.tool_choice] or tools,
             may_answer=request.tool_choice == "auto",
             answer=params.response_schema,
+            most_calls=1 if request.params.parallel_tools is False else None,
         )
         params = msgspec.structs.replace(params, response_schema=ResponseSchema(_json.raw(schema)))
     else:
-        words = _words(request, tools, way)
+        words = system_words(request, tools, way)
         if params.response_schema is not None:
             params = msgspec.structs.replace(params, response_schema=None)
             lost.append(Deviation("changed", "params.response_schema", "asked for in words"))
@@ -104,55 +105,7 @@ def _without_tools(native: Native | None, lost: list[Deviation]) -> Native | Non
 
 # ---------------------------------------------------------------- the system text
 
-_RESULTS: Final = (
-    "The result of each call comes in the next message, between <tool_response> and </tool_response>. "
-    "Never write such a block yourself."
-)
 _NO_CALLS: Final = "Earlier messages show calls of tools and their results. No tool can be called now: answer in words."
-_FORM: Final[dict[Way, str]] = {
-    "prompted": (
-        "You can call tools. To call one, write a block of exactly this form, outside any code fence:\n"
-        '<tool_call>{"name": "NAME", "arguments": {"KEY": "VALUE"}}</tool_call>\n'
-        "`name` is the name of a tool below, `arguments` a JSON object that fits its parameters. "
-        "Write one block for each call, and nothing after the last one."
-    ),
-    "schema": (
-        "You can call tools. Answer with one JSON object and nothing else. To call tools:\n"
-        '{"tool_calls": [{"name": "NAME", "arguments": {"KEY": "VALUE"}}]}\n'
-        "`name` is the name of a tool below, `arguments` a JSON object that fits its parameters."
-    ),
-}
-_OTHERWISE: Final[dict[Way, str]] = {
-    "prompted": "When no tool is needed, answer in words, without such a block.",
-    "schema": 'When no tool is needed, answer in words:\n{"answer": "<your answer>"}',
-}
-
-
-def _words(request: Request, tools: Sequence[Tool], way: Way) -> str:
-    lines = [_FORM[way], _RESULTS, *_choice(request.tool_choice, tools, way)]
-    if request.params.parallel_tools is False:
-        lines.append("Call at most one tool in an answer.")
-    form = request.params.response_schema
-    if form is not None and request.tool_choice == "auto":
-        subject = 'The value of "answer"' if way == "schema" else "An answer without a call"
-        which = f"JSON of this schema: {_json.raw_text(form.schema)}" if form.schema is not None else "a JSON object"
-        lines.append(f"{subject} is nothing but {which}")
-    lines.append("The tools:")
-    lines += [_described(tool) for tool in tools]
-    return "\n".join(lines)
-
-
-def _choice(choice: ToolChoice, tools: Iterable[Tool], way: Way) -> list[str]:
-    if isinstance(choice, Named) and any(tool.name == choice.name for tool in tools):
-        return [f'You must call the tool "{choice.name}" now.']
-    return [_OTHERWISE[way]] if choice == "auto" else ["You must call at least one tool now."]
-
-
-def _described(tool: Tool) -> str:
-    described: dict[str, Json] = {"name": tool.name}
-    if tool.description:
-        described["description"] = tool.description
-    return _json.to_text({**described, "parameters": tool.schema_object()})
 
 
 def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:

@@ -17,7 +17,9 @@ _DEFINITIONS: Final = ("$defs", "definitions")
 _LEFT_OUT: Final = frozenset({"$schema", "$id", *_DEFINITIONS})
 
 
-def answer_schema(tools: Sequence[Tool], *, may_answer: bool, answer: ResponseSchema | None) -> dict[str, Json]:
+def answer_schema(
+    tools: Sequence[Tool], *, may_answer: bool, answer: ResponseSchema | None, most_calls: int | None = None
+) -> dict[str, Json]:
     """The schema of the answer.
 
     Its definitions stand at the root, where every server looks for them, and objects are closed, as structured
@@ -27,10 +29,14 @@ def answer_schema(tools: Sequence[Tool], *, may_answer: bool, answer: ResponseSc
         tools: those that may be called; at least one.
         may_answer: words are allowed in place of calls.
         answer: what the words must be, when the request asks for structured output by itself.
+        most_calls: as many at most; None: no limit.
     """
     definitions: dict[str, Json] = {}
     calls = [_call(tool, place, definitions) for place, tool in enumerate(tools)]
-    several = {"type": "array", "minItems": 1, "items": calls[0] if len(calls) == 1 else {"anyOf": calls}}
+    several: dict[str, Json] = {"type": "array", "minItems": 1}
+    if most_calls is not None:
+        several["maxItems"] = most_calls
+    several["items"] = calls[0] if len(calls) == 1 else {"anyOf": calls}
     root = _object({"tool_calls": several})
     if may_answer:
         words: Json = {"type": "string"}

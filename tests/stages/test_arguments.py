@@ -49,9 +49,9 @@ def repaired(text: str, schema=SCHEMA, step: int | None = None) -> tuple[str | N
     repairer = Repairer(ToolSchema(schema))
     pieces = [text] if step is None else [text[start : start + step] for start in range(0, len(text), step)]
     out = "".join(repairer.feed(piece) for piece in pieces)
-    whole = repairer.close()
-    assert whole == (repairer.problem == "")
-    return (out if whole else None), [done for _, _, done in repairer.codes]
+    end = repairer.close()
+    assert (end is not None) == (repairer.problem == "")
+    return (None if end is None else out + end), [done for _, _, done in repairer.codes]
 
 
 REPAIRS = [
@@ -70,6 +70,22 @@ REPAIRS = [
     ('{"city":"C:\\dir\\users"}', '{"city":"C:\\\\dir\\\\users"}', "bad escape"),
     ('{"city":"\\ud83d!"}', '{"city":"\ufffd!"}', "half of a surrogate pair"),
     ('{"ratio":.5}', '{"ratio":0.5}', "form of a number"),
+    ('{"count":0x1F}', '{"count":31}', "form of a number"),
+    ('{"count":-007}', '{"count":-7}', "form of a number"),
+    ('{"tags":{"a", "b"}}', '{"tags":["a", "b"]}', "set"),
+    ('{"other":{1}}', '{"other":[1]}', "set"),
+    ('{"city":"x" // the "best"\n,"count":1}', '{"city":"x" ,"count":1}', "comment"),
+    ('{"city":"x", # one\n/* two */"count":1}', '{"city":"x", "count":1}', "comment"),
+    ("{“city”:“it’s”}", '{"city":"it’s"}', "typographic quotes"),
+    ('{"city":"gcc \\\n -o"}', '{"city":"gcc \\\\\\n -o"}', "bad escape"),
+    ('{"city":"f("a", "b")","count":1}', '{"city":"f(\\"a\\", \\"b\\")","count":1}', "quote inside a string"),
+    (
+        '{"city":"echo {"k": "v"} > f","count":5}',
+        '{"city":"echo {\\"k\\": \\"v\\"} > f","count":5}',
+        "quote inside a string",
+    ),
+    ('{"city":"5" pipe"}', '{"city":"5\\" pipe"}', "quote inside a string"),
+    ("{'city':'it's so','count':1}", '{"city":"it\'s so","count":1}', "quote inside a string"),
 ]
 
 
@@ -101,6 +117,11 @@ COERCIONS = [
     ('{"box":{"size":"3"}}', '{"box":{"size":3}}'),
     ('{"city":["Rome"]}', '{"city":"Rome"}'),
     ('{"unit":"Celsius"}', '{"unit":"celsius"}'),
+    ("{\"tags\":\"['a', 'b']\"}", '{"tags":["a","b"]}'),
+    ('{"tags":"[\\"a\\",]"}', '{"tags":["a"]}'),
+    ("{\"tags\":\"{'a', 'b'}\"}", '{"tags":["a","b"]}'),
+    ('{"tags":"[\\"a\tb\\"]"}', '{"tags":["a\\tb"]}'),
+    ("{\"box\":\"{'size': '3'}\"}", '{"box":{"size":3}}'),
 ]
 
 
@@ -139,6 +160,10 @@ def test_what_does_not_fit_is_delivered_and_told(text):
 @pytest.mark.parametrize(
     "text",
     ['{"city":"x"', '{"city":"x', '{"city":', "{", '{"a":[1}', '{"a":}', '{"a":NaN}', '{"a":-Infinity}', '{"a":Paris}',
+     '{"city":"ls" -la,"count":1}', '{"city":"ls" -la,"new":1}', '{"city":"x"; "count":1}', '{"city":"x"; count: "y"}',
+     '{"city":"x"] ,"count":1}', '{"city":"say "hi","count":1}', '{"city":"rm {"count": "b"}/tmp","count":1}',
+     '{"count":1,"city":"ls" -la "x"}', '{"city":"a</parameter>"b" c"}', '{"city":"C:\\","count":1}', '{"city":007}',
+     "{'city':'\\x41'}", '{"other":[1,000]}', '{"other":{{"a":1}}}', '{"city":"x" // no end}', '{"city":"x" /* no end}',
      '{"a" 1}', '{"ci"ty":"x"}', '{"city{"city": "Rome"}', '{"tags":["a"', "{'city':'x'", '{"a":tru'],
 )  # fmt: skip
 def test_what_has_no_sure_reading_is_refused(text):
@@ -179,9 +204,10 @@ def test_what_left_is_a_prefix_of_the_final_text_and_that_is_an_object(text, ste
     for start in range(0, len(text), step):
         left += repairer.feed(text[start : start + step])
     final, done = repaired(text)
-    assert (final is not None) == repairer.close()
+    end = repairer.close()
+    assert (final is not None) == (end is not None)
     if final is not None:
-        assert left == final
+        assert left + end == final
         assert isinstance(json.loads(final), dict)
         assert [how for _, _, how in repairer.codes] == done
 
@@ -280,7 +306,6 @@ def failed(kind: str, arguments: str) -> list:
     "arguments",
     [
         '```json\n{"city": "Rome"}\n```',
-        'Here you are: {"city": "Rome"} – done.',
         '"{\\"city\\": \\"Rome\\"}"',
         "\"{'city': 'Rome'}\"",
         '<|tool_call_begin|>{"city": "Rome"}<|tool_call_end|>',
@@ -292,7 +317,20 @@ def test_an_unreadable_call_with_one_sure_reading_is_delivered(arguments):
     assert (reply.stop_reason, reply.error) == ("tool_use", None)
 
 
-@pytest.mark.parametrize("arguments", ["[1, 2]", "17", "plain words", '{"city":"x"},"b":1', '["{}"]', '{"a":NaN}'])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "[1, 2]",
+        "17",
+        "plain words",
+        'Here you are: {"city": "Rome"} – done.',
+        'Of {"a": 1}',
+        '{"city": "Rome"} – done.',
+        '{"city":"x"},"b":1',
+        '["{}"]',
+        '{"a":NaN}',
+    ],
+)
 def test_an_unreadable_call_without_one_stays_failed(arguments):
     reply = fold(staged(*failed("unreadable", arguments)))
     assert reply.tool_calls == []

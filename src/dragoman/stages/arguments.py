@@ -7,7 +7,6 @@ stands.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -25,16 +24,15 @@ from dragoman.events import (
     ToolCallStart,
     settle_reason,
 )
-from dragoman.stages.gathered import Gathered
 from dragoman.stages.indices import text_of
+from dragoman.stages.near_json import NOT_CLOSED
 from dragoman.stages.repair import Repairer
+from dragoman.stages.residue import behind_residue, is_residue, skip_behind, unfenced
 from dragoman.stages.schema import ToolSchema, schema_of
 from dragoman.types import Tool, ToolCall
 
-_FENCE: Final = re.compile(r"\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
-_SPECIAL: Final = re.compile(r"<\|[^|<>]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|\[/?INST\]|</?tool_call>")
-_GOES_ON: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
 _DEEPEST_ENCODING: Final = 3
+_MOST_REPEATS: Final = 3
 
 
 _CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, Finish})
@@ -137,12 +135,13 @@ class Arguments:
             out.append(event)
             return
         repairer = call.caught_up()
-        if repairer.close():
-            self._deliver(call, event.call, out)
+        end = repairer.close()
+        if end is not None:
+            self._deliver(call, end, event.call, out)
         else:
             # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
             text = event.call.arguments
-            left = call.left.text()
+            left = repairer.left.text()
             if text.startswith(left):
                 rest = text[len(left) :] if self._live else text
                 if rest:
@@ -158,46 +157,47 @@ class Arguments:
             out.append(event)
             return
         repairer = call.caught_up()
-        text = event.arguments
-        if call.size and not repairer.problem:
-            self._put(call, text[call.size :], out)
-        elif not call.size:
+        text, how = event.arguments, ""
+        if not call.size:
             found = _object_in(text)
             if found is None:
                 out.append(event)
                 return
             text, how = found
-            if how:
-                repairer.codes.append(("repaired-arguments", "arguments", how))
-            self._put(call, text, out)
-        problem = repairer.problem
-        if not repairer.close() or _goes_on(repairer.rest):
-            if repairer.is_done():
-                problem = "the arguments go on after their closing brace"
-            problem = problem if event.kind == "unreadable" else ""
-            message = f"tool call {event.name}: {problem}" if problem else event.message
+        if left := call.read(text[call.size :]):
+            self._leave(call, left, out)
+        end = repairer.close()
+        if end is None or not _means_nothing(repairer, call.schema):
+            problem = repairer.problem or "something stands behind the closing brace of the arguments"
+            is_known = event.kind != "unreadable" or problem == NOT_CLOSED
+            message = event.message if is_known else f"tool call {event.name}: {problem}"
             out.append(msgspec.structs.replace(event, message=message))
             return
+        if how:
+            out.append(Deviation("repaired-arguments", f"call {event.index}: arguments", how))
         self._mended += 1
         start = call.start
-        self._deliver(call, ToolCall(start.id, start.name, "", start.kind, None, start.native), out)
+        self._deliver(call, end, ToolCall(start.id, start.name, "", start.kind, None, start.native), out)
 
-    def _put(self, call: _OpenCall, text: str, out: list[Event]) -> None:
-        left = call.read(text)
-        if left and self._live:
-            out.append(ToolCallDelta(call.start.index, left))
+    def _leave(self, call: _OpenCall, text: str, out: list[Event]) -> None:
+        if text and self._live:
+            out.append(ToolCallDelta(call.start.index, text))
 
-    def _deliver(self, call: _OpenCall, whole: ToolCall, out: list[Event]) -> None:
-        text = call.left.text()
+    def _deliver(self, call: _OpenCall, end: str, whole: ToolCall, out: list[Event]) -> None:
+        """`end`: what of the text has not left yet. `whole`: the call as the decoder has it."""
+        repairer = call.caught_up()
+        text = repairer.left.text()
         if isinstance(_json.decode_object(text), _json.Malformed):
             self._fail(call, "the repaired arguments are not a JSON object", whole.arguments, out)
             return
-        for code, where, done in call.caught_up().codes:
+        for code, where, done in repairer.codes:
             out.append(Deviation(code, f"call {call.start.index}: {where}", clip(done)))
         if text != whole.arguments:
             whole = msgspec.structs.replace(whole, arguments=text)
         if not self._live:
-            out.append(ToolCallDelta(call.start.index, text))
+            end = text
+        if end:
+            out.append(ToolCallDelta(call.start.index, end))
         out.append(ToolCallEnd(call.start.index, whole))
 
     def _fail(self, call: _OpenCall, problem: str, text: str, out: list[Event]) -> None:
@@ -218,23 +218,19 @@ class Arguments:
 class _OpenCall:
     """A call whose text is being read."""
 
-    __slots__ = ("_repairer", "left", "schema", "size", "start", "unread")
+    __slots__ = ("_repairer", "schema", "size", "start", "unread")
 
     def __init__(self, start: ToolCallStart, schema: ToolSchema) -> None:
         self.start = start
         self.schema = schema
         self._repairer: Repairer | None = None  # once something must be read
-        self.left = Gathered()  # what has left
         self.size = 0  # characters that the decoder gave
         self.unread = ""  # a whole object that came at once and fits: it left as it is
 
     def read(self, text: str) -> str:
         """Take the next text; gives what leaves."""
-        left = (self._repairer or self.caught_up()).feed(text)
         self.size += len(text)
-        if left:
-            self.left.add(left)
-        return left
+        return (self._repairer or self.caught_up()).feed(text)
 
     def caught_up(self) -> Repairer:
         """What reads the text. What was left unread is read: more follows it, or the call fails."""
@@ -242,7 +238,6 @@ class _OpenCall:
             self._repairer = Repairer(self.schema)
             if self.unread:
                 self._repairer.feed(self.unread)
-                self.left.add(self.unread)
                 self.unread = ""
         return self._repairer
 
@@ -251,23 +246,33 @@ def _object_in(text: str) -> tuple[str, str] | None:
     """Odd argument text from the brace of its object on, and how that was wrapped; None when there is none."""
     how = ""
     for _ in range(_DEEPEST_ENCODING):
-        fenced = _FENCE.fullmatch(text)
+        fenced = unfenced(text)
         if fenced is not None:
-            text, how = fenced[1], "code fence"
-        bare = _SPECIAL.sub("", text).strip() if _SPECIAL.search(text) and text.lstrip()[:1] != "{" else text.strip()
+            text, how = fenced, "code fence"
+        bare = text[behind_residue(text) :].rstrip()
         if bare[:1] == "{":
             return bare, how
         decoded = _json.decode(bare)
-        if isinstance(decoded, str):
-            text, how = decoded, "double encoding"
-            continue
-        start = bare.find("{")
-        if bare[:1] in ("[", '"', "'") or start < 0 or not isinstance(decoded, _json.Malformed):
-            return None
-        return bare[start:], how or "words around"
+        if not isinstance(decoded, str):
+            return (bare, how) if bare[:1] in ("/", "#") else None  # a comment may stand before its brace
+        text, how = decoded, "double encoding"
     return None
 
 
-def _goes_on(rest: str) -> bool:
-    """Whether what follows a closed object is more JSON, not words, a fence or special tokens."""
-    return _GOES_ON.match(rest) is not None or rest.lstrip()[:1] in ("{", "[")
+def _means_nothing(repairer: Repairer, schema: ToolSchema) -> bool:
+    """Whether what stands behind a repaired object is residue, one brace too many, `{}` or the same object again."""
+    rest = skip_behind(repairer.rest)
+    if not rest or repairer.has_inner_quotes:
+        return not rest
+    if rest[0] == "}":
+        return is_residue(rest, 1)
+    written = repairer.left.text()
+    for _ in range(_MOST_REPEATS):
+        again = Repairer(schema)
+        again.feed(rest)
+        if again.close() is None or (again.left.text() not in ("{}", written)):
+            return False
+        rest = skip_behind(again.rest)
+        if not rest:
+            return True
+    return False

@@ -7,7 +7,7 @@ sure (`"5"` where a number is wanted). Numbers are carried as their own text, so
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
@@ -18,6 +18,8 @@ from dragoman.stages.schema_reader import Fits, reader_of
 from dragoman.types import Tool
 
 Schema: TypeAlias = Mapping[str, Any]
+#: Reads a list or an object that stands in a string, as leniently as arguments are read; the names of all members help.
+ReadInner: TypeAlias = Callable[[str, frozenset[str]], "_json.Json | Malformed"]
 
 #: Keywords that decide a value beside its type.
 _DECIDING: Final = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if"})
@@ -43,11 +45,12 @@ class Shape(msgspec.Struct, frozen=True):
 class ToolSchema:
     """The schema of a tool's arguments. What was found out of it is kept, so one serves many responses."""
 
-    __slots__ = ("_reader", "_readers", "_root", "_shapes")
+    __slots__ = ("_names", "_reader", "_readers", "_root", "_shapes")
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._shapes: dict[int, tuple[Schema, Shape]] = {}
+        self._names: frozenset[str] | None = None
         self._reader: Fits | None = None
         self._readers: dict[int, tuple[Schema, Fits | None]] = {}
 
@@ -78,6 +81,12 @@ class ToolSchema:
         """Whether the arguments object names this member."""
         properties = self.root().schema.get("properties")
         return isinstance(properties, Mapping) and key in properties
+
+    def names(self) -> frozenset[str]:
+        """The names of all members, in whatever depth of the schema."""
+        if self._names is None:
+            self._names = frozenset(_member_names(self._root))
+        return self._names
 
     def item(self, shape: Shape) -> Shape:
         """The shape of an array's items."""
@@ -165,34 +174,59 @@ class ToolSchema:
 
     # ------------------------------------------------------------ coercing
 
-    def coerced(self, value: Any, schema: Any, depth: int = 0) -> Any:
-        """The value as the schema wants it, or the value itself when it fits, or when nothing is sure."""
+    def coerced(self, value: Any, schema: Any, depth: int = 0, *, read_inner: ReadInner) -> Any:
+        """The value as the schema wants it, or the value itself when it fits, or when nothing is sure.
+
+        Args:
+            read_inner: reads a list or an object that stands in a string.
+        """
         if depth > _DEEPEST or self.fits(value, schema):
             return value
         schema = self._resolve(schema)
         for keyword in ("anyOf", "oneOf"):
             for option in schema.get(keyword, ()):
-                changed = self.coerced(value, option, depth + 1)
+                changed = self.coerced(value, option, depth + 1, read_inner=read_inner)
                 if self.fits(changed, option):
                     return changed
         if isinstance(value, dict) and _may_be(schema, "object"):
             shape = self.shape(schema)
-            return {key: self.coerced(item, self.member(shape, key).schema, depth + 1) for key, item in value.items()}
+            return {
+                key: self.coerced(item, self.member(shape, key).schema, depth + 1, read_inner=read_inner)
+                for key, item in value.items()
+            }
         if isinstance(value, list) and _may_be(schema, "array"):
-            return [self.coerced(item, schema.get("items", _ANY), depth + 1) for item in value]
-        for changed in _readings(value, schema):
-            changed = self.coerced(changed, schema, depth + 1) if isinstance(changed, list | dict) else changed
+            items = schema.get("items", _ANY)
+            return [self.coerced(item, items, depth + 1, read_inner=read_inner) for item in value]
+        for changed in self._readings(value, schema, read_inner):
+            if isinstance(changed, list | dict):
+                changed = self.coerced(changed, schema, depth + 1, read_inner=read_inner)
             if self.fits(changed, schema):
                 return changed
-        if "array" in (_types(schema) or ()) and not isinstance(value, list):
-            changed = [self.coerced(value, schema.get("items", _ANY), depth + 1)]
+        if "array" in (_types(schema) or ()) and not isinstance(value, list) and not _looks_like_list(value):
+            changed = [self.coerced(value, schema.get("items", _ANY), depth + 1, read_inner=read_inner)]
             if value is not None and self.fits(changed, schema):
                 return changed
         if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
-            changed = self.coerced(value[0], schema, depth + 1)
+            changed = self.coerced(value[0], schema, depth + 1, read_inner=read_inner)
             if self.fits(changed, schema):
                 return changed
         return value
+
+    def _readings(self, value: Any, schema: Schema, read_inner: ReadInner) -> list[Any]:
+        """What else a value may mean, the surest first."""
+        if isinstance(value, bool):
+            return ["true" if value else "false"]
+        if isinstance(value, Number):
+            return [str(value)]
+        if not isinstance(value, str):
+            return []
+        found = _readings_of_text(value, schema)
+        bare = value.strip()
+        if bare[:1] in ("{", "[") and (_may_be(schema, "array") or _may_be(schema, "object")):
+            inner = read_inner(bare, self.names())
+            if not isinstance(inner, Malformed):
+                found.append(inner)
+        return found
 
 
 def schema_of(tool: Tool) -> ToolSchema:
@@ -206,16 +240,9 @@ def _read_schema(text: bytes) -> ToolSchema:
     return ToolSchema(value if isinstance(value, dict) else _NO_ARGUMENTS)
 
 
-def _readings(value: Any, schema: Schema) -> list[Any]:
-    """What else a value may mean, the surest first."""
-    if isinstance(value, str) and not isinstance(value, Number):
-        return _readings_of_text(value, schema)
-    found: list[Any] = []
-    if isinstance(value, bool):
-        found.append("true" if value else "false")
-    elif isinstance(value, Number):
-        found.append(str(value))
-    return found
+def _looks_like_list(value: Any) -> bool:
+    """Whether a text that could not be read as a list may be one all the same: it is no single item for sure."""
+    return isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]"
 
 
 def _readings_of_text(text: str, schema: Schema) -> list[Any]:
@@ -238,11 +265,20 @@ def _readings_of_text(text: str, schema: Schema) -> list[Any]:
         found.append(bare.lower() == "true")
     if bare.lower() in ("null", "none"):
         found.append(None)
-    if bare[:1] in ("{", "["):
-        inner = _json.decode_exact(bare)
-        if not isinstance(inner, Malformed):
-            found.append(inner)
     return found
+
+
+def _member_names(schema: Any) -> Iterator[str]:
+    unread = [schema]
+    while unread:
+        part = unread.pop()
+        if isinstance(part, Mapping):
+            properties = part.get("properties")
+            if isinstance(properties, Mapping):
+                yield from properties
+            unread += part.values()
+        elif isinstance(part, list):
+            unread += part
 
 
 def _never(text: str) -> bool:

@@ -117,7 +117,8 @@ class Tools:
         schema = schema_of(self._functions()[name])
         repairer = Repairer(schema)
         text = repairer.feed(arguments.strip())
-        value = _json.decode_exact(text) if repairer.close() and not repairer.rest.strip() else None
+        end = repairer.close()
+        value = _json.decode_exact(text + end) if end is not None and not repairer.rest.strip() else None
         if not isinstance(value, dict) or not schema.fits(value, schema.root().schema):
             return False
         is_definition = value.get("type") == "object" and isinstance(value.get("properties"), dict)

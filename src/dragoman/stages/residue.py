@@ -1,0 +1,37 @@
+"""What may stand around a call's arguments and mean nothing: fences, and special tokens of a model's own markup."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TOKEN: Final = r"<\|[^|<>]{1,40}+\|>|<｜[^｜<>]{1,40}+｜>|</?s>|\[/?INST\]|</?tool_call>"
+_BEFORE: Final = re.compile(rf"(?:[\s\ufeff]++|{_TOKEN})*+")
+_BEHIND: Final = re.compile(rf"(?:[\s\ufeff]++|```|{_TOKEN})*+")
+_FENCE: Final = re.compile(r"```[\w-]*+[ \t]*+\r?\n")
+
+
+def is_residue(text: str, place: int = 0) -> bool:
+    """Whether nothing that means anything stands from this place on."""
+    return _BEHIND.fullmatch(text, place) is not None
+
+
+def behind_residue(text: str) -> int:
+    """The place where something that means anything begins."""
+    found = _BEFORE.match(text)
+    return found.end() if found is not None else 0
+
+
+def skip_behind(text: str) -> str:
+    """What stands behind the residue that a text begins with."""
+    found = _BEHIND.match(text)
+    return text[found.end() :] if found is not None else text
+
+
+def unfenced(text: str) -> str | None:
+    """The inside of a text that is one code fence; None when it is none."""
+    bare = text.strip()
+    opening = _FENCE.match(bare)
+    if opening is None or len(bare) < opening.end() + 3 or not bare.endswith("```"):
+        return None
+    return bare[opening.end() : -3].rstrip("`").strip()

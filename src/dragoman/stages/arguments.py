@@ -7,6 +7,7 @@ stands.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -33,6 +34,7 @@ from dragoman.types import Tool, ToolCall
 
 _DEEPEST_ENCODING: Final = 3
 _MOST_REPEATS: Final = 3
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 _CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, Finish})
@@ -246,15 +248,18 @@ def _object_in(text: str) -> tuple[str, str] | None:
     """Odd argument text from the brace of its object on, and how that was wrapped; None when there is none."""
     how = ""
     for _ in range(_DEEPEST_ENCODING):
-        fenced = unfenced(text)
-        if fenced is not None:
-            text, how = fenced, "code fence"
         bare = text[behind_residue(text) :].rstrip()
-        if bare[:1] == "{":
+        fenced = unfenced(bare)
+        if fenced is not None:
+            bare, how = fenced[behind_residue(fenced) :], "code fence"
+        if bare[:1] in ("{", "/", "#"):  # a comment may stand before its brace
             return bare, how
-        decoded = _json.decode(bare)
+        found = _STRING.match(bare)
+        if found is None or not is_residue(bare, found.end()):
+            return None
+        decoded = _json.decode(found.group())
         if not isinstance(decoded, str):
-            return (bare, how) if bare[:1] in ("/", "#") else None  # a comment may stand before its brace
+            return None
         text, how = decoded, "double encoding"
     return None
 

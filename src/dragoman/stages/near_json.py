@@ -29,7 +29,7 @@ _BARE_KEY: Final = re.compile(r"[A-Za-z_$][\w$.-]*+")
 #: A key in quotes that stands in a string of these closers, read no further than the next of them.
 _QUOTED_KEY: Final = {
     '"': re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|\'[^\'"\\\n]*+\'|“[^”"\\\n]*+”'),
-    "'": re.compile(r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|\"[^'\"\\\n]*+\""),
+    "'": re.compile(r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|\"[^'\"\\\n]*+\"|“[^”'\\\n]*+”"),
 }
 _OTHER_QUOTED_KEY: Final = re.compile(r"[“”„‘«][^“”’»\n]*+[“”’»]|\"[^“”’»\"\n]*+\"|'[^“”’»'\n]*+'")
 _SET_ITEM: Final = re.compile(
@@ -39,6 +39,8 @@ _LITERALS: Final = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TRUE": "true", "FALSE": "false"}
 _HEXADECIMAL: Final = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,64})")
 _PADDED: Final = re.compile(r"(-?)0+(\d+)")
+_ENDS: Final = re.compile(r"\s*+[,}\]]")
+_MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each may close it
 _ANYTHING: Final = ToolSchema({})
 #: What is wrong with text that only ends too early.
 NOT_CLOSED: Final = "the arguments end before they are closed"
@@ -234,7 +236,7 @@ class NearJson:
             writer.put_literal(_PYTHON_LITERALS[word])
         else:
             number = _number(word)
-            if number is None or (word[0] == "0" and len(word) == 3 and writer.gap[-1:] == [","]):  # or 1,000?
+            if number is None or (word.isdigit() and len(word) == 3 and writer.gap == [","]):  # or 1,000?
                 raise Unreadable("expected a number, true, false or null, or a string in quotes")
             writer.note("repaired-arguments", "form of a number")
             writer.put_literal(number, written=word)
@@ -255,7 +257,7 @@ class NearJson:
             place = string.read(text, place)
             if place == len(text):
                 raise Unreadable("a text is not closed, or a quote inside it has two readings")
-            if self._closes(place, closers):
+            if self._closes(place, closers, is_clean=not inner):
                 break
             string.put_quote(text[place])
             inner.append(place - start + len(before))
@@ -265,12 +267,29 @@ class NearJson:
             self.has_inner_quotes = True
             if not is_sure(before + text[start:place], inner, text[place], self._names):
                 raise Unreadable("a quote inside a text has two readings")
+        if self._ends_in_comment(start, place, before, inner):
+            raise Unreadable("a quote before a comment has two readings")
         self._writer.put(string.taken())
         self._writer.end_string()
         return place + 1
 
-    def _closes(self, place: int, closers: str) -> bool:
-        """Whether what follows a quote shows that it closes its string: the end, or the next member or item."""
+    def _ends_in_comment(self, start: int, place: int, before: str, inner: list[int]) -> bool:
+        """Whether the string could as well end in the comments that seem to follow its closing quote."""
+        text, quote = self._text, self._text[place]
+        end = self._skip(place + 1)
+        others = [place]
+        while len(others) < _MOST_OTHERS and (other := text.find(quote, others[-1] + 1, end)) >= 0:
+            within = [*inner, *(at - start + len(before) for at in others)]
+            others.append(other)
+            if _ENDS.match(text, other + 1) and is_sure(before + text[start:other], within, quote, self._names):
+                return True
+        return len(others) == _MOST_OTHERS
+
+    def _closes(self, place: int, closers: str, *, is_clean: bool) -> bool:
+        """Whether what follows a quote shows that it closes its string: the end, or the next member or item.
+
+        `is_clean`: no quote stands in the string so far. Then a text goes on behind the end of its object, or not.
+        """
         text, stack = self._text, self._writer.stack
         level = len(stack) - 1
         at = self._skip(place + 1)
@@ -285,11 +304,13 @@ class NearJson:
             elif mark == container.closer:
                 level -= 1
                 if level < 0:
-                    return is_residue(text, at + 1)
+                    return is_clean or is_residue(text, at + 1)
                 at = self._skip(at + 1)
             elif container.kind == "{":
                 return self._is_key(at, closers, is_named=True)
             elif level == len(stack) - 1:
+                if mark == "{":
+                    return self._is_key(self._skip(at + 1), closers)
                 return mark == '"' == text[place] and text[at - 1].isspace()
             else:
                 return mark in ("{", "[")

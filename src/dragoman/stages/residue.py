@@ -29,9 +29,8 @@ def skip_behind(text: str) -> str:
 
 
 def unfenced(text: str) -> str | None:
-    """The inside of a text that is one code fence; None when it is none."""
-    bare = text.strip()
-    opening = _FENCE.match(bare)
-    if opening is None or len(bare) < opening.end() + 3 or not bare.endswith("```"):
+    """The text from behind the opening of a code fence on; None when it begins with none, or has no closing one."""
+    opening = _FENCE.match(text)
+    if opening is None or text.find("```", opening.end()) < 0:
         return None
-    return bare[opening.end() : -3].rstrip("`").strip()
+    return text[opening.end() :]

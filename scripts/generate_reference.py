@@ -165,7 +165,8 @@ def render_rescue() -> str:
 
 
 def _openers(family: Family) -> str:
-    shown = [f"`` {opener} ``" if "`" in opener else f"`{opener}`" for opener in family.openers[:3]]
+    openers = [f"NAME{opener}" if family.named else opener for opener in family.openers[:3]]
+    shown = [f"`` {opener} ``" if "`" in opener else f"`{opener}`" for opener in openers]
     more = len(family.openers) - len(shown)
     return (", ".join(shown) + (f" and {more} more" if more > 0 else "")).replace("|", "\\|")
 

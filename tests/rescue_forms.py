@@ -413,6 +413,7 @@ FORMS: tuple[Form, ...] = (
     Form("fenced-json", "a fence", listed("```json\n", "\n```"), "body", where="message"),
     Form("gemma-code", "a fence", python("```tool_code\n", "\n", "\n```"), "body", where="message"),
     Form("python-list", "a list", python("[", ", ", "]"), "body", where="message"),
+    Form("python-lines", "lines", python("", "\n", ""), "body", where="message"),
     Form("calling-tool", "lines", named("[Calling tool: ", "(", ")]\n"), "body", where="message"),
     Form("apertus", "a list", apertus, "body"),
     Form(

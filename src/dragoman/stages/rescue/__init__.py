@@ -51,6 +51,7 @@ from dragoman.stages.rescue import (
     olmo,
     phi4,
     plamo3,
+    python_lines,
     python_list,
     qwen_xml,
     seed_oss,
@@ -105,6 +106,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     fenced_json.FAMILY,
     gemma_code.FAMILY,
     python_list.FAMILY,
+    python_lines.FAMILY,
     calling_tool.FAMILY,
 )
 

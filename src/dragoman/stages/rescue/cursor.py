@@ -103,6 +103,12 @@ class Tools:
         """The offered tool that a name means after cleaning, else None."""
         return clean_name(name, self._functions())
 
+    def openers(self, family: Family) -> tuple[str, ...]:
+        """What begins a message of a family, behind each offered name where it is `named`."""
+        if not family.named:
+            return family.openers
+        return tuple(f"{name}{opener}" for name in self._functions() for opener in family.openers)
+
     def schema(self, name: str) -> ToolSchema:
         """The schema of an offered tool."""
         return schema_of(self._functions()[name])
@@ -367,7 +373,8 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     """A format in which models write tool calls as text.
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
-    the whole message, and only when the arguments fit the tool's schema. `source`: where the format is described.
+    the whole message, and only when the arguments fit the tool's schema. `named`: the name of an offered tool stands
+    before the opener. `source`: where the format is described.
     """
 
     name: str
@@ -375,3 +382,4 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     parse: Callable[[Cursor, Tools, str], Parser]
     source: str
     where: Literal["anywhere", "line", "message"] = "anywhere"
+    named: bool = False

@@ -116,7 +116,8 @@ class _CallObject:
         cursor = self._cursor
         closed_by = BODY
         if self._depth:  # a brace that is missing before the closing marker takes nothing from whole arguments
-            stands = (self._opened or self._held) and cursor.rest().lstrip().startswith(cursor.stops or ("\0",))
+            ahead = yield from cursor.peek(max(map(len, cursor.stops), default=0))
+            stands = (self._opened or self._held) and ahead.startswith(cursor.stops or ("\0",))
             closed_by = BODY if stands else ""
         if not self._opened:
             yield Open(self._name, self._id)

@@ -33,17 +33,19 @@ _PADDED: Final = re.compile(r"[+-]?0\d+")
 _DEEPEST: Final = 64
 
 
-def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Generator[Action, None, bool]:
+def python_calls(
+    cursor: Cursor, tools: Tools, *, is_listed: bool = False, first: str = ""
+) -> Generator[Action, None, bool]:
     """Calls in a row, in a list or each on a line; gives whether the list was closed.
 
-    `is_listed`: the list's opening bracket was read already.
+    `is_listed`: the list's opening bracket was read already. `first`: the first call's name and bracket were.
     """
-    if not is_listed:
+    if not is_listed and not first:
         yield from cursor.space()
         is_listed = (yield from cursor.take("[")) != ""
     while True:
-        yield from cursor.space()
-        yield from _call(cursor, tools)
+        yield from _call(cursor, tools, first)
+        first = ""
         separator = yield from cursor.closing(",", ";", "]")
         if separator == "]" or (separator and (yield from cursor.closing("]"))):
             return is_listed
@@ -51,10 +53,13 @@ def python_calls(cursor: Cursor, tools: Tools, *, is_listed: bool = False) -> Ge
             return False
 
 
-def _call(cursor: Cursor, tools: Tools) -> Parser:
-    written = yield from cursor.word(_NAME)
-    yield from cursor.space()
-    yield from cursor.expect("(")
+def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
+    """One call, from behind its bracket on where its name was read already."""
+    if not written:
+        yield from cursor.space()
+        written = yield from cursor.word(_NAME)
+        yield from cursor.space()
+        yield from cursor.expect("(")
     name = tools.offered(written) or tools.offered(written.removesuffix(".call"))
     if name is None:
         raise NotACall

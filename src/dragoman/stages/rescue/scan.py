@@ -235,7 +235,7 @@ class Scanner:
     def _try_message(self, text: str, out: list[Found]) -> str:
         """The message begins: perhaps with what must be the whole of it."""
         bare = text.lstrip()
-        openers = [(family, opener) for family in self._whole for opener in family.openers]
+        openers = [(family, opener) for family in self._whole for opener in self._tools.openers(family)]
         begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
         if not bare or any(len(opener) > len(bare) and opener.startswith(bare) for _, opener in openers):
             self._hold = text

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from dragoman._json import Malformed, decode_object
 from dragoman.arguments_text import is_same
 from dragoman.assembly import Assembly, OpenCall
+from dragoman.types import Native
 
 CallKind: TypeAlias = Literal["function", "custom"]
 
@@ -210,6 +211,7 @@ class CallSlots:
         *,
         kind: CallKind = "function",
         signature: str | None = None,
+        native: Native | None = None,
         where: str = "message.tool_calls",
     ) -> None:
         """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id.
@@ -227,7 +229,7 @@ class CallSlots:
                 self._complete(call, arguments, where)
                 call.signature = call.signature or signature
                 return
-        assembly.whole_call(id, name, arguments, kind=kind, signature=signature)
+        assembly.whole_call(id, name, arguments, kind=kind, signature=signature, native=native)
 
     def _complete(self, call: OpenCall, arguments: str, where: str) -> None:
         """Add what the deltas of a call did not say, when the final text begins with what they said."""

@@ -693,8 +693,8 @@ def test_what_stands_beside_a_text_is_kept(many: int) -> None:
 
 def test_seals_of_thinking_survive_a_stream() -> None:
     details = (
-        [{"type": "reasoning.text", "signature": "S", "format": "f"}],
-        [{"type": "reasoning.encrypted", "data": "D"}],
+        [{"type": "reasoning.text", "signature": "S", "format": "f", "index": 0}],
+        [{"type": "reasoning.encrypted", "data": "D", "index": 1}],
     )
     answer = fold(
         decode(

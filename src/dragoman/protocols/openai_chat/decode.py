@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
 from dragoman.contract import PLAIN, Dialect, NewId
@@ -15,11 +15,13 @@ from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_chat import loosen
 from dragoman.protocols.openai_chat.bursts import read_arguments, read_bare_usage, read_texts
+from dragoman.protocols.openai_chat.calls import CallReader
+from dragoman.protocols.openai_chat.kept import Kept, without_unknown
 from dragoman.protocols.openai_chat.rare import RareFields
-from dragoman.protocols.openai_chat.usage import read_cost, read_usage
+from dragoman.protocols.openai_chat.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
+    NOTHING,
     REASONS,
-    CallPiece,
     Choice,
     Chunk,
     Delta,
@@ -28,9 +30,7 @@ from dragoman.protocols.openai_chat.wire import (
     google_fields,
     has_rare,
     legacy_call,
-    parts_of,
     read_head,
-    signature_of,
 )
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -46,7 +46,8 @@ class Decoder:
     """Reads one response, streamed or whole."""
 
     __slots__ = (
-        "_assembly", "_choice", "_first_text", "_limit", "_rare", "_reader", "_said", "_slots", "_thought", "_whole",
+        "_assembly", "_calls", "_choice", "_first_text", "_kept", "_limit", "_rare", "_reader", "_said", "_slots",
+        "_thought", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -59,7 +60,9 @@ class Decoder:
     ) -> None:
         self._assembly = Assembly(new_id, offered_names)
         self._slots = CallSlots(self._assembly)
+        self._calls = CallReader(self._assembly, self._slots)
         self._rare: RareFields | None = None  # until there are any
+        self._kept = Kept()
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._limit = limit
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
@@ -86,6 +89,9 @@ class Decoder:
         if self._whole:
             self._end()
         self._end_audio()
+        native = self._kept.native()
+        if native is not None:
+            self._assembly.end_native = native
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
@@ -136,9 +142,12 @@ class Decoder:
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
             return grown is not None and self._slots.grow_many(*grown)
-        texts = read_texts(lines, self._choice)
-        if texts is None:
+        told = read_texts(lines, self._choice)
+        if told is None:
             return False
+        texts, filters = told
+        if filters is not NOTHING:
+            self._kept.filters = Raw(bytes(filters))
         self._assembly.texts(texts)
         self._first_text = self._first_text or texts[0]
         self._said += sum(map(len, texts))
@@ -152,7 +161,7 @@ class Decoder:
             return
         value = _json.decode(text)
         if not isinstance(value, Malformed):
-            self._odd_value(value, data, name)
+            self._odd_value(value, data, name, is_exact=True)
             return
         value = _json.decode_lenient(text)
         if not isinstance(value, Malformed):
@@ -170,8 +179,13 @@ class Decoder:
         else:
             self._assembly.unreadable("chunk", value.problem)
 
-    def _odd_value(self, value: Json, data: bytes, name: bytes) -> None:
-        """JSON that does not fit the Structs: an object is read field by field, the objects of a list one by one."""
+    def _odd_value(self, value: Json, data: bytes, name: bytes, *, is_exact: bool = False) -> None:
+        """JSON that does not fit the Structs: an object is read without the fields that they do not know, then field by
+        field; the objects of a list one by one.
+
+        Args:
+            is_exact: the strict reader of JSON read it.
+        """
         if isinstance(value, list):
             for item in value:
                 if isinstance(item, dict):
@@ -180,9 +194,13 @@ class Decoder:
         if not isinstance(value, dict):
             self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
             return
-        chunk = loosen.loosen_chunk(value, self._assembly.deviate)
-        loosen.keep_number_forms(chunk, data)
-        loosen.join_surrogates(chunk, self._assembly)
+        known, taken = without_unknown(value)
+        chunk = decode_chunk(_json.encode(known)) if is_exact and taken else None
+        if not isinstance(chunk, Chunk):
+            chunk = loosen.loosen_chunk(known, self._assembly.deviate)
+            loosen.keep_number_forms(chunk, data)
+            loosen.join_surrogates(chunk, self._assembly)
+        self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
         if chunk.choices:
             self._chunk(chunk, data)
         else:
@@ -194,9 +212,13 @@ class Decoder:
         if isinstance(usage, dict) and not self._assembly.started:
             self._start(data)
         elif usage is not None and chunk.choices is not None and (told := read_bare_usage(data)) is not None:
-            self._assembly.usage(*told)
+            counts, cost, rest = told
+            self._assembly.usage(counts, cost)
+            self._kept.usage(rest)
+            self._kept.late(data)
             return
         self._usage(chunk)
+        self._kept.late(data)
         value = _json.decode(data)
         if self._error_in(chunk.error) is not None:
             self._fail(value)
@@ -225,6 +247,8 @@ class Decoder:
                 continue
             if choice.error is not None:
                 error = self._error_in(choice.error) or error
+            if choice.content_filter_results is not NOTHING:
+                self._kept.filters = Raw(bytes(choice.content_filter_results))
             if choice.delta is not None:
                 self._delta(choice.delta)
             if choice.message is not None:
@@ -233,6 +257,7 @@ class Decoder:
                 self._odd_places(choice)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
+                self._kept.late(data)
         if error is not None:
             self._fail({"error": error})
 
@@ -244,8 +269,8 @@ class Decoder:
         return None
 
     def _start(self, data: bytes) -> None:
-        id, model, created, native = read_head(data)
-        self._assembly.start(id, model, created, native=native)
+        id, model, created, rest = read_head(data)
+        self._assembly.start(id, model, created, native=self._kept.begin(rest))
 
     def _is_ours(self, index: int | None) -> bool:
         """Choices of the first one's index are one answer; others were not asked for."""
@@ -281,7 +306,7 @@ class Decoder:
             self._said += len(content)
         if calls:
             for piece in calls:
-                self._call(piece)
+                self._calls.read(piece)
 
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""
@@ -317,7 +342,7 @@ class Decoder:
         if rare and not self._said:
             rare.read(message)
         for piece in message.tool_calls or ():
-            self._whole_call(piece)
+            self._calls.read_whole(piece)
         if rare:
             name, arguments = legacy_call(message)
             if name or arguments:
@@ -326,7 +351,7 @@ class Decoder:
 
     def _rare_fields(self) -> RareFields:
         if self._rare is None:
-            self._rare = RareFields(self._assembly, self._slots)
+            self._rare = RareFields(self._assembly, self._slots, self._kept)
         return self._rare
 
     def _unsaid(self, text: str, said: int, where: str) -> str:
@@ -354,33 +379,6 @@ class Decoder:
         self._assembly.finish(word, reason)
         self._assembly.settle_whole_calls()
 
-    def _call(self, piece: CallPiece) -> None:
-        function = piece.function
-        if (
-            function is not None
-            and function.arguments
-            and not (piece.id or function.name or piece.name or piece.extra_content)
-            and self._slots.grow(piece.index, function.arguments)
-        ):
-            return  # the usual delta
-        name, arguments, kind = parts_of(piece)
-        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
-            return  # an entry that says nothing
-        call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
-        if name and not piece.type:
-            self._assembly.deviate("missing-type", f"call {call.index}")
-        if piece.function is None and piece.name:
-            self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
-        call.signature = signature_of(piece) or call.signature
-
-    def _whole_call(self, piece: CallPiece) -> None:
-        name, arguments, kind = parts_of(piece)
-        if not piece.type:
-            self._assembly.deviate("missing-type", f"call {name}")
-        if piece.function is None and piece.name:
-            self._assembly.deviate("sibling-key", f"call {name}", "no function object")
-        self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature_of(piece))
-
     def _usage(self, chunk: Chunk) -> None:
         usage, groq = chunk.usage, chunk.x_groq
         if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
@@ -388,6 +386,7 @@ class Decoder:
             usage = groq["usage"]
         if isinstance(usage, dict):
             self._assembly.usage(read_usage(usage), read_cost(usage))
+            self._kept.usage(rest_of_usage(usage))
         if isinstance(groq, dict) and holds_error(groq.get("error")):
             self._fail(groq)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
 from dragoman.errors import status_of
 from dragoman.events import (
@@ -33,7 +33,7 @@ from dragoman.events import (
     ToolCallStart,
     UsageUpdate,
 )
-from dragoman.fields import Fields, native_fields
+from dragoman.fields import Fields, native_fields, read_fields, read_items
 from dragoman.framing import write_event
 from dragoman.protocols.openai_chat.usage import render_usage
 from dragoman.protocols.openai_chat.wire import NAME, image_url
@@ -59,6 +59,8 @@ _ERRORS: Final[dict[FailureKind, tuple[str, str | None]]] = {
     "wire": ("server_error", None),
     "internal": ("server_error", None),
 }
+#: Native fields that stand in a choice, and in the usage: the end tells them.
+_OF_THE_END: Final = frozenset({"choices", "usage"})
 _ROLE: Final = b'{"role":"assistant","content":""}'
 _END: Final = b"data: [DONE]\n\n"
 
@@ -71,8 +73,8 @@ class Encoder:
     """
 
     __slots__ = (
-        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_head", "_held", "_is_over", "_new_id",
-        "_native", "_style", "_text_key", "_thinking_key", "_usage", "aborted",
+        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_details", "_head", "_held", "_is_over",
+        "_is_refused", "_late", "_native", "_new_id", "_style", "_text_key", "_thinking_key", "_usage", "aborted",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
@@ -91,6 +93,9 @@ class Encoder:
         self._call_before = b""  # around argument text of the call that is open and has left; b"" when there is none
         self._call_after = b""
         self._calls = 0
+        self._details = 0  # entries of `reasoning_details` so far
+        self._is_refused = False
+        self._late: Fields = {}  # of the response, for its end
         self._usage = NO_USAGE
         self._cost: Cost | None = None
         self._is_over = False
@@ -133,7 +138,9 @@ class Encoder:
     def _start(self, event: Start, out: list[bytes]) -> None:
         self._name_response(event.id)
         role = b"%b%b%b" % (self._before, _ROLE, self._after)
-        fields = _on_one_line(native_fields(event.native, NAME))
+        fields = native_fields(event.native, NAME)
+        self._late = {key: value for key, value in fields.items() if key in _OF_THE_END}
+        fields = {key: value for key, value in fields.items() if key not in _OF_THE_END}
         out.append(role[:-3] + b",%b}\n\n" % _json.encode(fields)[1:-1] if fields else role)
 
     # ------------------------------------------------------------ text and other parts
@@ -141,11 +148,15 @@ class Encoder:
     def _start_text(self, event: TextStart, out: list[bytes]) -> None:
         self._native = native_fields(event.native, NAME)
         self._text_key = b"refusal" if "refusal" in self._native else b"content"
+        self._is_refused = self._is_refused or "refusal" in self._native
 
     def _end_text(self, event: TextEnd, out: list[bytes]) -> None:
         fields = self._native | native_fields(event.native, NAME)
-        if "annotations" in fields:
-            out.append(self._chunk(_on_one_line({"annotations": fields["annotations"]})))
+        delta: dict[str, Json] = {"annotations": fields["annotations"]} if "annotations" in fields else {}
+        if event.signature:
+            delta |= _seal(event.signature)
+        if delta:
+            out.append(self._chunk(delta))
 
     def _start_thinking(self, event: ThinkingStart, out: list[bytes]) -> None:
         self._native = native_fields(event.native, NAME)
@@ -153,7 +164,8 @@ class Encoder:
     def _end_thinking(self, event: ThinkingEnd, out: list[bytes]) -> None:
         if event.signature or event.redacted:
             whole = Native(NAME, self._native | native_fields(event.native, NAME))
-            detail = render_detail(None, event.signature, event.redacted, whole)
+            detail = render_detail(None, event.signature, event.redacted, whole, index=self._details)
+            self._details += 1
             out.append(self._chunk({"reasoning_details": [detail]}))
 
     def _write_part(self, event: PartEvent, out: list[bytes]) -> None:
@@ -165,10 +177,11 @@ class Encoder:
 
     def _start_call(self, event: ToolCallStart, out: list[bytes]) -> None:
         self._held = event
+        self._native = native_fields(event.native, NAME)
 
     def _open_call(self, start: ToolCallStart, text: str, out: list[bytes]) -> None:
         self._held = None
-        call = ToolCall(start.id, start.name, text, start.kind)
+        call = ToolCall(start.id, start.name, text, start.kind, native=start.native)
         out.append(self._chunk({"tool_calls": [{"index": self._calls, **render_call(call)}]}))
         field = b'"function":{"arguments":' if start.kind == "function" else b'"custom":{"input":'
         self._call_before = b'%b{"tool_calls":[{"index":%d,%b' % (self._before, self._calls, field)
@@ -178,9 +191,11 @@ class Encoder:
     def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         if self._held is not None:
             self._open_call(self._held, "", out)
-        if event.call.signature:
-            seal = {"index": self._calls - 1, "function": {"arguments": ""}, **_seal(event.call.signature)}
-            out.append(self._chunk({"tool_calls": [seal]}))
+        late = {key: value for key, value in native_fields(event.call.native, NAME).items() if key not in self._native}
+        if event.call.signature or late:
+            seal = _seal(event.call.signature) if event.call.signature else {}
+            end = {"index": self._calls - 1, "function": {"arguments": ""}, **seal, **late}
+            out.append(self._chunk({"tool_calls": [end]}))
         self._call_before = b""
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
@@ -204,9 +219,14 @@ class Encoder:
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
         self._note_usage(finish, out)
-        word = _json.encode_text(_WORDS[finish.reason])
-        out.append(b'%b{},"finish_reason":%b}]}\n\n' % (self._before, word))
-        usage = render_usage(self._usage, self._cost)
+        word = _json.encode_text(_word(finish.reason, finish.native_reason, is_refused=self._is_refused))
+        late = self._late | native_fields(finish.native, NAME)
+        choice, message = _kept_choice(late)
+        delta, rest = _json.encode(message), b"%b," % _json.encode(choice)[1:-1] if choice else b""
+        said = {key: value for key, value in late.items() if key not in _OF_THE_END}
+        top = b",%b" % _json.encode(said)[1:-1] if said else b""
+        out.append(b'%b%b,%b"finish_reason":%b}]%b}\n\n' % (self._before, delta, rest, word, top))
+        usage = render_usage(self._usage, self._cost, late.get("usage"))
         if self._style.include_usage and usage is not None:
             out.append(write_event(_json.encode({**self._head, "choices": [], "usage": usage})))
         out.append(_END)
@@ -229,14 +249,32 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
     """Write a whole response. All text stands before all calls: the protocol has no other order."""
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
-    choice = {"index": 0, "message": _render_message(reply, style), "logprobs": None, "finish_reason": _WORDS[reason]}
+    fields = native_fields(reply.native, NAME)
+    kept_choice, kept_message = _kept_choice(fields)
+    message = _render_message(reply, style)
+    _merge(message, kept_message)
+    word = _word(reason, reply.native_reason, is_refused=message["refusal"] is not None)
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": word} | kept_choice
     body: dict[str, Json] = {
         "id": id, "object": "chat.completion", "created": created, "model": model, "choices": [choice],
     }  # fmt: skip
-    usage = render_usage(reply.usage, reply.cost)
+    usage = render_usage(reply.usage, reply.cost, fields.get("usage"))
     if usage is not None:
         body["usage"] = usage
-    return _json.encode(body | native_fields(reply.native, NAME))
+    return _json.encode(body | {key: value for key, value in fields.items() if key not in _OF_THE_END})
+
+
+def _word(reason: StopReason, native: str | None, *, is_refused: bool) -> str:
+    """The stop reason in the protocol's words. What refuses in `refusal` ends with "stop", as OpenAI's own does."""
+    return "stop" if is_refused and native == "stop" and reason == "content_filter" else _WORDS[reason]
+
+
+def _kept_choice(fields: Fields) -> tuple[dict[str, Json], dict[str, Json]]:
+    """What was kept of the choice and of its message."""
+    choices = read_items(fields.get("choices"))
+    choice: dict[str, Json] = dict(read_fields(choices[0]) or {}) if choices else {}
+    message = read_fields(choice.pop("message", None)) or {}
+    return choice, dict(message)
 
 
 def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
@@ -250,13 +288,16 @@ def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
         "role": "assistant", "content": None if is_silent else content, "refusal": "".join(refusals) or None,
     }  # fmt: skip
     for text in texts:
-        message |= {key: value for key, value in native_fields(text.native, NAME).items() if key == "annotations"}
+        notes = native_fields(text.native, NAME).get("annotations")
+        _merge(message, {"annotations": read_items(notes)} if notes is not None else {})
+        message |= _seal(text.signature) if text.signature else {}
     thinking = [part for part in reply.parts if isinstance(part, Thinking)]
     if any(part.text for part in thinking):
         message[style.reasoning_field] = "".join(part.text for part in thinking)
     if any(part.signature or part.redacted for part in thinking):
         message["reasoning_details"] = [
-            render_detail(part.text, part.signature, part.redacted, part.native) for part in thinking
+            render_detail(part.text, part.signature, part.redacted, part.native, index=index)
+            for index, part in enumerate(thinking)
         ]
     if calls:
         message["tool_calls"] = [render_call(call) for call in calls]
@@ -270,6 +311,8 @@ def _merge(message: dict[str, Json], delta: dict[str, Json]) -> None:
     """Add a part's fields to a message; lists grow."""
     for key, value in delta.items():
         earlier = message.get(key)
+        if isinstance(value, Raw):
+            value = read_items(value) or value
         if isinstance(value, list) and isinstance(earlier, str) and earlier:
             earlier = [{"type": "text", "text": earlier}]
         message[key] = [*(earlier or ()), *value] if isinstance(value, list) else value
@@ -281,7 +324,8 @@ def render_call(call: ToolCall) -> dict[str, Json]:
         body: Json = {"custom": {"name": call.name, "input": call.arguments}}
     else:
         body = {"function": {"name": call.name, "arguments": call.arguments}}
-    return {"id": call.id, "type": call.kind, **body, **(_seal(call.signature) if call.signature else {})}
+    seal = _seal(call.signature) if call.signature else {}
+    return {"id": call.id, "type": call.kind, **body, **seal, **native_fields(call.native, NAME)}
 
 
 def _seal(signature: str) -> dict[str, Json]:
@@ -289,11 +333,19 @@ def _seal(signature: str) -> dict[str, Json]:
     return {"extra_content": {"google": {"thought_signature": signature}}}
 
 
-def render_detail(text: str | None, signature: str | None, redacted: str | None, native: Native | None) -> Json:
-    """An entry of `reasoning_details`, the form in which OpenRouter hands out seals and takes them back."""
+def render_detail(
+    text: str | None, signature: str | None, redacted: str | None, native: Native | None, *, index: int | None = None
+) -> Json:
+    """An entry of `reasoning_details`, the form in which OpenRouter hands out seals and takes them back.
+
+    `index`: its place in an answer, where clients join the entries of one index and take none without. What goes back
+    to a provider is what it said.
+    """
     kept = _json.decode(bytes(native_fields(native, NAME).get("reasoning_detail", b"{}")))
     fields: dict[str, Json] = kept if isinstance(kept, dict) else {}
     fields.setdefault("type", "reasoning.encrypted" if redacted else "reasoning.text")
+    if index is not None:
+        fields["index"] = index
     if redacted:
         return {**fields, "data": redacted}
     if text:
@@ -311,11 +363,6 @@ def render_part(part: Media | Opaque) -> dict[str, Json] | None:
         audio = native_fields(part.native, NAME)
         return {"audio": {**audio, "data": part.data}}
     return None
-
-
-def _on_one_line(fields: Fields) -> dict[str, Json]:
-    """Native fields for a stream, where a line end ends an event."""
-    return {key: _json.embed(_json.raw_text(value)) for key, value in fields.items()}
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:

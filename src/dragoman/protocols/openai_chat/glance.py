@@ -49,7 +49,9 @@ _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 _Function: Final = narrowed(FunctionPiece, {"name": _Name, "arguments": str})
 _Call: Final = narrowed(
-    CallPiece, {"id": _Name, "type": Literal["function"], "function": _Function, "index": ..., "extra_content": ...}
+    CallPiece,
+    {"id": _Name, "type": Literal["function"], "function": _Function, "index": ..., "extra_content": ...},
+    is_open=True,
 )
 _Message: Final = narrowed(
     Delta,
@@ -61,10 +63,20 @@ _Message: Final = narrowed(
         "reasoning_details": ...,
         "annotations": ...,
         "extra_content": ...,
+        "role": ...,
+        "channel": ...,
     },
+    is_open=True,
 )
 _Choice: Final = narrowed(
-    Choice, {"message": _Message, "finish_reason": Literal["stop", "length", "tool_calls"], "index": ...}
+    Choice,
+    {
+        "message": _Message,
+        "finish_reason": Literal["stop", "length", "tool_calls"],
+        "index": ...,
+        "content_filter_results": ...,
+    },
+    is_open=True,
 )
 _Answer: Final = narrowed(Chunk, {"choices": one(_Choice), "usage": ...})
 

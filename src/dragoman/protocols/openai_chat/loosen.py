@@ -132,6 +132,7 @@ def say_why_lenient(text: bytes, assembly: Assembly) -> None:
 
 
 def _loosen_choice(value: dict[str, Json], deviate: Deviate, where: str) -> Choice:
+    filters = value.get("content_filter_results")
     return Choice(
         index=_index(value.get("index"), deviate, f"{where}.index"),
         delta=_loosen_delta(value.get("delta"), deviate, f"{where}.delta"),
@@ -140,6 +141,7 @@ def _loosen_choice(value: dict[str, Json], deviate: Deviate, where: str) -> Choi
         text=_text(value.get("text"), deviate, f"{where}.text"),
         usage=_clean(value.get("usage")),
         error=_clean(value.get("error")),
+        content_filter_results=NOTHING if filters is None else _json.raw(filters),
     )
 
 

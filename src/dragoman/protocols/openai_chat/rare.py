@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.assembly import Assembly, OpenPart
 from dragoman.calls import CallSlots
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.openai_chat.kept import Kept
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque
+
+_PIECES_OF_AUDIO: Final = ("data", "transcript", "id", "format")
 
 
 class RareFields:
     """Reads them into one response."""
 
-    __slots__ = ("_assembly", "_audio", "_refusal", "_slots")
+    __slots__ = ("_annotations", "_assembly", "_audio", "_kept", "_noted", "_refusal", "_rest_of_audio", "_slots")
 
-    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
+    def __init__(self, assembly: Assembly, slots: CallSlots, kept: Kept) -> None:
+        self._kept = kept
+        self._annotations: list[Json] = []  # of the text whose index is `_noted`
+        self._noted = -1
+        self._rest_of_audio: dict[str, Json] = {}
         self._assembly = assembly
         self._slots = slots
         self._audio: dict[str, list[str]] = {}
@@ -75,20 +84,33 @@ class RareFields:
             self._part(part)
         if delta.refusal:
             self._refuse(delta.refusal)
-        running = self._assembly.running(TextStart)
-        if running is not None:
-            signature = google_fields(delta.extra_content).get("thought_signature")
-            if isinstance(signature, str):
-                running.signature = signature
-            if delta.annotations:
-                running.native = _native("annotations", delta.annotations)
+        self._notes(delta)
         images = delta.images
         for image in images if isinstance(images, list) else ():
             self._part(image)
         audio = delta.audio
-        for key in ("data", "transcript", "id", "format") if isinstance(audio, dict) else ():
+        for key in _PIECES_OF_AUDIO if isinstance(audio, dict) else ():
             if isinstance(audio.get(key), str):
                 self._audio.setdefault(key, []).append(audio[key])
+        if isinstance(audio, dict):
+            self._rest_of_audio |= {key: value for key, value in audio.items() if key not in _PIECES_OF_AUDIO}
+
+    def _notes(self, delta: Delta) -> None:
+        """What belongs to a text: its seal and its annotations. Where no text is open the message keeps them."""
+        running = self._assembly.running(TextStart)
+        notes = delta.annotations if isinstance(delta.annotations, list) else []
+        seal = google_fields(delta.extra_content).get("thought_signature")
+        if running is not None and notes:
+            if self._noted != running.index:
+                self._noted, self._annotations = running.index, []
+            self._annotations += notes
+            running.native = _native("annotations", self._annotations)
+        elif notes:
+            self._kept.message({"annotations": notes})
+        if running is not None and isinstance(seal, str):
+            running.signature = seal
+        elif delta.extra_content and google_fields(delta.extra_content).keys() != {"thought"}:
+            self._kept.message({"extra_content": delta.extra_content})
 
     def _refuse(self, words: str) -> None:
         """A refusal's words are text; `native` tells what they were."""
@@ -103,7 +125,10 @@ class RareFields:
             return
         pieces = {key: "".join(texts) for key, texts in self._audio.items()}
         self._audio = {}
-        said = {key: _json.raw(pieces[key]) for key in ("id", "transcript") if pieces.get(key)}
+        if not any(pieces.values()):
+            return  # quirk: audio-of-nothing
+        said = {key: _json.raw(value) for key, value in self._rest_of_audio.items() if value is not None}
+        said |= {key: _json.raw(pieces[key]) for key in ("id", "transcript") if pieces.get(key)}
         mime = f"audio/{pieces['format']}" if pieces.get("format") else None
         native = Native(NAME, said) if said else None
         self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data", ""), native=native))

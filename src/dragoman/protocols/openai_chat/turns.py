@@ -138,7 +138,7 @@ class Turns:
     def _call(self, call: ToolCall, at: tuple[int, ...]) -> Json:
         entry = render_call(call)
         entry["id"] = self._id(call.id, at)
-        return entry | native_fields(call.native, NAME)
+        return entry
 
     def _answer_media(self, media: Media, at: tuple[int, ...], rendered: dict[str, Json]) -> None:
         """Sound is named by its id; other media of an answer cannot be sent back."""

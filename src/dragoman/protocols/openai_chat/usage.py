@@ -5,12 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from dragoman._json import Json
+from dragoman._json import Json, Raw
+from dragoman.fields import overlaid, read_fields
 from dragoman.types import Cost, Usage
 
 #: `prompt_tokens`, `completion_tokens` and `total_tokens`, what most servers report.
 _PLAIN_COUNTS: Final = 3
 _MOST: Final = 10**15
+#: xAI's ticks in a US dollar.
+_TICKS: Final = 10**10
 
 
 def read_usage(usage: dict[str, Json]) -> Usage:
@@ -33,16 +36,45 @@ def read_usage(usage: dict[str, Json]) -> Usage:
         written = _count(usage, "cache_creation_input_tokens")
     if input and output is not None and reasoning and _count(usage, "total_tokens") == input + output + reasoning:
         output += reasoning  # quirk: usage-in-choice-and-cost
+    # quirk: usage-parts-beside-the-whole
+    if input is not None and cached is not None and cached > input:
+        input += cached
+    if output is not None and reasoning is not None and reasoning > output:
+        output += reasoning
     return Usage(input, output, cached, written, reasoning)
+
+
+#: Fields of `usage` that `Usage` and `Cost` hold, by the object that they stand in.
+_MODELLED: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+_MODELLED_DETAILS: Final[dict[str, frozenset[str]]] = {
+    "prompt_tokens_details": frozenset({"cached_tokens", "cache_write_tokens"}),
+    "completion_tokens_details": frozenset({"reasoning_tokens"}),
+}
+
+
+def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
+    """What of a `usage` is not modelled. A cost that is an object is kept whole."""
+    if usage.keys() <= _MODELLED:
+        return {}
+    rest: dict[str, Json] = {}
+    for key, value in usage.items():
+        if key in _MODELLED_DETAILS and isinstance(value, dict):
+            value = {name: count for name, count in value.items() if name not in _MODELLED_DETAILS[key]}
+        if key not in _MODELLED and value is not None and value != {}:
+            rest[key] = value
+    return rest
 
 
 def read_cost(usage: dict[str, Json]) -> Cost | None:
     """`usage.cost` in US dollars (OpenRouter, https://openrouter.ai/docs, usage accounting, read 2026-11-21), or its
-    `total_cost` (Perplexity)."""
+    `total_cost` (Perplexity), or its `cost_in_usd_ticks` (xAI)."""
     cost = usage.get("cost")
     if cost is None:
-        return None
-    if isinstance(cost, dict):
+        ticks = usage.get("cost_in_usd_ticks")
+        if ticks is None:
+            return None
+        cost = ticks / _TICKS if isinstance(ticks, int) and not isinstance(ticks, bool) else None
+    elif isinstance(cost, dict):
         cost = cost.get("total_cost")
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
         return Cost(Decimal(str(cost)), "provider")
@@ -72,8 +104,8 @@ def _count(fields: dict[str, Json], *names: str) -> int | None:
     return None
 
 
-def render_usage(usage: Usage, cost: Cost | None) -> dict[str, Json] | None:
-    """The `usage` of a response; None when nobody reported tokens."""
+def render_usage(usage: Usage, cost: Cost | None, kept: Raw | None = None) -> dict[str, Json] | None:
+    """The `usage` of a response over what was `kept` of it; None when nobody reported tokens."""
     if usage.input is None and usage.output is None:
         return None
     input, output = usage.input or 0, usage.output or 0
@@ -86,4 +118,8 @@ def render_usage(usage: Usage, cost: Cost | None) -> dict[str, Json] | None:
         rendered["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
     if cost is not None:
         rendered["cost"] = cost.usd
-    return rendered
+    if kept is None:
+        return rendered
+    whole = overlaid(kept, rendered)
+    rest = read_fields(kept) or {}
+    return {**whole, "cost": rest["cost"]} if "cost" in rest else whole

@@ -2,11 +2,14 @@
 
 Spec: https://platform.openai.com/docs/api-reference/chat (read 2026-11-21, with openai-python 3.54.0). A chunk's
 `delta` and a whole answer's `message` have one shape here. Hot fields have their usual type; rare ones have any.
-A chunk that does not fit is read field by field (`loosen.py`) into the same Structs, each oddity a deviation.
+Choices, deltas and calls take no unknown field: a chunk that has one is read again without it, and what was taken out
+is kept (`kept.py`). A chunk that does not fit is read field by field (`loosen.py`) into the same Structs, each oddity a
+deviation.
 """
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,6 +17,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.fields import Fields
 from dragoman.types import Media, Native, StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -60,7 +64,7 @@ ENVELOPES: Final = ("data", "response", "result", "body", "output", "completion"
 
 
 #: Fields of a response that are modelled; the others are kept as native ones.
-_KNOWN: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error", "x_groq"})
+_KNOWN: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 
 
 class FunctionPiece(msgspec.Struct, gc=False):
@@ -71,8 +75,11 @@ class FunctionPiece(msgspec.Struct, gc=False):
     parameters: Raw = NOTHING
 
 
-class CallPiece(msgspec.Struct, gc=False):
-    """An entry of `tool_calls`. `name` and `arguments` beside `function` are flat forms of it."""
+class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An entry of `tool_calls`. `name` and `arguments` beside `function` are flat forms of it.
+
+    `rest`: fields that are not modelled; no wire has it.
+    """
 
     index: int | None = None
     function: FunctionPiece | None = None
@@ -82,11 +89,15 @@ class CallPiece(msgspec.Struct, gc=False):
     arguments: str | None = None
     custom: Any = None
     extra_content: Any = None
+    rest: None = None
 
 
-class Delta(msgspec.Struct, gc=False):
-    """A `delta`, or a whole `message`. `content_parts`: a `content` that is a list, from the lenient reader;
-    no wire has it."""
+class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A `delta`, or a whole `message`. Those of type None are only known to be null mostly.
+
+    `content_parts`: a `content` that is a list, from the lenient reader; no wire has it. `channel` and `token_id` say
+    nothing that is not said elsewhere.
+    """
 
     content: str | None = None
     tool_calls: list[CallPiece] | None = None
@@ -103,18 +114,42 @@ class Delta(msgspec.Struct, gc=False):
     audio: Any = None
     images: Any = None
     content_parts: None = None
+    role: Any = None
+    channel: Any = None
+    token_id: Any = None
 
 
-class Choice(msgspec.Struct, gc=False):
-    """An entry of `choices`. `text` is the older completions form."""
+class Choice(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An entry of `choices`. `text` is the older completions form. Those of type None are only known to be null mostly.
+
+    `content_filter_results` come with every chunk of Azure's.
+    """
 
     index: int | None = None
     delta: Delta | None = None
+    logprobs: None = None
     finish_reason: str | None = None
+    native_finish_reason: None = None
     message: Delta | None = None
     error: Any = None
     text: str | None = None
     usage: Any = None
+    content_filter_results: Raw = NOTHING
+    stop_reason: None = None
+    matched_stop: None = None
+    token_ids: None = None
+
+
+#: Fields that are read; the others are kept as they are.
+CALL_FIELDS: Final = frozenset(
+    field.name for field in msgspec.structs.fields(CallPiece) if field.type is not types.NoneType
+)
+DELTA_FIELDS: Final = frozenset(
+    field.name for field in msgspec.structs.fields(Delta) if field.type is not types.NoneType
+)
+CHOICE_FIELDS: Final = frozenset(
+    field.name for field in msgspec.structs.fields(Choice) if field.type is not types.NoneType
+)
 
 
 class Chunk(msgspec.Struct, gc=False):
@@ -165,21 +200,29 @@ def texts_in(value: Json, depth: int = 0) -> list[str]:
 # ---------------------------------------------------------------- readers of single values
 
 
-def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Native | None]:
+def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields]:
     """Id, model, time (Unix seconds) and fields that are not modelled, from a response or its first chunk."""
     fields = decode_fields(data)
     if isinstance(fields, Malformed):
-        return None, None, None, None
+        return None, None, None, {}
     id, model, created = [_json.decode(fields.get(key, _NULL)) for key in ("id", "model", "created")]
-    rest = {}
-    if not fields.keys() <= _KNOWN:
-        rest = {key: Raw(bytes(raw)) for key, raw in fields.items() if key not in _KNOWN and bytes(raw) != b"null"}
     return (
         id if isinstance(id, str) else None,
         model if isinstance(model, str) else None,
         int(created) if isinstance(created, int | float) and 0 < created < 1e11 else None,
-        Native(NAME, rest) if rest else None,
+        rest_of_response(fields),
     )
+
+
+def rest_of_response(fields: Fields) -> Fields:
+    """The fields of a response that are not modelled."""
+    if fields.keys() <= _KNOWN:
+        return {}
+    return {
+        key: _json.compact(raw)
+        for key, raw in fields.items()
+        if key not in _KNOWN and bytes(raw) != b"null" and (key != "x_groq" or b'"usage"' not in bytes(raw))
+    }
 
 
 def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]:

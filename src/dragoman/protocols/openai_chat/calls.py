@@ -1,0 +1,60 @@
+"""The calls of deltas and messages, in every form that servers give them."""
+
+from __future__ import annotations
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.assembly import Assembly
+from dragoman.calls import CallSlots
+from dragoman.protocols.openai_chat.wire import NAME, CallPiece, parts_of, signature_of
+from dragoman.types import Native
+
+
+class CallReader:
+    """Reads them into one response."""
+
+    __slots__ = ("_assembly", "_slots")
+
+    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
+        self._assembly = assembly
+        self._slots = slots
+
+    def read(self, piece: CallPiece) -> None:
+        """Take a piece of a call from a delta."""
+        function = piece.function
+        if (
+            function is not None
+            and function.arguments
+            and not (piece.id or function.name or piece.name or piece.extra_content or piece.rest)
+            and self._slots.grow(piece.index, function.arguments)
+        ):
+            return  # the usual delta
+        name, arguments, kind = parts_of(piece)
+        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
+            return  # an entry that says nothing
+        call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        if name and not piece.type:
+            self._assembly.deviate("missing-type", f"call {call.index}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
+        call.signature = signature_of(piece) or call.signature
+        call.native = native_of_call(piece, call.native)
+
+    def read_whole(self, piece: CallPiece) -> None:
+        """Take a call of a whole message."""
+        name, arguments, kind = parts_of(piece)
+        if not piece.type:
+            self._assembly.deviate("missing-type", f"call {name}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {name}", "no function object")
+        native, signature = native_of_call(piece), signature_of(piece)
+        self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
+
+
+def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | None:
+    """What of a call is not modelled, over what earlier pieces of it said."""
+    rest: Json = piece.rest
+    if not rest:
+        return earlier
+    said = {key: _json.raw(value) for key, value in rest.items()}
+    return Native(NAME, said if earlier is None else earlier.fields | said)

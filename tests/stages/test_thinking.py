@@ -270,3 +270,29 @@ def test_calls_behind_thinking_are_found():
             reply = fold(check(events))
             assert (reply.thinking, reply.text) == ("up", "")
             assert [call.arguments for call in reply.tool_calls] == ['{"at": "sky"}']
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "left"),
+    [
+        (
+            "The parser looks for </think> and then reads JSON.",
+            "",
+            "The parser looks for </think> and then reads JSON.",
+        ),
+        ("Deep </think>\nAnswer.", "Deep", "Answer."),
+        ("Deep </think>  \nAnswer.", "Deep", "Answer."),
+        ("Deep\n  </think> Answer.", "Deep", "Answer."),
+        ("Deep</think> Answer.", "Deep", "Answer."),
+        ("Deep </think>", "Deep", ""),
+        ("`a </think>", "", "`a </think>"),
+        ('He said "</think>', "", 'He said "</think>'),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_lone_closing_tag_inside_a_sentence_is_text(text: str, thinking: str, left: str, size: int):
+    stage = ThinkingTags()
+    pieces = [TextDelta(0, text[start : start + size]) for start in range(0, len(text), size)]
+    events: list[Event] = [Start(), TextStart(0), *pieces, TextEnd(0), Finish("stop")]
+    reply = fold(check([out for event in events for out in stage.feed([event])]))
+    assert (reply.thinking.strip(), reply.text) == (thinking, left)

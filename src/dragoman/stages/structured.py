@@ -30,7 +30,7 @@ from dragoman.events import (
 )
 from dragoman.stages.indices import Indices
 from dragoman.stages.rescue.cursor import Close, More, NotACall, Open, Piece
-from dragoman.stages.rescue.scan import Prose
+from dragoman.stages.rescue.runner import Prose
 from dragoman.stages.structured_text import AnswerText, Said
 from dragoman.types import ToolCall
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Piece
-from dragoman.stages.rescue.scan import Prose
+from dragoman.stages.rescue.runner import Prose
 
 #: What a reader finds: words, and between an `Open` and its `Close` the `Piece`s of a call's arguments.
 Said: TypeAlias = Action | Prose

@@ -75,6 +75,12 @@ class TagReader:
         """The text ended."""
         out: list[Found] = []
         rest, self._hold = self._hold, ""
+        if self.mode == "text" and self._watch is not None and rest and not self._watch.is_quoted():
+            closed = self._closers.search(rest)
+            if closed is not None and self._watch.is_alone(closed.group(), "\n", self._pairs):  # its line ends with it
+                out.append(("was", ""))
+                self._start_again()
+                return out
         space = "".join(self._space) if not self._is_fresh else ""
         self._space.clear()
         kind: Literal["text", "thinking"] = "thinking" if self.mode == "thinking" else "text"

@@ -128,9 +128,13 @@ class Watch:
         self._size += len(text)
         return self._size <= WATCHED
 
+    def is_quoted(self) -> bool:
+        """Whether what comes next stands right behind an opening quotation mark."""
+        return _QUOTED.search((self._last + self._passed.last_two())[-2:]) is not None
+
     def is_alone(self, closer: str, following: str, pairs: Sequence[Pair]) -> bool | None:
-        """Whether this closing tag, which comes next, closes nothing and stands in no code or quotation marks; None
-        until a character is known to follow."""
+        """Whether this closing tag, which comes next, closes nothing and stands in no code, quotation marks or
+        sentence (white space of its line on both sides); None until enough is known of what follows."""
         before = _QUOTED.search((self._last + self._passed.last_two())[-2:])
         if before is not None and not following:
             return None
@@ -141,6 +145,12 @@ class Watch:
             self._unclosed.update(pairs)  # a JSON answer
         self._code.feed(text)
         self._last = (self._last + text)[-2:]
+        if self._last[-1:] in (" ", "\t") and not self._code.is_line_start():
+            behind = following.lstrip(" \t")
+            if not behind:
+                return None
+            if behind[0] not in "\r\n" and len(behind) < len(following):
+                return False
         pair = next(pair for pair in pairs if closer in pair.closers)
         if any(opener in text for opener in pair.openers):
             self._unclosed.add(pair)

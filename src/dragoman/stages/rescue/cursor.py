@@ -240,6 +240,15 @@ class Cursor:
                 return ""
             yield MORE
 
+    def sees(self, *literals: str) -> Generator[Action, None, bool]:
+        """Whether one of these comes next behind white space; nothing is passed over."""
+        while True:
+            bare = self.rest().lstrip()
+            literal, is_sure = _first_of(bare, literals)
+            if literal or is_sure or self.ended:
+                return bool(literal)
+            yield MORE
+
     def expect(self, *literals: str) -> Generator[Action, None, str]:
         """The same; anything else is no call."""
         found = yield from self.take(*literals)

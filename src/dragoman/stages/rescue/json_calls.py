@@ -116,9 +116,8 @@ class _CallObject:
         cursor = self._cursor
         closed_by = BODY
         if self._depth:  # a brace that is missing before the closing marker takes nothing from whole arguments
-            ahead = yield from cursor.peek(max(map(len, cursor.stops), default=0))
-            stands = (self._opened or self._held) and ahead.startswith(cursor.stops or ("\0",))
-            closed_by = BODY if stands else ""
+            is_told = bool(self._opened or self._held)
+            closed_by = BODY if is_told and (yield from cursor.sees(*cursor.stops)) else ""
         if not self._opened:
             yield Open(self._name, self._id)
             if self._held:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dragoman.arguments_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.stages.rescue.scan import Found, Scanner
+from dragoman.stages.rescue.runner import Found
+from dragoman.stages.rescue.scan import Scanner
 
 
 class Part:

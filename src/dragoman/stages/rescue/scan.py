@@ -4,136 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, TypeAlias, final
-
-import msgspec
+from typing import Final
 
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open, Piece, Tools
+from dragoman.stages.rescue.markers import Markers
+from dragoman.stages.rescue.quoted import Cover
+from dragoman.stages.rescue.runner import Found, Prose, Runner
 
 _SLICE: Final = 2048
-#: Letters that tell a marker from ordinary words.
-_WORD_HEAD: Final = 10
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
-#: What stands between calls; at the end of a text it belongs to them.
-_BETWEEN: Final = " \t\r\n,;"
-
-
-@final
-class Prose(msgspec.Struct, frozen=True, gc=False):
-    """Text that is no call."""
-
-    text: str
-
-
-#: What a scanner finds, in order. Between an `Open` and its `Close` there are only `Piece`s.
-Found: TypeAlias = Prose | Open | Piece | Close
-
-
-class _Runner:
-    """One family reading one candidate."""
-
-    __slots__ = ("cursor", "family", "found", "is_over", "is_spoilt", "opened", "parser", "_body", "_in_call")
-
-    def __init__(self, family: Family, parser: Parser, cursor: Cursor) -> None:
-        self.family = family
-        self.parser = parser
-        self.cursor = cursor
-        self.found: list[Found] = []
-        self.opened = False
-        self.is_over = False
-        self.is_spoilt = False  # not all of it is calls that can be delivered
-        self._in_call = False
-        self._body: Close | None = None  # the last call closed by its own brackets, until it is known what follows
-
-    def run(self) -> bool:
-        """Read what has come; False when it is no call of this family."""
-        try:
-            for action in self.parser:
-                if isinstance(action, Open | Piece | Close):
-                    self._take(action)
-                else:
-                    return True
-        except NotACall:
-            if not self.opened:
-                return False
-            if self._in_call:
-                self._take(Close("", "" if self.cursor.ended else "its text is not of its format"))
-            else:
-                self.cursor.rewind()  # what follows the last call is none
-                self.is_spoilt = True
-                rest = self.cursor.rest()
-                if self.cursor.ended and not rest.strip(_BETWEEN):
-                    self.cursor.skip(len(rest))
-        self.is_over = True
-        self._settle_body(is_proven=self.cursor.is_sealed or bool(self.cursor.rest().strip()))
-        return self.opened
-
-    def _take(self, action: Open | Piece | Close) -> None:
-        self._settle_body(is_proven=True)
-        if isinstance(action, Close):
-            self._close(action)
-            return
-        self.found.append(action)
-        if isinstance(action, Open):
-            self.opened = self._in_call = True
-            self.cursor.unmark()
-
-    def _close(self, end: Close) -> None:
-        """A call ends; what its family says closed it must have been read."""
-        cursor = self.cursor
-        if end.by not in ("", BODY, cursor.marker):
-            end = Close("", end.problem)
-        self._in_call = False
-        self.is_spoilt = self.is_spoilt or not end.is_whole()
-        cursor.mark()
-        cursor.is_sealed = False
-        if end.by == BODY and not end.problem:
-            self._body = end
-        else:
-            self.found.append(end)
-
-    def _settle_body(self, *, is_proven: bool) -> None:
-        """A call that its own brackets closed is told when it is known whether something stands behind it."""
-        if self._body is not None:
-            self.found.append(Close(BODY, is_proven=is_proven))
-            self._body = None
-
-
-class Markers:
-    """What begins the calls of some families: everything about it that does not depend on a text.
-
-    Attributes:
-        openers: finds a whole marker, the longest one at a place.
-        first: finds where a marker may begin.
-        partial: all proper beginnings of markers.
-        partial_on_line: those of them that count only at the start of a line.
-        longest: the length of the longest marker.
-    """
-
-    __slots__ = ("first", "longest", "openers", "partial", "partial_on_line")
-
-    def __init__(self, families: Sequence[Family]) -> None:
-        openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
-        anywhere = {opener for family in families if family.where != "line" for opener in family.openers}
-        self.openers = re.compile("|".join(map(re.escape, openers)))
-        self.partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
-        self.partial_on_line = self.partial - {opener[:size] for opener in anywhere for size in range(1, len(opener))}
-        self.longest = max(map(len, openers))
-        self.first = re.compile("|".join(sorted({_beginning(opener) for opener in openers})))
-
-
-def _beginning(opener: str) -> str:
-    """A pattern of how a marker begins; of a word, as much of its head as has come, since its first letters are
-    everywhere."""
-    if not opener[0].isalnum():
-        return re.escape(opener[0])
-    head = opener[:_WORD_HEAD]
-    pattern = re.escape(head[-1])
-    for letter in reversed(head[:-1]):
-        pattern = rf"{re.escape(letter)}(?:{pattern}|\Z)"
-    return pattern
+_INLINE_END: Final = re.compile(r"`+|\n[ \t\r]*\n")
+#: Characters behind a marker in which backticks that close inline code are looked for.
+_INLINE_LIMIT: Final = 4096
 
 
 class Scanner:
@@ -144,8 +28,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_code", "_families", "_hold", "_is_idle", "_markers", "_race", "_raw", "_raw_size", "_tools", "_whole",
-        "family",
+        "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_markers", "_race", "_raw", "_raw_size",
+        "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -158,8 +42,10 @@ class Scanner:
         self._whole = tuple(whole)
         self._tools = tools
         self._code = Code()
-        self._hold = ""  # text that may become a marker
-        self._race: list[_Runner] = []
+        self._cover: Cover | None = None  # a quoted marker, whose text is none
+        self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
+        self._is_ended = False
+        self._race: list[Runner] = []
         self._raw_size = 0
         self._raw: list[str] = []  # the text that the race reads, until one of it is a call
         self._is_idle = False  # nothing waits and no message begins
@@ -186,7 +72,7 @@ class Scanner:
         waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
-        self._is_idle = not (self._race or self._hold or self._whole)
+        self._is_idle = not (self._race or self._hold or self._whole or self._cover)
         if not waited and len(out) == 1 and isinstance(out[0], Prose) and len(out[0].text) == len(text):
             return None
         return out
@@ -194,7 +80,12 @@ class Scanner:
     def end(self, *, is_message: bool) -> list[Found]:
         """The text ended; `is_message`: and nothing of the answer follows it."""
         out: list[Found] = []
-        while self._race:
+        self._is_ended = True
+        while self._race or self._hold:
+            if not self._race:
+                rest, self._hold, self._whole = self._hold, "", ()
+                self._take(rest, out)
+                continue
             for runner in self._race:
                 runner.cursor.ended = True
             if self.is_held() and not is_message:
@@ -203,9 +94,6 @@ class Scanner:
             else:
                 rest = self._run(out, is_end=True)
             self._take(rest, out)
-        if self._hold:
-            self._prose(self._hold, out)
-            self._hold = ""
         return out
 
     # ------------------------------------------------------------ prose
@@ -230,6 +118,8 @@ class Scanner:
         text, self._hold = self._hold + text, ""
         if self._whole:
             return self._try_message(text, out)
+        if self._cover is not None:
+            return self._pass_covered(self._cover, text, out)
         return self._find(text, out)
 
     def _try_message(self, text: str, out: list[Found]) -> str:
@@ -256,11 +146,22 @@ class Scanner:
             passed = found.start()
             position = found.start() + 1
             begun = self._begun(text, found.start())
-            if not begun or self._code.is_example():
+            if not begun or self._code.is_block():
                 continue
-            if text[passed:] in self._markers.partial:
+            if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
                 break
+            if not self._code.is_line_start():
+                quote = self._code.quote()
+                if quote:
+                    return self._begin_cover(text, found, quote, out)
+                end = self._end_of_inline(text[passed:])
+                if end is None:
+                    position = passed
+                    break
+                if end:
+                    position = passed + end
+                    continue
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
@@ -268,15 +169,57 @@ class Scanner:
             for family, opener in begun:
                 self._start(family, opener, rest[len(opener) :])
             return self._run(out)
-        cut = self._hold_from(text, position, passed)
+        else:
+            position = self._hold_from(text, position, passed)
+        self._let_go(text, passed, position, out)
+        return ""
+
+    def _let_go(self, text: str, passed: int, cut: int, out: list[Found]) -> None:
+        """Pass text up to `cut` as prose, and what follows too when it stands in code; hold that otherwise."""
         self._code.feed(text[passed:cut])
-        if cut < len(text) and self._code.is_example():
+        if cut < len(text) and (self._is_ended or self._code.is_block()):
             self._code.feed(text[cut:])
             cut = len(text)
         self._hold = text[cut:]
         if cut:
             out.append(Prose(text[:cut]))
-        return ""
+
+    def _begin_cover(self, text: str, marker: re.Match[str], quote: str, out: list[Found]) -> str:
+        """A quoted marker: it is text, with all up to its end."""
+        self._cover = Cover(marker.group(), quote)
+        self._code.feed(marker.group())
+        out.append(Prose(text[: marker.end()]))
+        return text[marker.end() :]
+
+    def _pass_covered(self, cover: Cover, text: str, out: list[Found]) -> str:
+        end = cover.end(text)
+        passed = text if end < 0 else text[:end]
+        if passed:
+            self._prose(passed, out)
+        if end >= 0:
+            self._cover = None
+            self._code.set_quote(cover.still_open)
+        return text[len(passed) :]
+
+    def _end_of_inline(self, text: str) -> int | None:
+        """Where, behind a marker, the inline code ends that it stands in; 0 when it stands in none, None while that
+        is not known."""
+        size = self._code.inline()
+        if not size:
+            return 0
+        for found in _INLINE_END.finditer(text):
+            is_run = found.group()[0] == "`"
+            if is_run and found.end() == len(text) and not self._is_ended:
+                return None  # it may go on
+            if is_run and found.end() - found.start() == size:
+                return int(found.end())
+            if not is_run:
+                break
+        else:
+            # What ended may have been cut: the other run would have come.
+            return None if len(text) < _INLINE_LIMIT and not self._is_ended else len(text)
+        self._code.drop_inline()
+        return 0
 
     def _begun(self, text: str, place: int) -> list[tuple[Family, str]]:
         """The families whose marker stands at this place, each with its longest one."""
@@ -314,7 +257,7 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         cursor = Cursor(rest)
-        self._race.append(_Runner(family, family.parse(cursor, self._tools, opener), cursor))
+        self._race.append(Runner(family, family.parse(cursor, self._tools, opener), cursor))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come; gives the text that is left when none reads on."""
@@ -328,6 +271,7 @@ class Scanner:
                 self._race.clear()
             return "" if self._race else self._release(out)
         self._race, self._raw = [winner], []
+        self._code.skip_call()
         self.family = winner.family.name
         out += winner.found
         winner.found = []

@@ -34,8 +34,10 @@ from dragoman.events import (
 )
 from dragoman.stages.indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
+from dragoman.stages.rescue.markers import Markers
 from dragoman.stages.rescue.parts import Call, Part, Places
-from dragoman.stages.rescue.scan import Found, Markers, Prose, Scanner
+from dragoman.stages.rescue.runner import Found, Prose
+from dragoman.stages.rescue.scan import Scanner
 from dragoman.types import Tool, ToolCall
 
 _PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent

@@ -34,6 +34,7 @@ class Watching:
         self.events: list[Event] = []
         self.notices: list[Notice] = []
         self.asked: list[Plan] = []
+        self.whys: list[str] = []
         self.reasons: list[Reason] = []
         self.runs_again = False
         self.asked_again: list[ToolCall] = []
@@ -44,8 +45,9 @@ class Watching:
     def tell(self, notice: Notice) -> None:
         self.notices.append(notice)
 
-    async def approve(self, plan: Plan, call: ToolCall) -> Verdict:
+    async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
         self.asked.append(plan)
+        self.whys.append(why)
         return self.answer(plan)
 
     async def go_on(self, reason: Reason) -> bool:

@@ -204,7 +204,7 @@ def test_after_text_from_outside_only_rules_with_a_pattern_hold() -> None:
     edit, make, granted = _plan("edit", "write", "a"), _plan("run", "run", "make", "test"), _plan("run", "run", "ls")
     approvals.grant(granted)
     assert all(approvals.covers(plan) for plan in (edit, make, granted))
-    assert [approvals.covers(plan, is_tainted=True) for plan in (edit, make, granted)] == [False, True, False]
+    assert [approvals.covers(plan, taint="outside") for plan in (edit, make, granted)] == [False, True, False]
 
 
 def test_what_must_always_be_asked_is_never_covered() -> None:

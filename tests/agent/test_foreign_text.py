@@ -38,7 +38,7 @@ def page(text: str) -> Planner:
 
     def plan(asked: ToolCall) -> Plan:
         async def do() -> Outcome:
-            return Outcome(text, is_foreign=True)
+            return Outcome(text, is_foreign=True, is_from_outside=True)
 
         return other_plan(asked, "page", do)
 

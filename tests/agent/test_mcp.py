@@ -181,9 +181,9 @@ def test_a_wrong_table_is_refused(table: str, said: str, tmp_path: Path) -> None
         config_of(tmp_path, table)
 
 
-def test_without_a_server_the_package_is_not_even_imported() -> None:
+def test_without_a_server_the_package_is_not_even_imported(tmp_path: Path) -> None:
     code = "import asyncio, sys\nfrom pathlib import Path\nfrom dragoman.agent.workbench import Workbench\n"
     code += "from dragoman.config import load_config\nfrom contextlib import AsyncExitStack\n"
-    code += "config = load_config(None, environ={}, home=Path('/nonexistent'))\nbench = Workbench(Path('/tmp'), config.agent)\n"
+    code += "config = load_config(None, environ={}, home=Path('/nonexistent'))\nbench = Workbench(Path(sys.argv[1]), config.agent)\n"
     code += "assert asyncio.run(bench.reach_remotes(AsyncExitStack(), config)) == []\nassert 'mcp' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

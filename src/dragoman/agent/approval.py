@@ -16,7 +16,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.agent.plain import hidden_character
-from dragoman.agent.plan import Plan
+from dragoman.agent.plan import Plan, Taint
 from dragoman.errors import UsageError
 
 #: Tools whose pattern is a path, and those whose pattern is a command or an address.
@@ -93,33 +93,44 @@ class Approvals:
         """The rules in force, as the user wrote them."""
         return tuple(rule.text for rule in self._rules)
 
-    def covers(self, plan: Plan, *, is_tainted: bool = False) -> bool:
+    def covers(self, plan: Plan, *, taint: Taint = "none") -> bool:
         """Whether the action may be done without asking.
 
         Args:
-            is_tainted: text from outside has come into the conversation since the user last spoke. Then only rules
-                with a pattern hold: they name what is done, whoever had the idea.
+            taint: what text of others has come into the conversation since the user last spoke. After text of files and
+                commands, what reaches outside needs a rule that names its host. After text from outside only rules
+                with a pattern hold at all: they name what is done, whoever had the idea.
         """
         if plan.asks == "never":
             return True
         if plan.asks == "always":
             return False
-        if not is_tainted and plan.identity in self._granted:
+        if taint != "outside" and plan.identity in self._granted:
             return True
-        return any(self._rule_covers(rule, plan, is_tainted=is_tainted) for rule in self._rules)
+        return any(self._rule_covers(rule, plan, taint=taint) for rule in self._rules)
+
+    def withheld(self, plan: Plan, *, taint: Taint) -> str | None:
+        """The rule that would cover the action if no text of others had come; None when there is none."""
+        if plan.asks != "unless-ruled" or taint == "none":
+            return None
+        return next((rule.text for rule in self._rules if self._rule_covers(rule, plan, taint="none")), None)
 
     def grant(self, plan: Plan) -> None:
         """Identical actions need no further yes in this session."""
         if plan.asks != "always":
             self._granted.add(plan.identity)
 
-    def _rule_covers(self, rule: Rule, plan: Plan, *, is_tainted: bool) -> bool:
+    def _rule_covers(self, rule: Rule, plan: Plan, *, taint: Taint) -> bool:
         if rule.tool != plan.tool:
             return False
         if rule.words is None:
-            return not is_tainted and (plan.kind != "run" or self.is_confined)
+            # Who names a tool of theirs, or of a server, names with whom it speaks; a command runs in a sandbox.
+            holds = taint == "none" or (taint == "folder" and plan.kind != "network")
+            return holds and (plan.kind != "run" or self.is_confined)
         if plan.tool == "shell":
             return rule.words == plan.subject
+        if taint != "none" and plan.kind == "network" and "*" in rule.words[0]:
+            return False  # it names no host
         return _fits(rule.words, plan.subject, options=plan.kind != "run")
 
 

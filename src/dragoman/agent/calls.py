@@ -15,7 +15,7 @@ import msgspec
 from dragoman.agent.approval import Approvals
 from dragoman.agent.face import CallBegins, CallEnded, Face, Interrupted
 from dragoman.agent.limits import Limits, Meter
-from dragoman.agent.plan import Outcome, Plan, ToolFailed
+from dragoman.agent.plan import Outcome, Plan, Taint, ToolFailed
 from dragoman.agent.session import Session
 from dragoman.agent.tools import Toolbox
 from dragoman.events import Reply
@@ -42,7 +42,7 @@ class Calls:
     Attributes:
         toolbox: what the model may call.
         approvals: what needs no asking.
-        is_tainted: text from outside has come since the user last spoke.
+        taint: what text of others has come since the user last spoke.
         window: the model's context in tokens, None when it is not known.
     """
 
@@ -54,7 +54,7 @@ class Calls:
         "_session",
         "_wire",
         "approvals",
-        "is_tainted",
+        "taint",
         "toolbox",
         "window",
     )
@@ -62,7 +62,7 @@ class Calls:
     def __init__(self, session: Session, toolbox: Toolbox, *, approvals: Approvals, face: Face, limits: Limits) -> None:
         self.toolbox = toolbox
         self.approvals = approvals
-        self.is_tainted = False
+        self.taint: Taint = "none"
         self.window: int | None = None
         self._session = session
         self._face = face
@@ -80,7 +80,7 @@ class Calls:
         """The user has spoken."""
         self._meter = meter
         self._wire = {}
-        self.is_tainted = False
+        self.taint = "none"
 
     # ------------------------------------------------------------ the answer
 
@@ -160,11 +160,12 @@ class Calls:
     def _covers(self, call: ToolCall, plan: Plan) -> bool:
         if call.id.startswith(_AGAIN) and not plan.is_idempotent:
             return False
-        return self.approvals.covers(plan, is_tainted=self.is_tainted)
+        return self.approvals.covers(plan, taint=self.taint)
 
     async def _asked(self, call: ToolCall, plan: Plan, *, is_again: bool = False) -> None:
         if is_again or not self._covers(call, plan):
-            verdict = await self._face.approve(plan, call)
+            rule = self.approvals.withheld(plan, taint=self.taint)
+            verdict = await self._face.approve(plan, call, _withheld(rule, plan) if rule else "")
             if verdict.kind == "no":
                 self._end(call, plan, _refusal(f"refused: {verdict.words or 'the user said no'}"))
                 return
@@ -181,7 +182,10 @@ class Calls:
             outcome = Outcome(str(problem), is_error=True)
         except Exception as problem:  # a tool of the user, or a fault of ours: the model goes on, the user sees it
             outcome = Outcome(f"{type(problem).__name__}: {problem}", is_error=True)
-        self.is_tainted = self.is_tainted or outcome.is_foreign
+        if outcome.is_from_outside:
+            self.taint = "outside"
+        elif outcome.is_foreign and self.taint == "none":
+            self.taint = "folder"
         self._end(call, plan, outcome, was_run=True)
 
     def _end(self, call: ToolCall, plan: Plan | None, outcome: Outcome, *, was_run: bool = False) -> None:
@@ -231,6 +235,13 @@ class Calls:
 
 #: The beginning of the id of a call that came again under the id that it had before in this run.
 _AGAIN: Final = "call_again_"
+
+
+def _withheld(rule: str, plan: Plan) -> str:
+    """Why a rule that covers it is not enough now."""
+    host = plan.subject[0] if plan.kind == "network" else ""
+    way = f"; a rule that names its host goes on: {plan.tool}:{host}/**" if host else ""
+    return f"{rule!r} allows it, but text of others was read since the user last spoke, so it is asked again{way}"
 
 
 def _refusal(why: str) -> Outcome:

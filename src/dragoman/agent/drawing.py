@@ -20,6 +20,7 @@ from dragoman.agent.commands import Page
 from dragoman.agent.face import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
 from dragoman.agent.plain import plain_line, plain_text
 from dragoman.agent.plan import Plan
+from dragoman.agent.showing import Showing, show_action
 from dragoman.events import (
     Event,
     Failure,
@@ -173,18 +174,18 @@ class Screen:
             case StepEnded():
                 self.close()
 
-    def show_plan(self, plan: Plan) -> None:
-        """What is to be approved, all of it, as it will be done."""
+    def show_plan(self, plan: Plan, *, whole: bool = False) -> Showing:
+        """What is to be approved, as it will be done: all of it, or its first and last rows."""
         self.close()
         self._approved = plan.identity
+        showing = show_action(plan, width=self.console.width, height=self.console.height, whole=whole)
+        head = Text.assemble((f"{plan.tool}:", "yellow"), (f" {plan.facts}" if plan.facts else "", "dim"))
         if plan.diff:
-            self._print(Group(Text(plan.shown.partition("\n")[0], "bold"), draw_diff(plan.diff)))
-            return
-        action, _, rest = plan.shown.rpartition("\n") if "\n" in plan.shown else (plan.shown, "", "")
-        body = Text(action, "bold")
-        if rest:
-            body.append(f"\n{rest}", "dim")
-        self._print(Group(Text(f"{plan.tool}:", "yellow"), body))
+            head.append(f" {plain_line(plan.shown.partition(chr(10))[0], 160)}", "bold")
+        self._print(Group(head, showing.text))
+        if showing.is_odd:
+            self.say("characters that are not what they look like are written out as <U+…>", "yellow")
+        return showing
 
     def show_page(self, page: Page) -> None:
         """What a command has to show."""

@@ -88,8 +88,8 @@ class Face(Protocol):
         """Something happened."""
         ...
 
-    async def approve(self, plan: Plan, call: ToolCall) -> Verdict:
-        """May this be done?"""
+    async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
+        """May this be done? `why`: it is asked although a rule allows it."""
         ...
 
     async def go_on(self, reason: Reason) -> bool:

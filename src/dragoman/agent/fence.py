@@ -24,6 +24,11 @@ from dragoman.errors import UsageError
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Bytes of each folder that is the command's own.
 _SCRATCH: Final = {"/tmp": 1024**3, "/var/tmp": 256 * 1024**2, "/run": 16 * 1024**2, "/dev/shm": 512 * 1024**2}
+#: Of `/proc`, what the superuser's uid may write without any capability; /proc/sys/kernel/core_pattern names a program.
+_KERNELS_OWN: Final = (
+    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/scsi", "/proc/acpi",
+    "/proc/driver", "/proc/mtrr", "/proc/asound",
+)  # fmt: skip
 #: Of `/run`, what programs need that are not there otherwise: names of servers, and a system's programs.
 _KEPT_OF_RUN: Final = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
 #: No work folder lies there, or is one of these: what the sandbox hides or the system is made of.
@@ -170,6 +175,9 @@ def _scratch(fence: Fence) -> Iterator[str]:
     for place in _KEPT_OF_RUN:
         if os.path.isdir(place):
             yield from ("--ro-bind", os.path.realpath(place), place)
+    for place in _KERNELS_OWN:
+        if os.path.exists(place):
+            yield from ("--ro-bind", place, place)
     yield from ("--remount-ro", "/dev")
 
 

@@ -71,10 +71,10 @@ class Headless:
             case Interrupted(call):
                 self._say({"type": "Interrupted", "id": call.id, "name": call.name}, f"{call.name}: outcome unknown")
 
-    async def approve(self, plan: Plan, call: ToolCall) -> Verdict:
+    async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
         """No."""
-        self.refused.append(plan.shown)
-        return Verdict("no", REFUSED)
+        self.refused.append(f"{plan.shown}\n({why})" if why else plan.shown)
+        return Verdict("no", f"{why}. {REFUSED}" if why else REFUSED)
 
     async def go_on(self, reason: Reason) -> bool:
         """No."""

@@ -1,12 +1,14 @@
 """Text that others wrote, made safe to show: no escape sequence, no control or invisible character reaches a terminal.
 
 What is shown to a person who approves must be what will happen, so characters that hide, reorder or move text are
-taken out of what is shown, and refused in what is approved.
+taken out of what is shown, and refused in what is approved; what merely looks like another is marked there.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 #: Escape sequences as a whole: CSI, OSC and the other strings (with their end), then two-character ones. No repeat
@@ -31,8 +33,24 @@ _SHOWN: Final[dict[int, str | None]] = {
     **dict.fromkeys(_CONTROLS | _SURROGATES, "�"),
     **dict.fromkeys(_BIDI | _INVISIBLE | _TAGS, None),
 }
-#: In what is approved nothing may hide; joiners would.
-_REFUSED: Final = _CONTROLS | _BIDI | _INVISIBLE | _TAGS | _SURROGATES | {0x200C, 0x200D, 0x2028, 0x2029}
+#: Characters that are drawn as nothing, beside the categories of controls and formats: Default_Ignorable_Code_Point of
+#: Unicode's DerivedCoreProperties.txt, and the empty pattern of Braille.
+_IGNORABLE: Final = frozenset(
+    {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0}
+    | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)}
+)  # fmt: skip
+#: Categories of what has no shape, or one that only some fonts know: controls, formats, surrogates, private use,
+#: unassigned, separators of lines.
+_SHAPELESS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+#: Signs that look like one of ASCII and are none by any normal form: dashes, minus, slashes, dots, colons, bars.
+_ALIKE: Final = frozenset(
+    "\u2010\u2011\u2012\u2212\u2044\u2215\u29f8\u2571\u2024\u02bc\u2236\ua789\u02d0\u01c0\u2223\u037e"
+)
+#: Letters of Cyrillic, Greek and Armenian that look like Latin ones.
+_TWINS: Final = frozenset("аеорсухіјѕԁԛԝһАВЕКМНОРСТУХІЈЅԌԚԜҺӀαορνυικγΑΒΕΖΗΙΚΜΝΟΡΤΥΧοօոսհցզՕՍԼ")
+#: Scripts whose letters are taken for each other's.
+_CONFUSED: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
+_WORD: Final = re.compile(r"[^\W\d_]+")
 
 
 def plain_text(text: str) -> str:
@@ -52,10 +70,55 @@ def plain_line(text: str, width: int = 200) -> str:
 
 
 def revealed_text(text: str) -> str:
-    """The text with every character that would not be seen written out, as `<U+202E>`: nothing hides in it."""
+    """The text with every character that is no plain one written out, as `<U+202E>`: nothing hides in it."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(f"<U+{ord(each):04X}>" if ord(each) in _REFUSED else each for each in text.replace("\r\n", "\n"))
+    return "".join(piece for piece, _ in told_apart(text.replace("\r\n", "\n")))
+
+
+def told_apart(text: str) -> list[tuple[str, bool]]:
+    """The text in pieces: plain ones as they are (False), and what is not seen as what it is written out (True).
+
+    Such are characters without a shape, spaces that are none of ASCII, signs and letters that look like ASCII's, and in
+    a word of two scripts the letters that are not Latin.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return [(text, False)] if text else []
+    odd = {place for found in _WORD.finditer(text) if not found[0].isascii() for place in _strangers(found)}
+    pieces: list[tuple[str, bool]] = []
+    begin = 0
+    for place, character in enumerate(text):
+        if place in odd or _is_odd(character):
+            pieces += [(text[begin:place], False)] if begin < place else []
+            pieces.append((f"<U+{ord(character):04X}>", True))
+            begin = place + 1
+    return [*pieces, (text[begin:], False)] if begin < len(text) else pieces
+
+
+def _strangers(word: re.Match[str]) -> Iterable[int]:
+    """Places of the letters of a word that are taken for others."""
+    scripts = {letter: unicodedata.name(letter, "").partition(" ")[0] for letter in set(word[0])}
+    is_mixed = len(_CONFUSED.intersection(scripts.values())) > 1
+    if not is_mixed and not (len(word[0]) > 2 and _TWINS.issuperset(word[0])):
+        return ()
+    return [word.start() + at for at, letter in enumerate(word[0]) if scripts[letter] in _CONFUSED - {"LATIN"}]
+
+
+def _is_odd(character: str) -> bool:
+    if character.isascii():
+        return character not in "\n\t" and not character.isprintable()
+    if _is_hidden(character) or character in _ALIKE or unicodedata.category(character) in ("Zs", "Me"):
+        return True
+    if 0x0334 <= ord(character) <= 0x0338:  # strokes through the letter before
+        return True
+    normal = unicodedata.normalize("NFKC", character)
+    return len(normal) == 1 and normal.isascii()
+
+
+def _is_hidden(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) in _SHAPELESS or ord(character) in _IGNORABLE
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -67,5 +130,5 @@ def hidden_character(text: str) -> str | None:
     """The first character that would not be seen as what it is, as `U+202E`; None when there is none."""
     if text.isascii() and text.isprintable():
         return None
-    found = next((character for character in text if ord(character) in _REFUSED), None)
+    found = next((character for character in text if _is_hidden(character)), None)
     return None if found is None else f"U+{ord(found):04X}"

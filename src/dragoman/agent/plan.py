@@ -32,14 +32,16 @@ class Change(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """What a tool gives back. `shown` is what the person sees, "" for the text itself.
 
-    `is_foreign`: the text comes from outside of the work folder (a web page, another server), so that it may say
-    anything; what was allowed before it came is asked again.
+    `is_foreign`: others may have written the text (files, commands' output, pages), so that it may say anything: what
+    reaches outside is asked again, though a rule allows it. `is_from_outside`: it comes from a page or another server:
+    only rules that name what is done hold.
     """
 
     text: str
     is_error: bool = False
     shown: str = ""
     is_foreign: bool = False
+    is_from_outside: bool = False
     change: Change | None = None
 
     def result(self, call_id: str, name: str) -> ToolResult:
@@ -53,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         subject: what a rule's pattern is laid over, word by word: a path's components, a command's words.
-        shown: exactly what will be done, as it is shown and approved.
+        shown: exactly what will be done, as it is shown and approved: the `action`, then a line of `facts` if any.
         identity: tells this action from every other one; an approval is bound to it.
         asks: "never" for reading; "unless-ruled"; "always": no rule and no earlier yes holds.
         is_idempotent: doing it twice is doing it once, so a lost outcome may be had again without asking.
@@ -67,7 +69,17 @@ class Plan(msgspec.Struct, frozen=True):
     do: Callable[[], Awaitable[Outcome]]
     asks: Literal["never", "unless-ruled", "always"] = "unless-ruled"
     diff: str = ""
+    facts: str = ""
     is_idempotent: bool = False
+
+    @property
+    def action(self) -> str:
+        """What is shown without the facts, which are ours."""
+        return self.shown.removesuffix(f"\n{self.facts}") if self.facts else self.shown
+
+
+#: What has come since the user last spoke: nothing of others, text of files and commands, text from outside.
+Taint: TypeAlias = Literal["none", "folder", "outside"]
 
 
 def identity_of(tool: str, facts: Mapping[str, Any]) -> str:

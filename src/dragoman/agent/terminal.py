@@ -27,6 +27,7 @@ from dragoman.types import ToolCall
 
 if TYPE_CHECKING:
     from dragoman.agent.drawing import Screen
+    from dragoman.agent.showing import Showing
     from dragoman.client import AsyncClient
 
 T = TypeVar("T")
@@ -197,10 +198,15 @@ class Chat:
             self._used = notice
         self._see().tell(notice)
 
-    async def approve(self, plan: Plan, call: ToolCall) -> Verdict:
-        """Show exactly what would be done, and ask."""
-        self._see().show_plan(plan)
+    async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
+        """Show exactly what would be done, and ask; where not all of it stood there, ask again."""
+        showing = self._see().show_plan(plan)
+        if why:
+            self._see().say(plain_line(why, 400), "yellow")
         answer = await self._ask(_CHOICES if plan.asks != "always" else "[y] this once  [n] no, or say why not: ")
+        is_yes = answer.lower() in ("y", "yes") or (answer.lower() in ("s", "session") and plan.asks != "always")
+        if is_yes and showing.left_out and not await self._knows(plan, showing):
+            return Verdict("no")
         match answer.lower():
             case "y" | "yes":
                 return Verdict("once")
@@ -210,6 +216,17 @@ class Chat:
                 return Verdict("no")
             case _:
                 return Verdict("no", f"the user said: {answer}")
+
+    async def _knows(self, plan: Plan, showing: Showing) -> bool:
+        """Whether the person means all of it, also what was not shown."""
+        while True:
+            words = (
+                f"{counted(showing.lines, 'line')}, {counted(showing.left_out, 'row')} not shown. [y] yes, all of it"
+            )
+            answer = (await self._ask(f"{words}  [a] show all  [n] no: ")).lower()
+            if answer not in ("a", "all"):
+                return answer in ("y", "yes")
+            self._see().show_plan(plan, whole=True)
 
     async def go_on(self, reason: Reason) -> bool:
         """Ask whether it may go on past a limit."""

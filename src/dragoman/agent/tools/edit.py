@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from typing import Final
 
 from dragoman.agent.confinement import FILE_LIMIT, Folder, digest
 from dragoman.agent.plain import revealed_text
 from dragoman.agent.plan import Change, Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.standing import is_live
 from dragoman.agent.tools.read import text_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
-
-#: Folders in which a file is a command that some program runs later: writing there is asked each time.
-_LIVE_FOLDERS: Final = frozenset({".git", ".hg", ".svn", ".github", ".vscode", ".idea", ".husky"})
 
 
 def edit_tool(folder: Folder) -> Planner:
@@ -79,7 +76,7 @@ def _plan(folder: Folder, tool: str, parts: tuple[str, ...], before: bytes | Non
         shown=f"{tool} {name}\n{diff}",
         identity=identity_of(tool, {"path": parts, "before": digest(before), "after": digest(after)}),
         do=do,
-        asks="always" if _LIVE_FOLDERS & set(parts[:-1]) else "unless-ruled",
+        asks="always" if is_live(parts) else "unless-ruled",  # some program obeys that file later
         diff=diff,
     )
 

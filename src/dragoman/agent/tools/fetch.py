@@ -140,7 +140,12 @@ def _get(url: str, resolve: Resolve, connect: Connect) -> Outcome:
 def _answer(response: http.client.HTTPResponse, url: str, deadline: float) -> Outcome:
     if 300 <= response.status < 400:
         place = plain_text(response.headers.get("location", "nowhere"))[:_URL_LIMIT]
-        return Outcome(f"(status {response.status}: {url} says to ask {place})", is_error=True, is_foreign=True)
+        return Outcome(
+            f"(status {response.status}: {url} says to ask {place})",
+            is_error=True,
+            is_foreign=True,
+            is_from_outside=True,
+        )
     pieces, size = [], 0
     while size < _BYTES and time.monotonic() < deadline and (piece := response.read1(65536)):
         pieces.append(piece)
@@ -155,7 +160,9 @@ def _answer(response: http.client.HTTPResponse, url: str, deadline: float) -> Ou
     if len(text) > _CHARACTERS:
         text = f"{text[:_CHARACTERS]}\n(the first {_CHARACTERS:,} of {len(text):,} characters)"
     shown = f"status {response.status}, {size:,} bytes"
-    return Outcome(f"{text}\n({shown})", is_error=response.status >= 400, shown=shown, is_foreign=True)
+    return Outcome(
+        f"{text}\n({shown})", is_error=response.status >= 400, shown=shown, is_foreign=True, is_from_outside=True
+    )
 
 
 def text_of_page(page: str) -> str:

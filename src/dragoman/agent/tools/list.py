@@ -30,7 +30,8 @@ def list_tool(folder: Folder) -> Planner:
             lines = [_line(entry) for entry in entries[:_LIMIT]]
             if len(entries) > _LIMIT:
                 lines.append(f"({len(entries) - _LIMIT:,} more)")
-            return Outcome("\n".join(lines) or "(empty folder)", shown=counted(len(entries), "entry", "entries"))
+            shown = counted(len(entries), "entry", "entries")
+            return Outcome("\n".join(lines) or "(empty folder)", shown=shown, is_foreign=True)
 
         return Plan(
             tool="list",

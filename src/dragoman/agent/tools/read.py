@@ -93,4 +93,4 @@ def _shown(content: bytes, name: str, *, first: int, lines: int) -> Outcome:
     last = first - 1 + len(wanted)
     if last < len(every):
         text += f"\n(lines {first}-{last} of {len(every)})"
-    return Outcome(text or "(empty file)", shown=counted(len(wanted), "line"))
+    return Outcome(text or "(empty file)", shown=counted(len(wanted), "line"), is_foreign=True)

@@ -127,7 +127,8 @@ class Remote:
         except Exception as problem:
             raise ToolFailed(f"the MCP server {self.name}: {plain_line(_first_words(problem), 300)}") from None
         text = plain_text(_text_of(result))[:_RESULT]
-        return Outcome(text or "(no words)", is_error=bool(getattr(result, "is_error", False)), is_foreign=True)
+        is_error = bool(getattr(result, "is_error", False))
+        return Outcome(text or "(no words)", is_error=is_error, is_foreign=True, is_from_outside=True)
 
 
 async def open_remotes(config: Config, work: Path) -> tuple[list[Remote], list[str]]:

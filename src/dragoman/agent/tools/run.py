@@ -92,14 +92,16 @@ def _plan(
     guard = ("with network" if network else "without network") if sandbox.is_confined else "not sandboxed"
     # Without bubblewrap every command has the network: that one says it needs it changes nothing.
     must_ask = sandbox.asks_each_time or (network and sandbox.bubblewrap is not None)
+    facts = f"({place}, at most {seconds} s, {guard})"
     return Plan(
         tool=tool,
         kind="run",
         subject=words,
-        shown=f"{shown}\n({place}, at most {seconds} s, {guard})",
+        shown=f"{shown}\n{facts}",
         identity=identity_of(tool, {"words": words, "path": parts, "seconds": seconds, "network": network}),
         do=do,
         asks="always" if must_ask else "unless-ruled",
+        facts=facts,
     )
 
 
@@ -149,4 +151,4 @@ def _outcome(finished: Finished, *, seconds: int, memory: int) -> Outcome:
     text = f"{output.rstrip()}\n({end})" if output.strip() else f"({end})"
     if finished.inert:
         text += f"\n({_on_inert(finished.inert)})"
-    return Outcome(text, is_error=finished.ending is not None or finished.status != 0, shown=text)
+    return Outcome(text, is_error=finished.ending is not None or finished.status != 0, shown=text, is_foreign=True)

@@ -48,7 +48,7 @@ def search_tool(folder: Folder, *, ripgrep: str | None) -> Planner:
             text = "\n".join(found[:_MATCHES])
             if len(found) > _MATCHES:
                 text += f"\n(only the first {_MATCHES} lines)"
-            return Outcome(text or "(no match)", shown=counted(min(len(found), _MATCHES), "line"))
+            return Outcome(text or "(no match)", shown=counted(min(len(found), _MATCHES), "line"), is_foreign=True)
 
         return Plan(
             tool="search",

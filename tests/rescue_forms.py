@@ -212,6 +212,28 @@ def kimi_k3(calls: Calls) -> Written:
     return Written("<|open|>tools<|sep|>", written, "<|close|>tools<|sep|>")
 
 
+def kimi_k3_object(calls: Calls) -> Written:
+    before = '<|open|>call tool="'
+    between = '" index="1"<|sep|><|open|>json type="object"<|sep|>'
+    return named(before, between, "<|close|>json<|sep|><|close|>call<|sep|>", "<|open|>tools<|sep|>")(calls)
+
+
+def dsml_object(calls: Calls) -> Written:
+    before, between = '<｜DSML｜invoke name="', '">\n'
+    lead, tail = "<｜DSML｜function_calls>\n", "</｜DSML｜function_calls>"
+    return named(before, between, "\n</｜DSML｜invoke>\n", lead, tail)(calls)
+
+
+def muse_messages(calls: Calls) -> Written:
+    def head(name: str) -> str:
+        return f'<|start|>assistant to={name}<|message|><atem:function_calls>\n<atem:invoke name="{name}">\n'
+
+    def parameter(key: str, value: object) -> str:
+        return f'<atem:parameter name="{key}">{raw(value)}</atem:parameter>\n'
+
+    return tagged(head, parameter, "</atem:invoke>\n</atem:function_calls><|eom|>")(calls)
+
+
 def k2_horizon(calls: Calls) -> Written:
     def argument(key: str, value: object) -> str:
         return (
@@ -443,8 +465,16 @@ FORMS: tuple[Form, ...] = (
         invoke("atem:", "<atem:function_calls>\n", "</atem:function_calls>"),
         "tag",
         ("</atem:parameter>",),
-        trims=True,
     ),
+    Form("glm", "Flash, an object", named("<tool_call>", ">", "</tool_call>"), "body"),
+    Form("deepseek-dsml", "V3.2, an object", dsml_object, "body"),
+    Form("dots", "an object", objects("", "\n</dots_function_call>", before="<dots_function_call>\n"), "body"),
+    Form("gigachat", "3, a token", objects("", "<|message_sep|>", before="<|function_call|>"), "body"),
+    Form("gigachat", "3, a role", objects("", "<|message_sep|>", before="function call<|role_sep|>\n"), "body"),
+    Form("iquest", "Q1", pairs("<iquest_tool_call>", "</iquest_tool_call>"), "tag", ("</arg_value>",)),
+    Form("k2-horizon", "objects", objects("", "</ifm|tool_call>", before="<ifm|tool_call>"), "body"),
+    Form("kimi-k3", "an object", kimi_k3_object, "body"),
+    Form("muse-glimmer", "messages", muse_messages, "tag", ("</atem:parameter>",)),
     Form("nemotron", "a list", listed("<TOOLCALL>", "</TOOLCALL>"), "body"),
     Form("plamo3", "requests", plamo3, "body"),
     Form("solar-open2", "tags", solar, "tag", ("<|tool_arg:end|>",)),

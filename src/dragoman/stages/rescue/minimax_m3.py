@@ -38,7 +38,7 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     yield Open(name)
     schema = tools.schema(name)
     keys: list[str] = []
-    while tag and not tag.startswith("/"):
+    while tag and not tag.startswith("/") and tag not in keys:
         yield member(tag, keys)
         tag = yield from _value(cursor, schema, schema.member(schema.root(), tag), tag)
     if tag not in _ENDS:

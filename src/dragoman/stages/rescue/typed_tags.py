@@ -47,8 +47,8 @@ def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[
 def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generator[Action, None, bool]:
     """The call of a known tool from its first argument on; gives whether it was whole.
 
-    It needs a closing tag. A value that holds markup of its own family has two readings: the call is refused, and
-    what follows up to its end belongs to it.
+    It needs a closing tag. A value that holds markup of its own family has two readings, and so has an argument that
+    comes twice: the call is refused, and what follows up to its end belongs to it.
     """
     mark = yield from cursor.closing(*tags.openers, *tags.ends)
     if not mark and cursor.rest():
@@ -57,7 +57,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     keys: list[str] = []
     while mark in tags.openers:
         key, kind = yield from tags.head(cursor)
-        if not key:
+        if not key or key in keys:
             break
         yield member(key, keys)
         stop = yield from _value(cursor, tools, name, key, kind, tags)

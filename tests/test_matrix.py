@@ -172,5 +172,5 @@ def test_a_healthy_stream_has_no_deviation(target: str, shape: str):
 )
 def test_calls_without_ids_are_healthy_where_ids_are_optional(protocol: str, wire: bytes):
     seen = read(protocol, wire)
-    assert seen.deviations == ()
+    assert [found for found in seen.deviations if found.severity != "note"] == []
     assert seen.tool_calls[0].id

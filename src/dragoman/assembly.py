@@ -24,6 +24,7 @@ from dragoman.events import (
     FailureKind,
     Finish,
     PartEvent,
+    Severity,
     Start,
     TextDelta,
     TextEnd,
@@ -125,10 +126,15 @@ class Assembly:
     )  # fmt: skip
 
     def __init__(
-        self, new_id: NewId, offered_names: frozenset[str], *, names_tool_use: bool = True, needs_ids: bool = True
+        self,
+        new_id: NewId,
+        offered_names: frozenset[str],
+        *,
+        names_tool_use: bool = True,
+        needs_ids: Severity | None = "fault",
     ) -> None:
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
-        `needs_ids`: its calls have ids, so one without is odd."""
+        `needs_ids`: its calls have ids, and so much is it that one has none."""
         self._needs_ids = needs_ids
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
@@ -160,12 +166,12 @@ class Assembly:
         events, self.events = self.events, []
         return events
 
-    def deviate(self, code: str, where: str = "", seen: object = "") -> None:
+    def deviate(self, code: str, where: str = "", seen: object = "", *, severity: Severity = "fault") -> None:
         """Report a deviation, once for each code and place."""
         if self.phase == "closed" or (code, where) in self._reported or len(self._reported) >= _MOST_DEVIATIONS:
             return
         self._reported.add((code, where))
-        self.events.append(Deviation(code, where, clip(seen)))
+        self.events.append(Deviation(code, where, clip(seen), severity))
 
     def start(
         self,
@@ -335,8 +341,10 @@ class Assembly:
         if call.state != "waiting" or not call.name or call.repeats is not None:
             return
         if not call.id or self._ids.setdefault(call.id, call) is not call:  # none, or a late one that another call has
-            if call.id or self._needs_ids:
-                self.deviate("duplicate-id" if call.id else "missing-id", f"call {call.name}")
+            if call.id:
+                self.deviate("duplicate-id", f"call {call.name}")
+            elif self._needs_ids:
+                self.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
             call.id = f"call_{self._new_id()}"
             self._ids[call.id] = call
         call.id, call.name = whole_characters(call.id), whole_characters(call.name)

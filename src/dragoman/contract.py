@@ -18,6 +18,8 @@ from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
 NewId: TypeAlias = Callable[[], str]
+#: Whether the first deviation of a response is a failure; "notes": one of severity "note" too.
+Strictness: TypeAlias = bool | Literal["notes"]
 #: How tools are asked for: in the protocol's own fields, through structured output, or in words.
 Way: TypeAlias = Literal["native", "schema", "prompted"]
 
@@ -73,6 +75,28 @@ UNKNOWN_MODEL = ModelLimits()
 
 
 @final
+class Expectation(msgspec.Struct, frozen=True):
+    """What a request asked for, as far as its answer would be odd without that.
+
+    `deviations`: pairs of a code and a place that are none in this answer; a place of "" is any. `tools`: found by a
+    search, so that they may be called beside those that were offered.
+    """
+
+    deviations: frozenset[tuple[str, str]] = frozenset()
+    tools: frozenset[str] = frozenset()
+
+    def explains(self, deviation: Deviation) -> bool:
+        """Whether the request asked for it."""
+        code = deviation.code
+        if code == "unknown-tool":
+            return deviation.seen.partition(";")[0] in self.tools
+        return (code, deviation.where) in self.deviations or (code, "") in self.deviations
+
+
+NOTHING_EXPECTED = Expectation()
+
+
+@final
 class HttpRequest(msgspec.Struct, frozen=True):
     """A request to a provider. `path` is relative to the provider's base URL and begins with "/".
 
@@ -87,10 +111,11 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 @final
 class Rendered(msgspec.Struct, frozen=True):
-    """A request in a protocol's words, and what could not be said."""
+    """A request in a protocol's words, what could not be said, and what its answer may hold."""
 
     http: HttpRequest
     deviations: tuple[Deviation, ...] = ()
+    expectation: Expectation = NOTHING_EXPECTED
 
 
 @final
@@ -234,6 +259,17 @@ class LookAtAnswer(Interface):
     def __call__(self, body: bytes) -> Finish | None: ...
 
 
+class ExpectAnswer(Interface):
+    """Tells from the fields of a request, as it is or was sent, what its answer may hold."""
+
+    def __call__(self, fields: dict[str, Raw]) -> Expectation: ...
+
+
+def expect_nothing(fields: dict[str, Raw]) -> Expectation:
+    """For a protocol whose answers are not odd, whatever is asked."""
+    return NOTHING_EXPECTED
+
+
 class RenderRequest(Interface):
     """Writes a request for a provider."""
 
@@ -279,6 +315,7 @@ class Protocol(msgspec.Struct, frozen=True):
     render_error: RenderError
     glance: LookAtRequest
     conclude: LookAtAnswer
+    expect: ExpectAnswer = expect_nothing
     truncates_silently: bool = False
     takes_image_urls: bool = True
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dragoman.contract import PLAIN, Dialect
-from dragoman.errors import UsageError
+from dragoman import _json
+from dragoman.contract import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, Protocol, Strictness
+from dragoman.errors import UsageError, WireError
 from dragoman.events import Reply, fold
+from dragoman.fields import read_body
 from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
@@ -20,9 +22,10 @@ def decode(
     protocol: ProtocolName,
     *,
     tools: Iterable[Tool | Callable[..., Any] | Mapping[str, Any]] = (),
+    request: bytes | Mapping[str, Any] | None = None,
     status: int = 200,
     dialect: Dialect = PLAIN,
-    strict: bool = False,
+    strict: Strictness = False,
 ) -> Reply:
     """Decode the body of a response, streamed or whole (told from its bytes).
 
@@ -30,11 +33,14 @@ def decode(
         body: the raw bytes.
         protocol: one of the five names.
         tools: those that the request had offered.
+        request: the body of the request, in the same protocol: its tools count as offered, and what it asked for is no
+            deviation.
         status: the HTTP status; from 400 on the body is read as an error.
-        strict: the first deviation is a `Failure`.
+        strict: the first deviation is a `Failure`; with "notes" a note is one too.
 
     Raises:
-        UsageError: no such protocol, or a tool cannot be read. What the body holds never raises: see `Reply.error`.
+        UsageError: no such protocol, or a tool or the request cannot be read. What the body holds never raises: see
+            `Reply.error`.
     """
     if protocol not in PROTOCOLS:
         raise UsageError(f"expected one of the protocols {', '.join(PROTOCOLS)}, got {protocol!r}")
@@ -44,7 +50,28 @@ def decode(
     from dragoman.inputs import read_tools
 
     offered, _ = read_tools(tools)
-    names = frozenset(tool.name for tool in offered)
-    stages = stages_for(offered, Policy(strict=strict), new_id=new_id, dialect=dialect)
+    expectation = NOTHING_EXPECTED
+    if request is not None:
+        asked, expectation = read_request(request if isinstance(request, bytes) else _json.encode(request), chosen)
+        offered = (*offered, *asked)
+    names = frozenset(tool.name for tool in offered) | expectation.tools
+    stages = stages_for(offered, Policy(strict=strict), new_id=new_id, dialect=dialect, expectation=expectation)
     reader = Reader(chosen.decoder(new_id=new_id, offered_names=names, dialect=dialect), stages)
     return fold([*reader.feed(body), *reader.close()])
+
+
+def read_request(body: bytes, protocol: Protocol) -> tuple[tuple[Tool, ...], Expectation]:
+    """What the request of a recorded response offered, and what else it asked for.
+
+    A body whose path names the model may be without one.
+
+    Raises:
+        UsageError: it is no request of the protocol.
+    """
+    path = protocol.routes[0][1].replace("{model}", "unnamed")
+    try:
+        fields = {"model": _json.raw("unnamed"), **read_body(body)}
+        parsed = protocol.parse_request(_json.encode(fields), path=path)
+    except WireError as problem:
+        raise UsageError(f"the request: {problem}") from problem
+    return parsed.request.tools, protocol.expect(fields)

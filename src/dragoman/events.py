@@ -39,6 +39,7 @@ FailureKind: TypeAlias = Literal[
     "auth", "permission", "quota", "bad_request", "too_large", "not_found", "context",
     "rate", "overloaded", "timeout", "connection", "wire", "internal",
 ]  # fmt: skip
+Severity: TypeAlias = Literal["fault", "note"]
 CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "refused"]
 
 
@@ -193,10 +194,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 @final
 class Failure(msgspec.Struct, frozen=True):
-    """The response cannot go on. `status` is the HTTP status where there was one, `retry_after` in seconds.
-
-    `native` as that of `Finish`.
-    """
+    """The response cannot go on. `status` is HTTP's or None, `retry_after` in seconds, `native` as in `Finish`."""
 
     kind: FailureKind
     message: str
@@ -213,11 +211,13 @@ class Deviation(msgspec.Struct, frozen=True, gc=False):
     """The wire broke its specification, and dragoman went on. `code` is one of `dragoman.deviations`.
 
     `where` is a JSON path or a place in words; `seen` is clipped to 200 bytes and never holds argument values.
+    `severity` "note": what the protocol's usual servers leave out without harm; no reason to call a wire unclean.
     """
 
     code: str
     where: str = ""
     seen: str = ""
+    severity: Severity = "fault"
 
 
 Event: TypeAlias = (

@@ -878,3 +878,15 @@ def test_render_error_keeps_the_status():
         "message": "slow", "type": "rate_limit_error", "param": None, "code": "rpm",
     }  # fmt: skip
     assert PROTOCOL.render_error(Failure("connection", "x"))[0] == 502
+
+
+def test_a_delta_of_a_server_tool_may_be_of_any_type():
+    wire = stream(
+        BEGUN,
+        {"type": "response.shell_call_output_content.delta", "output_index": 0, "delta": {"stdout": "a"}},
+        {
+            "type": "response.completed",
+            "response": {"status": "completed", "output": [{"type": "shell_call", "id": "s"}]},
+        },
+    )
+    assert read(wire).deviations == ()

@@ -112,7 +112,12 @@ def render_result(reply: Reply) -> bytes:
             "model": reply.model,
             "error": error_object(reply.error),
             "deviations": [
-                {"code": deviation.code, "where": deviation.where, "seen": deviation.seen}
+                {
+                    "code": deviation.code,
+                    "where": deviation.where,
+                    "seen": deviation.seen,
+                    "severity": deviation.severity,
+                }
                 for deviation in reply.deviations
             ],
         }

@@ -20,7 +20,8 @@ from dragoman.cli.bodies import (
     write,
 )
 from dragoman.cli.main import DONE, complain
-from dragoman.contract import Protocol
+from dragoman.contract import NOTHING_EXPECTED, Protocol
+from dragoman.decoding import read_request
 from dragoman.events import Event, Fold
 from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
@@ -34,15 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--protocol", required=True, choices=list(PROTOCOLS), help="the language of the body")
     add_tools(parser)
+    parser.add_argument("--request", metavar="FILE", help="the body of the request, in the same protocol")
     parser.add_argument("--status", type=int, default=200, metavar="N", help="the HTTP status (default: 200)")
     parser.add_argument("--content-type", default="", metavar="T", help="the response's content type")
-    parser.add_argument("--strict", action="store_true", help="the first deviation is a failure")
+    parser.add_argument(
+        "--strict",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="notes",
+        help="the first deviation is a failure; with the word notes, the first note too",
+    )
     parser.add_argument("--result", action="store_true", help="print only the sum of the events")
     add_file(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Decode the body."""
+    if options.strict not in (True, False, "notes"):  # what follows may be the file
+        options.strict, options.file = True, options.strict
     folded = Fold()
     for events in decode(PROTOCOLS[options.protocol], options):
         for event in events:
@@ -64,8 +75,12 @@ def decode(protocol: Protocol, options: argparse.Namespace) -> Iterator[list[Eve
         headers = {"content-type": options.content_type} if options.content_type else {}
         yield [protocol.parse_error(options.status, body, headers=headers)]
         return
-    names = frozenset(tool.name for tool in tools)
-    stages = stages_for(tools, Policy(strict=options.strict), new_id=new_id)
+    expectation = NOTHING_EXPECTED
+    if options.request:
+        asked, expectation = read_request(b"".join(read_chunks(options.request)), protocol)
+        tools = (*tools, *asked)
+    names = frozenset(tool.name for tool in tools) | expectation.tools
+    stages = stages_for(tools, Policy(strict=options.strict), new_id=new_id, expectation=expectation)
     reader = Reader(protocol.decoder(new_id=new_id, offered_names=names), stages)
     for chunk in read_chunks(options.file):
         yield reader.feed(chunk)

@@ -29,7 +29,7 @@ from dragoman.client.stream import AsyncStream
 from dragoman.client.target import Chain, Target
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
-from dragoman.contract import HttpRequest
+from dragoman.contract import HttpRequest, Strictness
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault
@@ -61,7 +61,7 @@ class AsyncClient:
         self,
         config: Config | Path | str | None = None,
         *,
-        strict: bool | None = None,
+        strict: Strictness | None = None,
         tools: ToolsMode | None = None,
         retries: int | None = None,
         on_deviation: OnDeviation | None = None,

@@ -85,7 +85,9 @@ class Exchange:
         names = frozenset(tool.name for tool in asked.tools)
         self._reader = Reader(
             protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
-            stages_for(asked.tools, asked.policy, new_id=new_id, dialect=target.dialect),
+            stages_for(
+                asked.tools, asked.policy, new_id=new_id, dialect=target.dialect, expectation=rendered.expectation
+            ),
         )
         self._new_id = new_id
         self._price_of = price_of

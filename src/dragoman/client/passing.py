@@ -13,6 +13,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman import _json
+from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation, without_secrets
 from dragoman.client.target import Target
 from dragoman.contract import Glance, NewId, Parsed, Protocol
@@ -33,6 +34,7 @@ _BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
 #: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
 _EMPTY_LIST: Final = re.compile(rb"\[\s*\]")
 _NEAR: Final = 32
+_LONGEST_CHOICE: Final = 512
 
 
 @final
@@ -127,6 +129,11 @@ class Frames:
         return b"".join([*kept, data[begin:]]) if kept else data
 
 
+def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
+    """The fields of a request that may hold choices; of the long ones only that they are there."""
+    return {key: value if len(value) < _LONGEST_CHOICE else Raw(b"null") for key, value in fields.items()}
+
+
 def _after(data: bytes, end: bytes, before: int | None = None) -> int:
     """Where the last of these ends, in the data before a place; 0 without one."""
     found = data.rfind(end, 0, before)
@@ -141,8 +148,8 @@ class PassingExchange:
     """
 
     __slots__ = (
-        "_decoder", "_frames", "_headers", "_held", "_is_stream", "_make_usual", "_on_deviation", "_original", "_said",
-        "_status", "_target", "_usual", "_withdraw", "outgoing",
+        "_decoder", "_expectation", "_frames", "_headers", "_held", "_is_stream", "_make_usual", "_on_deviation",
+        "_original", "_said", "_status", "_target", "_usual", "_withdraw", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -169,6 +176,7 @@ class PassingExchange:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
         self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect)
+        self._expectation = protocol.expect(_choices(glance.fields))
         self._frames = Frames(by_lines=protocol.stream_type.endswith("ndjson"), hides_usage=asks_usage)
         self._make_usual = usual
         self._on_deviation = on_deviation
@@ -278,7 +286,9 @@ class PassingExchange:
     def _judged(self, events: list[Event]) -> list[Event]:
         for event in events:
             if type(event) is Deviation:
-                if self._held is not None and is_of_the_wire(event.code):
+                if self._expectation.explains(event):
+                    continue
+                if self._held is not None and event.severity != "note" and is_of_the_wire(event.code):
                     return self._turn()
                 self._on_deviation(self._target.name, event)
                 if type(events[-1]) is not Failure:

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.client.target import Chain, Target
 from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig, ToolsMode
+from dragoman.contract import Strictness
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers import Provider, nearest, split_target
@@ -25,7 +26,12 @@ EVERY_OTHER: Final = "*"
 
 
 def resolve_chain(
-    name: str, config: Config, *, strict: bool | None = None, tools: ToolsMode | None = None, retries: int | None = None
+    name: str,
+    config: Config,
+    *,
+    strict: Strictness | None = None,
+    tools: ToolsMode | None = None,
+    retries: int | None = None,
 ) -> Chain:
     """All that answers to a name: `provider/model`, or a route.
 
@@ -72,19 +78,23 @@ def resolve_chain(
     )
 
 
-def resolve(name: str, config: Config, *, strict: bool | None = None, tools: ToolsMode | None = None) -> Target:
+def resolve(name: str, config: Config, *, strict: Strictness | None = None, tools: ToolsMode | None = None) -> Target:
     """The target of that name, or the first of a route's that can be asked. Arguments and errors as `resolve_chain`."""
     return resolve_chain(name, config, strict=strict, tools=tools).targets[0]
 
 
-def _target(name: str, route: RouteConfig, config: Config, *, strict: bool | None, tools: ToolsMode | None) -> Target:
+def _target(
+    name: str, route: RouteConfig, config: Config, *, strict: Strictness | None, tools: ToolsMode | None
+) -> Target:
     """A target as a route asks it."""
     provider_name, model_id = split_target(name)
     provider = config.catalog.provider(provider_name)
     model = config.models.get(name, _NO_MODEL_CONFIG)
     theirs = config.providers.get(provider_name, _NO_PROVIDER_CONFIG)
     if strict is None:
-        strict = model.strict if model.strict is not None else route.strict or theirs.strict
+        strict = model.strict
+    if strict is None:
+        strict = theirs.strict if theirs.strict == "notes" else route.strict or theirs.strict
     required = model.tools_required if model.tools_required is not None else route.tools_required
     way = tools or model.tools or route.tools
     known = config.catalog.model(name)

@@ -126,6 +126,6 @@ class Steering:
 
     def withdraw(self, target: str, deviation: Deviation) -> None:
         """A target's wire broke its protocol: its bytes do not pass from now on."""
-        if is_of_the_wire(deviation.code) and target not in self._deviating:
+        if deviation.severity != "note" and is_of_the_wire(deviation.code) and target not in self._deviating:
             self._deviating.add(target)
             LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)

@@ -17,6 +17,7 @@ from dragoman.client.fallback import Attempt
 from dragoman.client.run import Answer, Steps
 from dragoman.client.stream import AsyncStream
 from dragoman.config import Config, ToolsMode
+from dragoman.contract import Strictness
 from dragoman.events import Event, Reply
 from dragoman.inputs import Messages, Tools, read_messages, read_tools
 from dragoman.types import Params, Request, ToolChoice
@@ -90,7 +91,7 @@ class Client:
         self,
         config: Config | Path | str | None = None,
         *,
-        strict: bool | None = None,
+        strict: Strictness | None = None,
         tools: ToolsMode | None = None,
         retries: int | None = None,
         on_deviation: OnDeviation | None = None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman.config.agent import AgentConfig
+from dragoman.contract import Strictness
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
 from dragoman.providers import Catalog
@@ -90,7 +91,7 @@ class ProviderConfig(msgspec.Struct, frozen=True):
     table: dict[str, Any] = {}
     api_key: str | None = None
     clean: bool | None = None
-    strict: bool = False
+    strict: Strictness = False
 
 
 @final
@@ -113,7 +114,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retries: Retries | None = None
     arguments: Literal["live", "whole", "raw"] = "live"
     rescue: bool = True
-    strict: bool = False
+    strict: Strictness = False
     tools: ToolsMode = "native"
     tools_required: bool = True
     thinking: ThinkingPolicy = "same"
@@ -128,7 +129,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     dialect: dict[str, Any] = {}
-    strict: bool | None = None
+    strict: Strictness | None = None
     tools: ToolsMode | None = None
     tools_required: bool | None = None
     thinking: ThinkingPolicy | None = None

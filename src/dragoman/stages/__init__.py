@@ -6,8 +6,9 @@ from typing import Literal, final
 
 import msgspec
 
-from dragoman.contract import PLAIN, Dialect, NewId, Stage, Way
+from dragoman.contract import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, Way
 from dragoman.stages.arguments import Arguments
+from dragoman.stages.expected import Expected
 from dragoman.stages.names import Names
 from dragoman.stages.prompted import Prompted
 from dragoman.stages.rescue import FAMILIES, Rescue
@@ -25,22 +26,30 @@ class Policy(msgspec.Struct, frozen=True):
 
     `rescue`: calls written as text are taken out of it. `arguments`: "live" repairs and coerces them while they
     stream, "whole" when they are whole, "raw" leaves them as they came. `strict`: the first deviation ends the
-    response. `sequential`: one part open at a time, for encoders. `way`: how the tools were asked for
-    (`dragoman.ways.reading_way`).
+    response; notes do with "notes" alone. `sequential`: one part open at a time, for encoders. `way`: how the tools
+    were asked for (`dragoman.ways.reading_way`).
     """
 
     rescue: bool = True
     arguments: Literal["live", "whole", "raw"] = "live"
-    strict: bool = False
+    strict: Strictness = False
     sequential: bool = False
     way: Way = "native"
 
 
-def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialect: Dialect = PLAIN) -> list[Stage]:
+def stages_for(
+    tools: tuple[Tool, ...],
+    policy: Policy,
+    *,
+    new_id: NewId,
+    dialect: Dialect = PLAIN,
+    expectation: Expectation = NOTHING_EXPECTED,
+) -> list[Stage]:
     """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended.
 
     Args:
         tools: those that were offered, in whatever way.
+        expectation: what else the request asked for.
     """
     stages: list[Stage] = [ThinkingTags(dialect)]
     if tools:
@@ -55,8 +64,10 @@ def stages_for(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialec
         stages.append(Names(names))
         if policy.arguments != "raw":
             stages.append(Arguments(tools, live=policy.arguments == "live"))
+    if expectation != NOTHING_EXPECTED:
+        stages.append(Expected(expectation))
     if policy.strict:
-        stages.append(Strict())
+        stages.append(Strict(takes_notes=policy.strict != "notes"))
     if policy.sequential:
         stages.append(Sequencer())
     return stages

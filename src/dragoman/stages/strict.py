@@ -8,10 +8,12 @@ from dragoman.events import EVERY_KIND, Deviation, Event, Failure
 class Strict:
     """Turns the first deviation into a `Failure`. A `dragoman.contract.Stage`."""
 
-    __slots__ = ("_failed", "handles")
+    __slots__ = ("_failed", "_takes_notes", "handles")
 
-    def __init__(self) -> None:
+    def __init__(self, *, takes_notes: bool = True) -> None:
+        """`takes_notes`: a deviation of severity "note" is no failure."""
         self._failed = False
+        self._takes_notes = takes_notes
         self.handles = frozenset[type]({Deviation})
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -19,7 +21,7 @@ class Strict:
         if self._failed:
             return []
         for position, event in enumerate(events):
-            if type(event) is Deviation:
+            if type(event) is Deviation and not (self._takes_notes and event.severity == "note"):
                 self._failed = True
                 self.handles = EVERY_KIND
                 where = f" at {event.where}" if event.where else ""

@@ -82,7 +82,12 @@ def prove(
         now: Unix seconds.
     """
     native = [turn for trial in trials if trial.way == "native" for turn in trial.turns]
-    deviations = Counter(event.code for turn in native for event in turn.events if isinstance(event, Deviation))
+    deviations = Counter(
+        event.code
+        for turn in native
+        for event in turn.events
+        if isinstance(event, Deviation) and event.severity != "note"
+    )
     first = [turn.first_event for turn in native if turn.first_event is not None]
     speeds = [speed for turn in native if (speed := turn.tokens_per_second) is not None]
     return Proof(

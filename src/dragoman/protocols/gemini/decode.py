@@ -58,7 +58,7 @@ class Decoder:
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=False)
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=None)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._calls = CallReader(self._assembly)
         self._limit = limit

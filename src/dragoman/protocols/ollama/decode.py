@@ -51,7 +51,7 @@ class Decoder:
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=False)
+        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids="note")
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._limit = limit
         self._begun = False
@@ -207,6 +207,8 @@ class Decoder:
 
     def _read_call(self, call: Call, where: str) -> None:
         function = call.function
+        if not call.id and not call.type:  # Ollama itself leaves out the type where it sends an id
+            self._assembly.deviate("missing-type", where, severity="note")
         if function is None:
             self._assembly.deviate("missing-field", f"{where}.function")
             name, arguments = call.name, call.arguments

@@ -49,6 +49,7 @@ class Call(msgspec.Struct, gc=False):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it."""
 
     id: str | None = None
+    type: str | None = None
     function: Function | None = None
     name: str | None = None
     arguments: Raw = NOTHING
@@ -148,6 +149,7 @@ def _loosen_call(call: dict[str, Json], where: str, deviate: Deviate) -> Call:
         call = {"name": function} | call
     return Call(
         id=_loosen_text(call.get("id"), f"{where}.id", deviate),
+        type=_loosen_text(call.get("type"), f"{where}.type", deviate),
         function=Function(
             _loosen_text(function.get("name"), f"{where}.function.name", deviate),
             _raw(function, "arguments"),

@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.contract import Protocol
 from dragoman.protocols.openai_chat.decode import Decoder, parse_error
 from dragoman.protocols.openai_chat.encode import Encoder, render_error, render_response
+from dragoman.protocols.openai_chat.expectation import expect
 from dragoman.protocols.openai_chat.glance import conclude, glance
 from dragoman.protocols.openai_chat.render import render_request
 from dragoman.protocols.openai_chat.request import parse_request
@@ -25,4 +26,5 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    expect=expect,
 )

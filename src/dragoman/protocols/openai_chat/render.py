@@ -10,6 +10,7 @@ from dragoman._json import Json
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.events import Deviation
 from dragoman.fields import native_fields, read_fields, read_items
+from dragoman.protocols.openai_chat.expectation import expect_of
 from dragoman.protocols.openai_chat.turns import Turns, mark_cache
 from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
@@ -28,7 +29,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     body = renderer.body()
     accept = "text/event-stream" if request.stream else "application/json"
     http = HttpRequest("/chat/completions", _json.encode(body), {"content-type": "application/json", "accept": accept})
-    return Rendered(http, tuple(renderer.deviations))
+    return Rendered(http, tuple(renderer.deviations), expect_of(request))
 
 
 class _Renderer:

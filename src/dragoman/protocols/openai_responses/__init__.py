@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.contract import Protocol
 from dragoman.protocols.openai_responses.decode import Decoder, parse_error
 from dragoman.protocols.openai_responses.encode import Encoder, render_error, render_response
+from dragoman.protocols.openai_responses.expectation import expect
 from dragoman.protocols.openai_responses.glance import conclude, glance
 from dragoman.protocols.openai_responses.request import parse_request, render_request
 from dragoman.protocols.openai_responses.wire import NAME
@@ -24,4 +25,5 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    expect=expect,
 )

@@ -18,7 +18,7 @@ from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_responses.bursts import read_burst
 from dragoman.protocols.openai_responses.items import Item, Items, Place
-from dragoman.protocols.openai_responses.kept import kept_fields
+from dragoman.protocols.openai_responses.kept import created_at, kept_fields
 from dragoman.protocols.openai_responses.snapshot import reconcile
 from dragoman.protocols.openai_responses.usage import read_cost, read_usage
 from dragoman.protocols.openai_responses.wire import (
@@ -255,14 +255,12 @@ class Decoder:
 
     def _begin(self, response: dict[str, Json]) -> None:
         if not self._assembly.started:
-            id, model, created = response.get("id"), response.get("model"), response.get("created_at")
-            if isinstance(created, bool) or not isinstance(created, int | float) or not 0 <= created < 1e11:
-                created = None
+            id, model = response.get("id"), response.get("model")
             self._kept = kept_fields(response)
             self._assembly.start(
                 id if isinstance(id, str) else None,
                 model if isinstance(model, str) else None,
-                None if created is None else int(created),
+                created_at(response),
                 native=make_native(self._kept),
             )
         self._usage(response)
@@ -319,6 +317,8 @@ class Decoder:
     # ------------------------------------------------------------ items and their parts
 
     def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
+        if kind.startswith(SILENT_EVENTS):
+            return
         event = read_place(value, self._assembly.deviate)
         if kind == "response.output_item.added" or kind == "response.output_item.done":
             self._item_event(kind, event, value, place)
@@ -329,7 +329,7 @@ class Decoder:
                 item = item or self._items.open_unannounced(event.output_index, event.item_id, "message")
                 self._refused = self._refused or part.get("type") == "refusal"
                 self._items.final_content(item, event.content_index, part, (place[0], (*place[1], "part")))
-        elif not self._text_event(kind, event, value) and not kind.startswith(SILENT_EVENTS):
+        elif not self._text_event(kind, event, value):
             self._assembly.deviate("unknown-event", "type", kind)
 
     def _item_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> None:

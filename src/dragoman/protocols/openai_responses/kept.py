@@ -1,4 +1,4 @@
-"""The fields of a response object that dragoman does not model: they come back in the same protocol."""
+"""The head of a response object, and its fields that are not modelled: they come back in the same protocol."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
     if rest:
         fields["usage"] = _json.raw(rest)
     return fields
+
+
+def created_at(response: dict[str, Json]) -> int | None:
+    """When a response was made, in Unix seconds; None when it does not say so."""
+    created = response.get("created_at")
+    is_time = isinstance(created, int | float) and not isinstance(created, bool) and 0 <= created < 1e11
+    return int(created) if created is not None and is_time else None

@@ -12,6 +12,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Parsed, Rendered, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import Deviation
+from dragoman.protocols.openai_responses.expectation import expect_of
 from dragoman.protocols.openai_responses.input_items import parse_items
 from dragoman.protocols.openai_responses.tools import (
     parse_tool_choice,
@@ -205,7 +206,8 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         "content-type": "application/json",
         "accept": "text/event-stream" if request.stream else "application/json",
     }
-    return Rendered(HttpRequest("/responses", _json.encode({**body, **native}), headers), tuple(deviations))
+    http = HttpRequest("/responses", _json.encode({**body, **native}), headers)
+    return Rendered(http, tuple(deviations), expect_of(request))
 
 
 def _render_messages(

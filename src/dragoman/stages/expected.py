@@ -1,0 +1,22 @@
+"""What a request asked for is no deviation in its answer."""
+
+from __future__ import annotations
+
+from dragoman.contract import Expectation
+from dragoman.events import Deviation, Event
+
+
+class Expected:
+    """Takes away deviations that the request explains. A `dragoman.contract.Stage`."""
+
+    __slots__ = ("_expectation", "handles")
+
+    def __init__(self, expectation: Expectation) -> None:
+        self._expectation = expectation
+        self.handles = frozenset[type]({Deviation})
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events."""
+        explains = self._expectation.explains
+        kept = [event for event in events if type(event) is not Deviation or not explains(event)]
+        return kept if len(kept) < len(events) else events

@@ -36,13 +36,14 @@ demo-validate: $(STAMP)  ## validate that model, write validation.html, and fall
 live: $(STAMP)  ## the full suite and a tool loop against your own server: make live TARGET=ollama/granite3.2
 	.venv/bin/python scripts/live.py $(if $(TARGET),'$(TARGET)') $(OPTIONS)
 
-test: $(STAMP)  ## lint, types, import contracts, tests, the corpus beside the checkout
+test: $(STAMP)  ## lint, types, import contracts, tests, the corpora and recordings beside the checkout
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/pytest
 	.venv/bin/python tests/play_shared_corpus.py
+	.venv/bin/python tests/play_shared_recordings.py
 
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 	.venv/bin/python bench/run.py

@@ -170,6 +170,26 @@ def test_sound_of_nothing_is_no_part_and_all_fields_of_sound_come_back() -> None
     )
 
 
+def test_ollamas_durations_and_odds_come_back() -> None:
+    head = {"model": "m", "created_at": "2026-11-22T08:00:00Z"}
+    lines = [
+        {**head, "message": {"role": "assistant", "content": "One"}, "done": False, "logprobs": [{"token": "One"}]},
+        {**head, "message": {"role": "assistant", "content": " two"}, "done": False, "logprobs": [{"token": " two"}]},
+        {**head, "message": {"role": "assistant", "content": "", "mark": 1}, "done": True, "done_reason": "stop",
+         "total_duration": 900, "load_duration": 7, "eval_count": 2, "prompt_eval_count": 3, "eval_duration": 80},
+    ]  # fmt: skip
+    events = read("ollama-chat", b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    whole, frames = written("ollama-chat", events)
+    for line in (whole, frames[-1]):
+        assert (line["total_duration"], line["load_duration"], line["eval_duration"]) == (900, 7, 80)
+        assert line["prompt_eval_duration"] == 1
+        assert line["logprobs"] == [{"token": "One"}, {"token": " two"}]
+        assert line["message"]["mark"] == 1
+    again = fold(read("ollama-chat", json.dumps(whole).encode()))
+    streamed = fold(read("ollama-chat", b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)))
+    assert again == streamed
+
+
 @pytest.mark.parametrize(
     ("usage", "input", "output"),
     [

@@ -92,7 +92,9 @@ def render_usage(usage: Usage, kept: Raw | None) -> dict[str, Json]:
     if usage.cache_read is not None:
         fields["cache_read_input_tokens"] = usage.cache_read
     if usage.cache_write is not None:
-        fields["cache_creation_input_tokens"] = usage.cache_write
+        # where the parts are more than the whole, the whole holds
+        most = usage.cache_write if usage.input is None else max(0, usage.input - (usage.cache_read or 0))
+        fields["cache_creation_input_tokens"] = min(usage.cache_write, most)
     if usage.reasoning is not None:
         fields[_DETAILS] = {"thinking_tokens": usage.reasoning}
     return fields if kept is None else overlaid(kept, fields)

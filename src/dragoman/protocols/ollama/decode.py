@@ -17,6 +17,7 @@ from dragoman.events import Event, Failure
 from dragoman.fields import read
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.ollama.kept import Kept
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     FOREIGN_REASONS,
@@ -28,6 +29,7 @@ from dragoman.protocols.ollama.wire import (
     Line,
     decode_fields,
     decode_head,
+    decode_known,
     decode_line,
     image_type,
     loosen_line,
@@ -41,7 +43,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_limit", "_reader")
+    __slots__ = ("_assembly", "_begun", "_kept", "_limit", "_reader")
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids="note")
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._limit = limit
+        self._kept = Kept()
         self._begun = False
 
     @property
@@ -80,6 +83,7 @@ class Decoder:
                         and line.error is NOTHING
                         and line.eval_count is None
                         and line.prompt_eval_count is None
+                        and line.logprobs is NOTHING
                         and answer.reasoning is None
                         and answer.reasoning_content is None
                         and answer.images is None
@@ -104,6 +108,9 @@ class Decoder:
                 self._read_frame(frame)
         except TooLarge:
             self._fail_too_large()
+        native = self._kept.native()
+        if native is not None:
+            self._assembly.end_native = native
         stray = self._reader.stray
         self._assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
         return self._assembly.take()
@@ -126,7 +133,11 @@ class Decoder:
             self._read_odd_frame(frame)
 
     def _read_odd_frame(self, frame: bytes) -> None:
-        """A frame that is not JSON, or whose fields have other types."""
+        """A frame that is not JSON, or whose fields have other types or are not known."""
+        line = decode_known(frame)
+        if type(line) is Line:
+            self._read_line(line, frame)
+            return
         value = _json.decode_lenient(frame)
         if isinstance(value, dict):
             self._read_line(loosen_line(value, self._assembly.deviate), frame, value=value)
@@ -160,6 +171,7 @@ class Decoder:
             assembly.deviate("missing-field", "message")
         else:
             self._read_answer(answer, lenient=value is not None)
+        self._kept.line(frame)
         self._read_end(line)
 
     def _begin(self, frame: bytes, value: dict[str, Json] | None) -> None:

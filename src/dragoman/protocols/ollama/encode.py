@@ -19,14 +19,17 @@ from dragoman.events import (
     Finish,
     PartEvent,
     Reply,
+    Start,
     TextDelta,
     ThinkingDelta,
     ToolCallEnd,
     ToolCallFailed,
 )
-from dragoman.protocols.ollama.wire import REASONS
+from dragoman.fields import Fields, native_fields
+from dragoman.protocols.ollama.kept import kept_fields
+from dragoman.protocols.ollama.wire import NAME, REASONS
 from dragoman.times import render_time
-from dragoman.types import Media, StopReason, Text, Thinking, ToolCall, Usage
+from dragoman.types import Media, Native, StopReason, Text, Thinking, ToolCall, Usage
 
 _PLAIN: Final = ReplyStyle()
 #: Nanoseconds. Nothing here knows the time, and clients divide by these figures: the least that is not zero.
@@ -34,13 +37,13 @@ _UNMEASURED: Final = 1
 
 
 #: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
-_RARE: Final = frozenset({ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+_RARE: Final = frozenset({Start, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
 
 
 class Encoder:
     """Encodes one streamed response."""
 
-    __slots__ = ("_after", "_before", "_calls", "_held", "_is_over", "_style", "_thinking")
+    __slots__ = ("_after", "_before", "_calls", "_held", "_is_over", "_native", "_style", "_thinking")
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
         head = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
@@ -51,6 +54,7 @@ class Encoder:
         self._calls = 0
         self._held: list[Json] = []  # calls that leave together, where the client wants that
         self._is_over = False
+        self._native: Fields = {}  # of the response; the last line tells it
 
     @property
     def aborted(self) -> bool:
@@ -75,6 +79,8 @@ class Encoder:
 
     def _encode_rare(self, event: Event, out: list[bytes]) -> None:
         match event:
+            case Start():
+                self._native = native_fields(event.native, NAME)
             case ToolCallEnd(_, call):
                 rendered = render_call(call, self._calls, is_bare=self._style.bare_calls)
                 self._calls += 1
@@ -110,8 +116,11 @@ class Encoder:
         return b"%b%b%b%b" % (self._before, content, fields, self._after)
 
     def _last_line(self, finish: Finish) -> bytes:
-        fields = _json.encode(render_end(finish.reason, finish.native_reason, finish.usage))
-        return b'%b""},%b\n' % (self._before, fields[1:])
+        native = Native(NAME, self._native | native_fields(finish.native, NAME))
+        kept, message = kept_fields(native)
+        fields = _json.encode(render_end(finish.reason, finish.native_reason, finish.usage) | kept)
+        rest = b"," + _json.encode(message)[1:-1] if message else b""
+        return b'%b""%b},%b\n' % (self._before, rest, fields[1:])
 
 
 def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
@@ -131,8 +140,9 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
             render_call(call, number, is_bare=style.bare_calls) for number, call in enumerate(calls)
         ]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
-    end = render_end(reason, reply.native_reason, reply.usage)
-    return _json.encode({"model": model, "created_at": render_time(created), "message": message, **end})
+    kept, rest = kept_fields(reply.native)
+    end = render_end(reason, reply.native_reason, reply.usage) | kept
+    return _json.encode({"model": model, "created_at": render_time(created), "message": message | rest, **end})
 
 
 def render_call(call: ToolCall, number: int, *, is_bare: bool) -> Json:

@@ -7,12 +7,12 @@ text in `response` instead of `message`. Calls are whole, their arguments are ke
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json, Malformed, Raw
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -55,7 +55,7 @@ class Call(msgspec.Struct, gc=False):
     arguments: Raw = NOTHING
 
 
-class Answer(msgspec.Struct, gc=False):
+class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """`message` of a line."""
 
     content: str | None = None
@@ -64,11 +64,14 @@ class Answer(msgspec.Struct, gc=False):
     reasoning: str | None = None
     reasoning_content: str | None = None
     images: list[str] | None = None
+    role: Any = None
 
 
-class Line(msgspec.Struct, gc=False):
+class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`."""
 
+    model: Any = None
+    created_at: Any = None
     message: Answer | None = None
     done: bool | None = None
     error: Raw = NOTHING
@@ -77,6 +80,12 @@ class Line(msgspec.Struct, gc=False):
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
+    logprobs: Raw = NOTHING
+
+
+#: Fields of a line and of its message that are modelled; the others are kept as they are.
+MODELLED: Final = frozenset(Line.__struct_fields__) - {"logprobs"}
+MODELLED_IN_MESSAGE: Final = frozenset(Answer.__struct_fields__)
 
 
 class _Sender(msgspec.Struct, gc=False):
@@ -102,6 +111,24 @@ decode_line: Final = _json.typed_decoder(Line)
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
 
+class _OpenLine(msgspec.Struct, gc=False):
+    message: dict[str, Raw] | None = None
+
+
+_decode_open: Final = _json.typed_decoder(_OpenLine)
+
+
+def decode_known(data: bytes) -> Line | Malformed:
+    """A line without the fields that no Struct has."""
+    fields, inner = decode_fields(data), _decode_open(data)
+    if isinstance(fields, Malformed) or isinstance(inner, Malformed):
+        return Malformed("it is no line")
+    known: dict[str, Json] = {key: value for key, value in fields.items() if key in Line.__struct_fields__}
+    if inner.message is not None:
+        known["message"] = {key: value for key, value in inner.message.items() if key in Answer.__struct_fields__}
+    return decode_line(_json.encode(known))
+
+
 # ---------------------------------------------------------------- what does not fit
 
 
@@ -115,6 +142,7 @@ def loosen_line(value: dict[str, Json], deviate: Deviate) -> Line:
         done_reason=_loosen_text(value.get("done_reason"), "done_reason", deviate),
         prompt_eval_count=_loosen_count(value.get("prompt_eval_count"), "prompt_eval_count", deviate),
         eval_count=_loosen_count(value.get("eval_count"), "eval_count", deviate),
+        logprobs=_raw(value, "logprobs"),
     )
     message = value.get("message")
     if isinstance(message, dict):

@@ -1,0 +1,199 @@
+"""Play the recorded exchanges that stand beside the checkout, when they do, through the library's public functions.
+
+Each answer is decoded whole and in pieces and held against naive readers of the five protocols (that lie with the
+recordings and share no code with dragoman): the same text, thinking, calls, usage and stop reason; rare content is
+kept; what is written again, whole and streamed, in all five protocols is read back the same and fits the types of the
+vendors' SDKs. Exits 1 when something differs that neither the recordings' own list nor
+`shared_recordings_excused.json` excuses. `--only PROTOCOL`, `--id ID`, `-v`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dragoman
+from dragoman.events import Event, Failure, Reply, fold
+from dragoman.pipe import Reader
+from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Tool, ToolCall
+
+PROJECT = Path(__file__).resolve().parent.parent
+RECORDINGS = PROJECT.parent / "shared" / "recordings"
+EXCUSED = PROJECT / "tests" / "shared_recordings_excused.json"
+PIECE = 61
+#: Every so many cases what is written goes through the types of the SDKs too: they take longer than all else.
+SAMPLE = 4
+
+
+class Tally:
+    """How often each check ran, and what differed."""
+
+    def __init__(self, excused: dict[str, list[dict[str, Any]]], is_expected: Callable[..., bool]) -> None:
+        self.ran: collections.Counter[str] = collections.Counter()
+        self.excused: collections.Counter[str] = collections.Counter()
+        self.differ: dict[str, list[tuple[str, list[Any]]]] = collections.defaultdict(list)
+        self._rules = excused
+        self._is_expected = is_expected
+
+    def add(self, check: str, case: dict[str, Any], problems: list[Any]) -> None:
+        """Note what a check found; nothing is good."""
+        self.ran[check] += 1
+        if not problems:
+            return
+        if self._is_expected(self._rules, case["id"], check, problems):
+            self.excused[check] += 1
+        else:
+            self.differ[check].append((case["id"], problems))
+
+
+def ids() -> Callable[[], str]:
+    """Ids that count up."""
+    numbers = itertools.count(1)
+    return lambda: f"{next(numbers):024d}"
+
+
+def events_of(case: dict[str, Any], tools: tuple[Tool, ...], pieces: list[bytes], *, in_order: bool) -> list[Event]:
+    """The events of a body that comes in these pieces."""
+    protocol, new_id = PROTOCOLS[case["protocol"]], ids()
+    stages = stages_for(tools, Policy(sequential=in_order), new_id=new_id)
+    reader = Reader(protocol.decoder(new_id=new_id, offered_names=frozenset(tool.name for tool in tools)), stages)
+    return [event for piece in pieces for event in reader.feed(piece)] + reader.close()
+
+
+def tools_of(case: dict[str, Any]) -> tuple[Tool, ...]:
+    """The tools that the request offered."""
+    if not isinstance(case["request"], dict):
+        return ()
+    _, _, path = case["url"].partition("://")
+    try:
+        parsed = PROTOCOLS[case["protocol"]].parse_request(
+            json.dumps(case["request"]).encode(), path=f"/{path.partition('/')[2]}"
+        )
+    except dragoman.DragomanError:
+        return ()
+    return parsed.request.tools
+
+
+def play(case: dict[str, Any], number: int, tally: Tally, inside: Any, readers: Any, sdk: dict[str, Any]) -> None:
+    """All checks of one recording."""
+    name, body, status, tools = case["protocol"], case["bytes"], case["status"], tools_of(case)
+    reply = dragoman.decode(body, name, tools=tools, status=status)
+    view = inside.view(reply)
+    naive = readers.read(name, body)
+    tally.add("b", case, inside.reading(case, naive, view))
+    if status >= 400:
+        return
+    pieces = [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
+    whole, cut = (fold(events_of(case, tools, each, in_order=False)) for each in ([body], pieces))
+    tally.add("a cuts", case, [] if cut == whole else [("another reply when it comes in pieces",)])
+    if naive["error"]:
+        return
+    held: tuple[list[str], set[Any], set[str]] = ([], set(), set())
+    inside.dump(reply, *held)
+    lost, total = inside.losses(naive["frames"], held)
+    for kind, gone in inside.kinds(name, lost, total, " ".join(f"{d.where} {d.seen}" for d in reply.deviations)):
+        low = "low: " if kind.startswith("low") else ""
+        tally.add(f"{low}b2 {name} {kind.removeprefix('low: ')}", case, [("lost", *gone[:3])] if gone else [])
+    events = events_of(case, tools, [body], in_order=True)
+    for target in PROTOCOLS:
+        if not any(isinstance(part, ToolCall) and part.kind == "custom" for part in reply.parts):
+            checker = sdk.get(target) if number % SAMPLE == 0 else None
+            if checker and target == name and refused_by_types("", naive["frames"], checker[naive["streamed"]]):
+                checker = None  # the vendor's own answer does not fit the vendor's own types
+            tally.add(f"c {name} -> {target}", case, round_trip(events, target, view, readers, inside, checker))
+
+
+def round_trip(
+    events: list[Event], target: str, view: dict[str, Any], readers: Any, inside: Any, checker: Any
+) -> list[Any]:
+    """What is not the same when an answer is written in a protocol and read again."""
+    reply, problems = fold(events), []
+    for form, written in written_forms(reply, events, target):
+        if written is None:
+            return [("aborted",)]
+        naive = readers.read(target, written)
+        if naive["odd"]:
+            problems.append((form, "not well-formed"))
+        if view["text"] not in (naive["text"], naive["text"] + naive["refusal"]):
+            problems.append((form, "text", view["text"][:100], naive["text"][:100]))
+        if inside.norm(naive["calls"]) != inside.norm(view["calls"]):
+            problems.append((form, "calls", len(view["calls"]), len(naive["calls"])))
+        back = inside.view(dragoman.decode(written, target))
+        if back["devs"]:
+            problems.append((form, "own output deviates", str(back["devs"])[:150]))
+        if back["reason"] != view["reason"] and view["reason"] != "error":
+            problems.append((form, "reason", view["reason"], back["reason"]))
+        counts = [(each["usage"]["input"], each["usage"]["output"]) for each in (view, back)]
+        if counts[0] != counts[1] and counts[0][1] is not None:
+            problems.append((form, "usage", str(counts[0]), str(counts[1])))
+        if checker is not None:
+            problems += refused_by_types(form, naive["frames"], checker[0 if form == "whole" else 1])
+    return problems
+
+
+def refused_by_types(form: str, frames: list[Any], check: Callable[[Any], Any]) -> list[Any]:
+    """The first frame that the types of an SDK refuse."""
+    for frame in frames:
+        if frame.get("error") and "output" not in frame:
+            continue
+        try:
+            check(frame)
+        except ValueError as problem:
+            return [(form, "sdk", str(problem)[:200])]
+    return []
+
+
+def written_forms(reply: Reply, events: list[Event], target: str) -> Iterator[tuple[str, bytes | None]]:
+    """A response written whole and as a stream; None for a stream that had to be cut."""
+    protocol, model = PROTOCOLS[target], reply.model or "m"
+    if not isinstance(reply.error, Failure):
+        yield "whole", protocol.render_response(reply, new_id=ids(), model=model, created=1)
+    encoder = protocol.encoder(new_id=ids(), model=model, created=1)
+    stream = encoder.encode(events)
+    yield "stream", None if encoder.aborted else stream
+
+
+def main() -> int:
+    """Play and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=list(PROTOCOLS))
+    parser.add_argument("--id", action="append")
+    parser.add_argument("-v", action="store_true", help="say what differs")
+    options = parser.parse_args()
+    if not (RECORDINGS / "inside.py").exists():
+        print("recorded exchanges: not beside this checkout, not played")
+        return 0
+    sys.path.insert(0, str(RECORDINGS))
+    inside, readers = importlib.import_module("inside"), importlib.import_module("readers")
+    rules = json.loads((RECORDINGS / "expected.json").read_text(encoding="utf-8"))
+    for check, excused in json.loads(EXCUSED.read_text(encoding="utf-8")).items():
+        rules[check] = [*rules.get(check, []), *excused]
+    tally, sdk, count = Tally(rules, inside.is_expected), inside.sdk_checkers(), 0
+    chosen = argparse.Namespace(only=options.only, id=options.id, limit=None, repo=None)
+    for count, case in enumerate(inside.load(chosen), 1):
+        try:
+            play(case, count, tally, inside, readers, sdk)
+        except Exception as problem:  # one that raises is one that fails
+            tally.add("raised", case, [f"{type(problem).__name__}: {problem}"])
+    for check in sorted(tally.ran):
+        differ = tally.differ[check]
+        if differ or options.v:
+            print(f"{check}: {tally.ran[check]} ran, {tally.excused[check]} excused, {len(differ)} differ")
+        for id, problems in differ[: 400 if options.v else 3]:
+            print(f"    {id} {str(problems)[:300]}")
+    failed = sum(len(found) for check, found in tally.differ.items() if not check.startswith("low"))
+    print(f"recorded exchanges: {count} played, {sum(tally.ran.values())} checks, {failed} differ")
+    return 1 if failed or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

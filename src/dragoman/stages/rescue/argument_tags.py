@@ -102,6 +102,10 @@ def argument_pairs(
             mark = yield from _joined_pair(cursor, tools, name, written, keys, (f"<{key_tag}", *ends))
             continue
         if not closed or not (yield from cursor.closing(f"<{value_tag}")):
+            if closed and (yield from cursor.sees(f"<{key_tag}")):
+                yield from cursor.until(*ends)
+                yield Close("", "a key has no value")
+                return
             break
         key = written.strip()
         yield _key_piece(key, keys)

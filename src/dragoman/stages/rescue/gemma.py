@@ -15,6 +15,8 @@ _NAME: Final = re.compile(r"[^\s{}<>]+")
 _WORD: Final = re.compile(r"[^,{}\[\]<\n]+")
 _KEY: Final = re.compile(r"[^\s:,{}\[\]<\"]+")
 _QUOTES: Final = ('<|"|>', "<escape>")
+#: What closes a call, now and then twice, and what the model stops at.
+_BEHIND: Final = ("<tool_call|>", "<end_function_call>", "<turn|>", "<|tool_response>", "<start_function_response>")
 _DEEPEST: Final = 64
 
 
@@ -28,7 +30,9 @@ class _Cut(Exception):
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    yield from cursor.expect("call:")
+    if opener != "<call>":  # a token in pieces
+        yield from cursor.take(":")
+        yield from cursor.expect("call:")
     name = tools.offered((yield from cursor.word(_NAME)))
     yield from cursor.space()
     yield from cursor.expect("{")
@@ -42,8 +46,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield Close("")
     except _Unreadable as problem:
         yield Close("", str(problem))
-    yield from cursor.closing("<tool_call|>", "<end_function_call>")
-    yield from cursor.closing("<|tool_response>", "<start_function_response>")  # what the model stops at
+    while (yield from cursor.closing(*_BEHIND)):
+        pass
 
 
 def _object(cursor: Cursor, depth: int) -> Parser:
@@ -123,7 +127,7 @@ def _comma(cursor: Cursor, end: str) -> Parser:
 
 FAMILY = Family(
     name="gemma",
-    openers=("<|tool_call>", "<start_function_call>"),
+    openers=("<|tool_call>", "<start_function_call>", "<call>"),
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/gemma4_test.go)",
 )

@@ -12,6 +12,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     is_fenced = (yield from cursor.take("```json", "```")) != ""
     yield from call_objects(cursor, tools)
+    yield from cursor.closing("}")  # one too many
     if is_fenced:
         yield from cursor.closing("```")
     yield from cursor.closing("</tool_call>")

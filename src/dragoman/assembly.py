@@ -43,6 +43,8 @@ from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, To
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
+#: Parts and calls of one response; a long answer of an agent has some dozens.
+MOST_PARTS: Final = 4_096
 _FEW: Final = 8  # fragments that are not worth a look at them all
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
@@ -236,7 +238,7 @@ class Assembly:
 
     def open_part(self, kind: type[TextStart] | type[ThinkingStart], *, native: Native | None = None) -> OpenPart:
         """Open a text or thinking part that the protocol delimits. After the response's end it is never heard of."""
-        if self._is_late():
+        if not self._has_room():
             return OpenPart(-1, kind)
         self._open()
         part = OpenPart(self._index(), kind)
@@ -296,7 +298,7 @@ class Assembly:
 
     def whole_part(self, part: Media | Opaque) -> None:
         """A part that comes whole."""
-        if self._is_late():
+        if not self._has_room():
             return
         self._open()
         self.events.append(PartEvent(self._index(), part))
@@ -319,7 +321,7 @@ class Assembly:
             name: "" or None while unknown; the call opens when it is known.
             wait: hold the start event until `announce` (its id or name may still change).
         """
-        if self._is_late():
+        if not self._has_room():
             late = OpenCall(-1, id=id or "", name=name or "", kind=kind)
             late.state = "failed"
             return late
@@ -652,6 +654,12 @@ class Assembly:
     def _index(self) -> int:
         self._next_index += 1
         return self._next_index - 1
+
+    def _has_room(self) -> bool:
+        """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
+        if self._next_index >= MOST_PARTS:
+            self.fail("too_large", f"expected a response of at most {MOST_PARTS} parts and calls")
+        return not self._is_late()
 
     def _is_late(self) -> bool:
         """Whether the response has ended already; what comes then is ignored."""

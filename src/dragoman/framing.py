@@ -29,7 +29,10 @@ TakeMany: TypeAlias = Callable[[list[bytes]], bool]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 #: Bytes of one frame or of a whole JSON body, unless set.
-FRAME_LIMIT: Final = 32 * 1024 * 1024
+#: Bytes of one frame, or of a whole body; a picture is one frame.
+FRAME_LIMIT: Final = 16 * 1024 * 1024
+#: Bytes of a response in all, unpacked: half a million chunks.
+RESPONSE_LIMIT: Final = 128 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
@@ -43,7 +46,13 @@ _USUAL: Final = (b"data: ", b"event: ")  # beginnings of an event stream
 
 
 class TooLarge(Exception):
-    """A frame, or what gzip made of one, is larger than the limit. Caught in the decoder, never seen outside."""
+    """A response, a frame of it, or what gzip made of one, is larger than the limit. Caught in the decoder, which tells
+    its words."""
+
+
+def too_large(limit: int) -> TooLarge:
+    """A frame, or a whole body, is over its limit."""
+    return TooLarge(f"a frame of the response is larger than {limit} bytes")
 
 
 class BodyReader:
@@ -55,7 +64,8 @@ class BodyReader:
     """
 
     __slots__ = (
-        "_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_take_many", "_unzip", "kind", "stray",
+        "_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_take_many", "_total", "_unzip", "kind",
+        "stray",
     )  # fmt: skip
 
     def __init__(self, deviate: Deviate, *, limit: int = FRAME_LIMIT, take_many: TakeMany | None = None) -> None:
@@ -64,6 +74,7 @@ class BodyReader:
         self.stray = b""
         self._deviate = deviate
         self._limit = limit
+        self._total = 0
         self._tail: list[bytes] = []  # bytes after the last line end
         self._size = 0
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
@@ -78,7 +89,8 @@ class BodyReader:
         Raises:
             TooLarge: at the first byte over the limit.
         """
-        if self._carry or self._tail or self._unzip is not None:
+        self._total += len(data)
+        if self._carry or self._tail or self._unzip is not None or self._total > RESPONSE_LIMIT:
             return self._feed(data)
         if self.kind == "unknown":
             if data.startswith(_USUAL):
@@ -107,10 +119,15 @@ class BodyReader:
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
+        if self._total > RESPONSE_LIMIT:
+            raise TooLarge(f"the response is larger than {RESPONSE_LIMIT} bytes")
         if self._unzip is None:
             yield from self._feed_plain(data)
             return
         for plain in self._inflate(data):
+            self._total += len(plain)
+            if self._total > RESPONSE_LIMIT:
+                raise TooLarge(f"the response is larger than {RESPONSE_LIMIT} bytes")
             yield from self._feed_plain(plain)
 
     def _feed_plain(self, data: bytes) -> Iterator[Frame]:
@@ -243,7 +260,7 @@ class BodyReader:
                     return
                 size += len(plain)
                 if size > self._limit:
-                    raise TooLarge
+                    raise too_large(self._limit)
                 yield plain
                 is_full = len(plain) == step
                 data = unzip.unconsumed_tail
@@ -274,7 +291,7 @@ class BodyReader:
         self._tail.append(data)
         self._size += len(data)
         if self._size > self._limit:
-            raise TooLarge
+            raise too_large(self._limit)
 
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
         for line in data.split(b"\n"):
@@ -300,7 +317,7 @@ class BodyReader:
         for item in self._array.feed(data):
             yield item, b""
         if self._array.size() > self._limit:
-            raise TooLarge
+            raise too_large(self._limit)
 
     def _documents(self, text: bytes) -> Iterator[Frame]:
         """A body that is one document, or several one after the other; unreadable text comes out line by line."""
@@ -509,7 +526,7 @@ class _EventLines:
         self.is_open = True
         self._last = line
         if len(self._data) > self._limit:
-            raise TooLarge
+            raise too_large(self._limit)
 
     def _stands_alone(self) -> bool:
         """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""

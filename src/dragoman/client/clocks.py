@@ -56,10 +56,11 @@ def _nothing() -> None:
 
 
 class Watch:
-    """One timer for all limits of a response. Noting a byte or an event costs one assignment."""
+    """One timer for all limits of a response. Noting a byte or an event costs one assignment. `size`: bytes of the body
+    that were read one read after the other."""
 
     __slots__ = ("_clocks", "_deadline", "_expired", "_first", "_handle", "_loop", "_start", "_timer", "_trailing",
-                 "failure", "last_byte", "last_event")  # fmt: skip
+                 "failure", "last_byte", "last_event", "size")  # fmt: skip
 
     def __init__(self, clocks: Clocks, *, first_event: float, deadline: float, expired: Callable[[], None]) -> None:
         """`deadline`: of the whole request, which this may not be the first try of; by the loop's clock. `expired` is
@@ -71,6 +72,7 @@ class Watch:
         self._expired = expired
         self._start = self.last_byte = self._loop.time()
         self.last_event: float | None = None
+        self.size = 0
         self.failure: Failure | None = None
         self._timer: asyncio.Timeout | None = None
         self._trailing = False

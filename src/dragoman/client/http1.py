@@ -145,8 +145,8 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_buffer", "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused",
-        "_keeps", "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since", "is_answered", "on_body",
-        "place",
+        "_keeps", "_lets_others", "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since",
+        "is_answered", "on_body", "place",
     )  # fmt: skip
 
     def __init__(
@@ -167,7 +167,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._gone = gone
         self._transport: asyncio.Transport | None = None
         self._response: HttpResponse | None = None
-        self._is_paused = False
+        self._is_paused = self._lets_others = False
         self.idle_since = 0.0
         self.is_answered = False  # a byte of the answer to the last request came
         self._pieces: list[bytes] = []  # of the body, in the bytes that are just being parsed
@@ -218,14 +218,26 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Read nothing more from the socket."""
         if not self._is_paused and self.is_open and self._transport is not None:
             self._is_paused = True
-            self._transport.pause_reading()
+            self._transport.pause_reading()  # nothing, while others have their turn
 
     def resume(self) -> None:
         """Read on."""
         if self._is_paused:
             self._is_paused = False
-            if self.is_open and self._transport is not None:
-                self._transport.resume_reading()
+            if not self._lets_others:
+                self._read_on()
+
+    def _let_others(self) -> None:
+        """More has come than one read takes: the event loop would read on and on, and let nobody in between."""
+        if self._transport is not None and not self._lets_others:
+            self._lets_others = True
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._lets_others = False
+        if not self._is_paused and self.is_open and self._transport is not None:
+            self._transport.resume_reading()
 
     def shut(self) -> None:
         """Close now; whoever waits for a response is told."""
@@ -291,6 +303,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         if pieces:
             body = pieces.pop() if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
+            if nbytes == len(self._buffer):
+                self._let_others()
             response.take(body)
         if self._response is not response:  # the reader left
             return

@@ -23,6 +23,8 @@ from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish,
 
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096
+#: Events of an answer that nobody looks at before its end, and bytes that they came in.
+_MOST_EVENTS, _MOST_BYTES = 262_144, 32 * 1024 * 1024
 
 
 class AsyncStream:
@@ -80,8 +82,7 @@ class AsyncStream:
         Raises:
             UsageError, ConfigError: the request cannot be sent at all.
         """
-        now = asyncio.get_running_loop().time()
-        self._deadline = now + self._clocks.total
+        self._deadline = (now := asyncio.get_running_loop().time()) + self._clocks.total
         self._course.begin(now)
         problem = await self._make_ready()
         if problem is not None:
@@ -105,7 +106,7 @@ class AsyncStream:
             self._watch.expire(failure)
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        """The events, as they come."""
+        """As they come."""
         return self
 
     async def __anext__(self) -> Event:
@@ -199,8 +200,8 @@ class AsyncStream:
 
     def resume(self) -> None:
         """Go on after `pause`. The time without bytes was not the provider's."""
-        if self._response is not None and self._watch is not None:
-            self._watch.last_byte = self._watch.now()
+        if self._response is not None and (watch := self._watch) is not None:
+            watch.last_byte = watch.now()
             self._response.resume()
 
     async def _next(self) -> list[Event]:
@@ -316,6 +317,9 @@ class AsyncStream:
         if not data:
             return self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
         watch.last_byte = watch.now()
+        watch.size += len(data)
+        if self._is_whole and (watch.size > _MOST_BYTES or len(self._held) > _MOST_EVENTS):
+            return self._end(exchange.fail(Failure("too_large", "the answer is too large to be given in one piece")))
         return self._read_along(exchange, watch, data)
 
     def _read_along(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:

@@ -42,7 +42,7 @@ _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message
 class Decoder:
     """Reads one response."""
 
-    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_id", "_limit", "_reader", "_start_reason")
+    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_id", "_reader", "_start_reason")
 
     def __init__(
         self,
@@ -54,7 +54,6 @@ class Decoder:
     ) -> None:
         self._assembly = Assembly(new_id, offered_names)
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
-        self._limit = limit
         self._blocks = Blocks(self._assembly)
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
@@ -110,8 +109,8 @@ class Decoder:
                             assembly.add(block.part, delta.text if block.takes == "text_delta" else delta.thinking)
                             continue
                 self._process(event, frame, name)
-        except TooLarge:
-            assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
+        except TooLarge as problem:
+            assembly.fail("too_large", str(problem))
 
     def _take_many(self, lines: list[bytes]) -> bool:
         """Deltas that all let one block grow."""

@@ -47,7 +47,7 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_kept", "_limit", "_reader", "_usage",
+        "_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_kept", "_reader", "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +61,6 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=None)
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._calls = CallReader(self._assembly)
-        self._limit = limit
         self._begun = False
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None
@@ -85,8 +84,8 @@ class Decoder:
                     self._read_chunk(chunk, frame)
                 else:
                     self._read_odd_frame(frame)
-        except TooLarge:
-            self._fail_too_large()
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
         return assembly.take()
 
     def close(self) -> list[Event]:
@@ -95,8 +94,8 @@ class Decoder:
         try:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
-        except TooLarge:
-            self._fail_too_large()
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
         if self._begun and assembly.reason is None and not self._failed_reason and self._is_whole():
             assembly.deviate("missing-stop-reason", "finishReason")
             assembly.finish(None, "stop")
@@ -121,9 +120,6 @@ class Decoder:
         nothing was cut."""
         is_said = not self._assembly.is_empty
         return is_said and self._reader.kind in ("document", "lines") and self._assembly.phase == "open"
-
-    def _fail_too_large(self) -> None:
-        self._assembly.fail("too_large", f"a chunk of the response is larger than {self._limit} bytes")
 
     # ------------------------------------------------------------ chunks
 

@@ -43,7 +43,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_kept", "_limit", "_reader")
+    __slots__ = ("_assembly", "_begun", "_kept", "_reader")
 
     def __init__(
         self,
@@ -55,7 +55,6 @@ class Decoder:
     ) -> None:
         self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids="note")
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
-        self._limit = limit
         self._kept = Kept()
         self._begun = False
 
@@ -97,8 +96,8 @@ class Decoder:
                         self._read_line(line, frame)
                 else:
                     self._read_odd_frame(frame)
-        except TooLarge:
-            self._fail_too_large()
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
         return assembly.take()
 
     def close(self) -> list[Event]:
@@ -106,8 +105,8 @@ class Decoder:
         try:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
-        except TooLarge:
-            self._fail_too_large()
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
         native = self._kept.native()
         if native is not None:
             self._assembly.end_native = native
@@ -119,9 +118,6 @@ class Decoder:
         """The connection broke."""
         self._assembly.break_off(failure)
         return self._assembly.take()
-
-    def _fail_too_large(self) -> None:
-        self._assembly.fail("too_large", f"a line of the response is larger than {self._limit} bytes")
 
     # ------------------------------------------------------------ lines
 

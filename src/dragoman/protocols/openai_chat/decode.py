@@ -46,7 +46,7 @@ class Decoder:
     """Reads one response, streamed or whole."""
 
     __slots__ = (
-        "_assembly", "_calls", "_choice", "_first_text", "_kept", "_limit", "_rare", "_reader", "_said", "_slots",
+        "_assembly", "_calls", "_choice", "_first_text", "_kept", "_rare", "_reader", "_said", "_slots",
         "_thought", "_whole",
     )  # fmt: skip
 
@@ -64,7 +64,6 @@ class Decoder:
         self._rare: RareFields | None = None  # until there are any
         self._kept = Kept()
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
-        self._limit = limit
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._said = 0  # characters of text that came in deltas
         self._first_text = ""
@@ -134,8 +133,8 @@ class Decoder:
                     self._chunk(chunk, data)
                 else:
                     self._bare_chunk(chunk, data, name)
-        except TooLarge:
-            self._assembly.fail("too_large", f"a frame of the response is larger than {self._limit} bytes")
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
 
     def _take_many(self, lines: list[bytes]) -> bool:
         """Chunks that all let the text grow, or all one call."""

@@ -86,16 +86,16 @@ class Decoder:
             return []
         try:
             self._take(self._reader.feed(data))
-        except TooLarge:
-            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+        except TooLarge as bound:
+            self._assembly.fail("too_large", str(bound))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
         """The body ended."""
         try:
             self._take(self._reader.close())
-        except TooLarge:
-            self._assembly.fail("too_large", "a frame of the response is larger than the limit")
+        except TooLarge as bound:
+            self._assembly.fail("too_large", str(bound))
         if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
             problem = read_problem(self._reader.stray, status=None)
             kind = "wire" if problem.kind == "internal" else problem.kind

@@ -50,7 +50,7 @@ _STATUS_WORDS: Final[dict[int, str]] = {
 
 
 #: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
-_RARE: Final = frozenset({Start, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+_RARE: Final = frozenset({Start, TextStart, ThinkingStart, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
 
 
 class Encoder:
@@ -96,8 +96,6 @@ class Encoder:
                 kept = native_fields(event.native, NAME) if event.native is not None else {}
                 if event.signature is not None or kept or self._kept_of_part:
                     self._close_part(event, previous, kept, out)
-            elif type(event) is TextStart or type(event) is ThinkingStart:
-                self._kept_of_part = native_fields(event.native, NAME) if event.native is not None else {}
             elif type(event) in _RARE:
                 self._encode_rare(event, out)
             previous = event
@@ -146,6 +144,8 @@ class Encoder:
                     out.append(self._part(rendered))
             case Start():
                 self._kept = native_fields(event.native, NAME)
+            case TextStart() | ThinkingStart():
+                self._kept_of_part = native_fields(event.native, NAME)
             case Finish():
                 out.append(self._last_chunk(event))
                 self._is_over = True

@@ -204,11 +204,11 @@ def test_failed_turns_as_numbers(number: int) -> None:
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: base64.b64encode(data).decode()))
 def test_every_seal_is_base64_and_comes_back(seal: str) -> None:
     sealed = render_seal(seal)
-    assert base64.b64encode(base64.b64decode(sealed.translate(str.maketrans("-_", "+/")), validate=True))
+    assert base64.b64encode(base64.b64decode(sealed, validate=True))
     assert parse_seal(sealed) == seal.encode("utf-8", "replace").decode()
 
 
-@pytest.mark.parametrize("seal", ["tco_abc-1", "rsn_x", "RjR=", "CiQBEU0yD1hCYiUo"])
+@pytest.mark.parametrize("seal", ["tco_abc-1", "tco_7e8e81c2-66a", "rsn_x", "RjR=", "CiQBEU0yD1hCYiUo"])
 def test_foreign_seals_go_out_and_return(seal: str) -> None:
     events = [Start(), ThinkingStart(0), ThinkingEnd(0, seal), Finish("stop")]
     wire = PROTOCOL.encoder(new_id=counter(), model="m", created=1).encode(events)

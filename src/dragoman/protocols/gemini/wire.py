@@ -40,8 +40,6 @@ KNOWN_PARTS: Final = frozenset({"executableCode", "codeExecutionResult", "toolCa
 #: Signatures that stand in for a missing one, as https://ai.google.dev/gemini-api/docs/thought-signatures has them.
 DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
-#: base64's alphabet for addresses → the usual one.
-_STANDARD: Final = str.maketrans("-_", "+/")
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
 
@@ -186,11 +184,10 @@ _WRAPPED_TEXT: Final = b64encode(_WRAPPED).decode()
 
 
 def render_seal(signature: str) -> str:
-    """A `thoughtSignature`, which must be base64: seals of other providers that are none are wrapped."""
+    """A `thoughtSignature`, which must be base64 of the usual alphabet: foreign seals that are not are wrapped."""
     try:
-        plain = signature.translate(_STANDARD)
-        is_exact = b64encode(b64decode(plain, validate=True)).decode() == plain
-        if plain and is_exact and not plain.startswith(_WRAPPED_TEXT):
+        is_exact = b64encode(b64decode(signature, validate=True)).decode() == signature
+        if signature and is_exact and not signature.startswith(_WRAPPED_TEXT):
             return signature
     except ValueError:
         pass

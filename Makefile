@@ -55,7 +55,7 @@ bench-gateway: $(STAMP)  ## the gateway beside nginx and other gateways: CPU per
 	.venv/bin/python bench/gateway/run.py
 
 models: $(STAMP)  ## which way to ask for tools works with real small models: LARGE=1 fetches 1.07 GB more, OPTIONS=--show
-	.venv/bin/python bench/models/run.py $(if $(LARGE),--large) $(OPTIONS)
+	.venv/bin/python bench/models/measure.py $(if $(LARGE),--large) $(OPTIONS)
 
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent

@@ -87,3 +87,19 @@ def test_the_parts_are_joined_in_order_and_checked(tmp_path: Path, monkeypatch: 
 def test_every_part_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     text = module("large_model", monkeypatch).REQUIREMENTS.read_text()
     assert len(re.findall(r"^\S+-part\d+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}$", text, re.MULTILINE)) == 22
+
+
+def test_the_page_is_what_the_run_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = module("measure", monkeypatch)
+    written = measure.PAGE.read_text(encoding="utf-8")
+    table = "\n".join(line for line in written.splitlines() if line.startswith("|"))
+    day = re.search(r"\d{4}-\d\d-\d\d", written)
+    assert day is not None
+    assert written == measure.PAGE_TEXT.format(table=table, day=day[0])
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (\d+) of 20 ", table, re.MULTILINE)
+    assert len(rows) == len(table.splitlines()) - 2
+    right = {(model.partition("-")[0], run): int(count) for model, run, count in rows}
+    # What other words must reach before they take the place of these.
+    assert right["Qwen2.5", "prompted"] >= 13 and right["Qwen2.5", "schema"] >= 13
+    for run in ("prompted", "schema"):
+        assert right["SmolLM2", run] >= right["SmolLM2", "native"]

@@ -24,11 +24,12 @@ class Outcome:
     reply: Reply
 
 
-def play(client: Client, target: str, tasks: Iterable[Task]) -> Iterator[Outcome]:
-    """Ask them one after the other, at temperature 0."""
+def play(client: Client, target: str, tasks: Iterable[Task], *, forced: bool = False) -> Iterator[Outcome]:
+    """Ask them one after the other, at temperature 0. `forced`: a call is asked for at all events."""
+    params = Params(max_tokens=MAX_TOKENS, temperature=0)
     for task in tasks:
         with client.stream(
-            target, task.prompt, tools=task.tools, params=Params(max_tokens=MAX_TOKENS, temperature=0)
+            target, task.prompt, tools=task.tools, tool_choice="any" if forced else "auto", params=params
         ) as stream:
             for _ in stream:
                 pass

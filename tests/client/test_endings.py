@@ -47,14 +47,6 @@ del holder, client
 import atexit
 atexit.register(lambda: print(client.reply("lab/m", "hello").text))
 """,
-    "makes it at its exit": """
-import atexit
-def last():
-    global late
-    late = dragoman.Client()
-    print(late.reply("lab/m", "hello").text)
-atexit.register(last)
-""",
     "closes it twice": 'print(client.reply("lab/m", "hello").text)\nclient.close()\nclient.close()',
     "keeps two": """
 other = dragoman.Client()

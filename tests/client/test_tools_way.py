@@ -14,7 +14,7 @@ from dragoman.client.tools_way import ask_again, ask_first
 from dragoman.config import load_config
 from dragoman.events import Deviation, Failure, fold
 from dragoman.inputs import read_tools
-from dragoman.types import Message, Request, Text
+from dragoman.types import Message, Named, Request, Text
 from grammar import check
 from scripted import Scripted, serving, streamed, whole
 
@@ -67,9 +67,19 @@ WEATHER = [("get_weather", {"city": "Zürich"})]
 AUTO = '[models."lab/m"]\ntools = "auto"\n'
 
 
-def test_a_refusal_is_answered_by_one_try_in_structured_output(tmp_path):
-    with serving(REFUSED, IN_SCHEMA) as server:
+def test_a_refusal_is_answered_by_one_try_in_words(tmp_path):
+    with serving(REFUSED, IN_WORDS) as server:
         events = ask(server, tmp_path, AUTO)
+    first, second = (request.json for request in server.requests)
+    assert "tools" in first and "tools" not in second and "response_format" not in second
+    assert (calls(events), codes(events)) == (WEATHER, ["tools-way"])
+    assert fold(events).stop_reason == "tool_use"
+
+
+@pytest.mark.parametrize("choice", ["any", Named("get_weather")])
+def test_a_call_that_is_wanted_at_all_events_is_asked_for_by_a_schema(choice, tmp_path):
+    with serving(REFUSED, IN_SCHEMA) as server:
+        events = ask(server, tmp_path, AUTO, tool_choice=choice)
     first, second = (request.json for request in server.requests)
     assert "tools" in first and "tools" not in second
     assert second["response_format"]["type"] == "json_schema"
@@ -80,7 +90,8 @@ def test_a_refusal_is_answered_by_one_try_in_structured_output(tmp_path):
 
 def test_a_host_without_schemas_is_asked_in_words(tmp_path):
     with serving(REFUSED, IN_WORDS) as server:
-        events = ask(server, tmp_path, AUTO + "dialect = { supports_response_schema = false }\n")
+        more = AUTO + "dialect = { supports_response_schema = false }\n"
+        events = ask(server, tmp_path, more, tool_choice="any")
     second = server.requests[1].json
     assert "response_format" not in second and "tools" not in second
     assert "get_weather" in second["messages"][0]["content"]
@@ -97,7 +108,7 @@ def test_a_host_without_schemas_is_asked_in_words(tmp_path):
     ],
 )
 def test_the_way_comes_from_client_model_or_route(more, target, way, tmp_path):
-    with serving(REFUSED, IN_SCHEMA) as server:
+    with serving(REFUSED, IN_WORDS) as server:
         assert calls(ask(server, tmp_path, more, target=target, way=way)) == WEATHER
 
 
@@ -155,16 +166,16 @@ def test_a_request_without_tools_is_asked_once(tmp_path):
 
 def test_a_refusal_inside_a_stream_counts_before_the_answer_begins(tmp_path):
     early = streamed(b'data: {"error":{"message":"this model does not support tools","code":400}}\n\n')
-    with serving(early, IN_SCHEMA) as server:
+    with serving(early, IN_WORDS) as server:
         assert calls(ask(server, tmp_path, AUTO)) == WEATHER
-    with serving(streamed(*LATE), IN_SCHEMA) as server:
+    with serving(streamed(*LATE), IN_WORDS) as server:
         events = ask(server, tmp_path, AUTO)
     assert isinstance(events[-1], Failure)
     assert len(server.requests) == 1
 
 
 def test_a_refusal_is_remembered_by_the_client(tmp_path):
-    with serving(REFUSED, IN_SCHEMA, said('{"answer": "Sun."}')) as server:
+    with serving(REFUSED, IN_WORDS, said("Sun.")) as server:
         file = tmp_path / "dragoman.toml"
         file.write_text(f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{server.url}/v1"\n{AUTO}')
         with dragoman.Client(load_config(file, environ={}, home=tmp_path)) as client:
@@ -181,7 +192,8 @@ def test_what_is_known_of_a_model_saves_the_first_try(tmp_path):
     target = msgspec.structs.replace(resolve("ollama/m", config, tools="auto"), refuses_tools=True)
     request = Request("m", (Message("user", (Text("hi"),)),), read_tools([get_weather])[0])
     first = ask_first(target, request)
-    assert (first.way, [deviation.code for deviation in first.deviations]) == ("schema", ["tools-way"])
+    assert (first.way, [deviation.code for deviation in first.deviations]) == ("prompted", ["tools-way"])
+    assert ask_first(target, msgspec.structs.replace(request, tool_choice="any")).way == "schema"
     assert ask_again(target, request, first, Failure("bad_request", "m does not support tools")) is None
     asked = ask_first(msgspec.structs.replace(target, tools="prompted"), request)
     assert (asked.way, asked.deviations) == ("prompted", ())

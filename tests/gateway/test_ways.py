@@ -63,11 +63,11 @@ def test_a_refusal_is_answered_by_another_try(client: str, tmp_path_factory: pyt
     results = tuple(ToolResult(call.id, call.name, (Text("rain"),)) for call in calls)
     conversation = (QUESTION, Message("assistant", calls), Message("tool", results))
     with gateway(tmp_path_factory.mktemp("auto"), '[models."openai-chat/model-1"]\ntools = "auto"\n') as running:
-        running.answer(REFUSED, stream_of("openai-chat", written(original, "schema")))
+        running.answer(REFUSED, stream_of("openai-chat", written(original, "prompted")))
         status, body = ask(running, client, Request("via-openai-chat", conversation, TOOLS, stream=True))
         first, second = (request.json for request in running.provider.requests)
     assert status == 200
     assert content(read(client, body)) == content(original)
     assert {tool["function"]["name"] for tool in first["tools"]} == NAMES
-    assert "tools" not in second and "response_format" in second
+    assert "tools" not in second and "response_format" not in second
     assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]

@@ -40,7 +40,11 @@ class Background:
         self._lock = threading.RLock()  # a signal's handler may close what its own thread is about to use
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=_live, args=(self._loop,), name="dragoman", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # the program is ending
+            self._loop.close()
+            raise
         atexit.register(self._close_at_exit)
         try:
             self.client = self.run(_made(make))

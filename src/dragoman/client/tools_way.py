@@ -45,9 +45,14 @@ def ask_again(target: Target, request: Request, first: Asked, failure: Failure) 
 
 
 def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
-    """The next way, or no tools; None when neither is allowed."""
+    """The next way, or no tools; None when neither is allowed.
+
+    In words, in which models invent the fewest calls (docs/reference/ways.md), or by a schema where a call is wanted at
+    all events: a schema can force one.
+    """
     if target.tools == "auto":
-        way: Way = "schema" if target.dialect.supports_response_schema else "prompted"
+        is_forced = request.tool_choice not in ("auto", "none")
+        way: Way = "schema" if is_forced and target.dialect.supports_response_schema else "prompted"
         asked = _asked(target, request, way)
         said = Deviation(_CODE, "tools", f"{reason}, asked as {way}")
         return msgspec.structs.replace(asked, deviations=(said, *asked.deviations))

@@ -18,24 +18,31 @@ from pathlib import Path
 
 import large_model
 from asking import Outcome, play
-from tasks import TASKS, Task
+from tasks import TASKS
 
 import dragoman
 from dragoman import embedded
 from dragoman.config import ToolsMode, load_config
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ways.md"
-WAYS: tuple[ToolsMode, ...] = ("native", "prompted", "schema")
+#: What is measured: name → how the tools are asked for, and whether a call is asked for at all events.
+RUNS: dict[str, tuple[ToolsMode, bool]] = {
+    "native": ("native", False),
+    "prompted": ("prompted", False),
+    "schema": ("schema", False),
+    "prompted, forced": ("prompted", True),
+    "schema, forced": ("schema", True),
+}
 CONTEXT = 3072
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a model made of the tasks in one way: counts. `invented`: answers to the tasks that need no tool in which
-    there was a call; `others`: wrong calls among the rest."""
+    """What a model made of the tasks in one run: counts. `invented`: answers to the tasks that need no tool in which
+    there was a call (forced, there are no such tasks); `wrong_calls`: calls that were not the right one."""
 
     model: str
-    way: str
+    run: str
     right: int
     tasks: int
     invented: int
@@ -48,18 +55,14 @@ def main() -> int:
     """Play, print, and write when asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="Qwen2.5-Coder-1.5B too (1.07 GB, once)")
-    parser.add_argument("--only", default="", metavar="WAY", help="this way alone")
+    parser.add_argument("--only", choices=RUNS, action="append", help="this run alone; may be given again")
     parser.add_argument("--show", action="store_true", help="print every answer")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args()
     models = [("SmolLM2-135M-Instruct Q4_1", embedded.load_weights())]
     if options.large:
         models.append(("Qwen2.5-Coder-1.5B-Instruct Q4_K_M", large_model.load()))
-    rows = [
-        row
-        for name, path in models
-        for row in measure(name, path, [way for way in WAYS if options.only in ("", way)], TASKS, shows=options.show)
-    ]
+    rows = [row for name, path in models for row in measure(name, path, options.only or [*RUNS], shows=options.show)]
     text = table(rows)
     print(text)
     if options.write:
@@ -67,8 +70,8 @@ def main() -> int:
     return 0
 
 
-def measure(name: str, path: Path, ways: Sequence[ToolsMode], tasks: Sequence[Task], *, shows: bool) -> list[Row]:
-    """One row a way, on one server."""
+def measure(name: str, path: Path, runs: Sequence[str], *, shows: bool) -> list[Row]:
+    """One row a run, on one server."""
     rows = []
     with embedded.start(path, context=CONTEXT) as server, tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "dragoman.toml"
@@ -77,25 +80,27 @@ def measure(name: str, path: Path, ways: Sequence[ToolsMode], tasks: Sequence[Ta
             encoding="utf-8",
         )
         config = load_config(file, environ={"KEY": server.api_key}, home=Path(folder))
-        for way in ways:
+        for run in runs:
+            way, forced = RUNS[run]
+            tasks = [task for task in TASKS if not forced or task.name is not None]
             began, outcomes = time.monotonic(), []
             with dragoman.Client(config, tools=way) as client:
-                for outcome in play(client, f"lab/{server.model}", tasks):
+                for outcome in play(client, f"lab/{server.model}", tasks, forced=forced):
                     outcomes.append(outcome)
                     if shows:
-                        print(shown(way, outcome), flush=True)
-            rows.append(count(name, way, outcomes, time.monotonic() - began))
-            print(f"{name} {way}: {rows[-1]}", file=sys.stderr)
+                        print(shown(run, outcome), flush=True)
+            rows.append(count(name, run, outcomes, time.monotonic() - began))
+            print(rows[-1], file=sys.stderr)
     return rows
 
 
-def count(name: str, way: str, outcomes: Sequence[Outcome], seconds: float) -> Row:
+def count(name: str, run: str, outcomes: Sequence[Outcome], seconds: float) -> Row:
     """The outcomes in one row."""
     tool = [outcome for outcome in outcomes if outcome.task.name is not None]
     plain = [outcome for outcome in outcomes if outcome.task.name is None]
     return Row(
         name,
-        way,
+        run,
         right=sum(outcome.is_right for outcome in tool),
         tasks=len(tool),
         invented=sum(not outcome.is_right for outcome in plain),
@@ -105,10 +110,10 @@ def count(name: str, way: str, outcomes: Sequence[Outcome], seconds: float) -> R
     )
 
 
-def shown(way: str, outcome: Outcome) -> str:
+def shown(run: str, outcome: Outcome) -> str:
     """An answer in one line."""
     said = outcome.calls or [(call.kind, call.name) for call in outcome.reply.failed_calls] or outcome.reply.text[:80]
-    return f"{'right' if outcome.is_right else 'WRONG':6}{way:9} {outcome.task.prompt} → {said!r}"
+    return f"{'right' if outcome.is_right else 'WRONG':6}{run:17} {outcome.task.prompt} → {said!r}"
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -118,10 +123,8 @@ def table(rows: Sequence[Row]) -> str:
         "|---|---|--:|--:|--:|",
     ]
     for row in rows:
-        lines.append(
-            f"| {row.model} | `{row.way}` | {row.right} of {row.tasks} | {row.wrong_calls} "
-            f"| {row.invented} of {row.plain_tasks} |"
-        )
+        invented = f"{row.invented} of {row.plain_tasks}" if row.plain_tasks else "not asked"
+        lines.append(f"| {row.model} | {row.run} | {row.right} of {row.tasks} | {row.wrong_calls} | {invented} |")
     return "\n".join(lines)
 
 
@@ -137,20 +140,22 @@ PAGE_TEXT = """# Ways of asking for tools, measured
 
 What real small models make of the three [ways of asking](../how-to/models-without-tools.md): twenty requests with one
 right call each, of three tools that are offered, and ten that need no tool (`bench/models/tasks.py`). A call is right
-when it comes alone, with the right name and exactly the right arguments, upper and lower case apart. Each model ran
-behind llama.cpp's server, which holds the answer to a schema by a grammar, with ChatML and one tool template for both,
-at temperature 0, through `dragoman.Client`. One run, {day}; `make models LARGE=1` prints it again.
+when it comes alone, with the right name and exactly the right arguments, upper and lower case apart. “Forced” is
+`tool_choice="any"`, of the first twenty. Each model ran behind llama.cpp's server, which holds the answer to a schema
+by a grammar, with ChatML and one tool template for both, at temperature 0, through `dragoman.Client`. One run, {day};
+`make models LARGE=1` prints it again.
 
 {table}
 
-What it shows:
+How to read it:
 
-- The smallest model calls no tool of its own accord, in any way. It invents calls when a schema offers them to it:
-  do not give such a model tools that change something, in any way but by a forced call.
-- A coder model that says nothing in its template's tags (`<tool_call>` is one word of its vocabulary, which it never
-  learned to write) still calls rightly: it writes the JSON in a fence, or alone, and both are read.
-- What a way costs is that calls come where none was needed. Words say "only when" as well as they can; a schema
-  makes calling as easy as answering.
+- The larger model cannot write the `<tool_call>` tags that the words ask for: they are one token each, which a coder
+  model has not learned. It writes the JSON in a fence or alone, and that is read, as it is natively.
+- In words both models call least where nothing is to be called. Some of what a schema misses is arithmetic that the
+  model did itself.
+- So `auto`, when tools are refused, asks in words, and by a schema only where the request wants a call at all events.
+- The smallest model makes no right call of its own accord, and forced ones are mostly wrong. It shows the plumbing, no
+  more; give such a model no tool that changes something.
 """
 
 

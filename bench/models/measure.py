@@ -142,8 +142,8 @@ What real small models make of the three [ways of asking](../how-to/models-witho
 right call each, of three tools that are offered, and ten that need no tool (`bench/models/tasks.py`). A call is right
 when it comes alone, with the right name and exactly the right arguments, upper and lower case apart. “Forced” is
 `tool_choice="any"`, of the first twenty. Each model ran behind llama.cpp's server, which holds the answer to a schema
-by a grammar, with ChatML and one tool template for both, at temperature 0, through `dragoman.Client`. One run, {day};
-`make models LARGE=1` prints it again.
+by a grammar, with ChatML and one tool template for both, at temperature 0, through `dragoman.Client`. Each row is one
+run, {day}; `make models LARGE=1` prints the table again.
 
 {table}
 
@@ -154,8 +154,8 @@ How to read it:
 - In words both models call least where nothing is to be called. Some of what a schema misses is arithmetic that the
   model did itself.
 - So `auto`, when tools are refused, asks in words, and by a schema only where the request wants a call at all events.
-- The smallest model makes no right call of its own accord, and forced ones are mostly wrong. It shows the plumbing, no
-  more; give such a model no tool that changes something.
+- The smallest model makes hardly a right call, and forced ones are mostly wrong. It shows the plumbing, no more; give
+  such a model no tool that changes something.
 """
 
 

@@ -11,7 +11,7 @@ from dragoman.contract import PLAIN, Dialect, Stage
 from dragoman.events import Event, Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.stages import Policy, nothing_fits, stages_for
 from dragoman.types import Tool
 from grammar import check
 
@@ -69,11 +69,13 @@ def play(case: Case, pieces: list[bytes]) -> list[Event]:
     if case.status >= 400:
         return [protocol.parse_error(case.status, b"".join(pieces))]
     names = frozenset(tool["name"] for tool in case.tools)
+    tools = tuple(Tool(tool["name"], schema=_json.raw(tool["parameters"])) for tool in case.tools)
     new_id = counter()
-    decoder = protocol.decoder(new_id=new_id, offered_names=names, dialect=case.dialect)
+    decoder = protocol.decoder(
+        new_id=new_id, offered_names=names, takes_nothing=nothing_fits(tools), dialect=case.dialect
+    )
     stages: list[Stage] = []
     if case.stages:
-        tools = tuple(Tool(tool["name"], schema=_json.raw(tool["parameters"])) for tool in case.tools)
         stages = stages_for(tools, Policy(), new_id=new_id, dialect=case.dialect)
     reader = Reader(decoder, stages)
     events: list[Event] = []

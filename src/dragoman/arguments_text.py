@@ -7,12 +7,13 @@ before the real object) from arguments, the object's end from what follows it, a
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.settled import Settled
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
@@ -30,32 +31,12 @@ GATHERED: Final = 32
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
 
 
-@final
-class Settled(msgspec.Struct, frozen=True):
-    """What the text of a call that ended amounts to.
-
-    Attributes:
-        text: the arguments, a JSON object; None when they cannot be delivered.
-        delta: what of `text` has not left yet.
-        more: further argument objects that stood in the same call.
-        codes: deviations, as (code, what was seen).
-        kind, problem: why there is no `text`.
-        cut_after: the last of several objects was cut.
-    """
-
-    text: str | None
-    delta: str = ""
-    more: tuple[str, ...] = ()
-    codes: tuple[tuple[str, str], ...] = ()
-    kind: Literal["cut", "unreadable"] = "unreadable"
-    problem: str = ""
-    cut_after: bool = False
-
-
 class ArgumentText:
     """Takes the fragments of one call's arguments in order. Time is linear in the text."""
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "_pieces", "_scanned", "_surplus", "phase", "placeholder")
+    __slots__ = (
+        "_depth", "_escaped", "_in_string", "_pieces", "_restated", "_scanned", "_surplus", "phase", "placeholder",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         #: "held" until a brace with something in it has come, "odd" when something else came, "closed" after its brace.
@@ -68,14 +49,20 @@ class ArgumentText:
         self._in_string = False
         self._escaped = False
         self._surplus: list[str] = []
+        self._restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
 
     def add(self, text: str) -> str:
         """Take the next fragment; gives the text that may leave now ("" while nothing may)."""
         if self.phase == "live":
+            if text[:1] == "{":
+                return self._add_again(text)
             if "}" not in text:
                 self._pieces.append(text)
                 return text
             return self._add_live(text)
+        if self._restated is not None:
+            self._restated.add(text)
+            return ""
         if self.phase == "held":
             return self._add_held(text)
         if self.phase == "odd":
@@ -91,6 +78,8 @@ class ArgumentText:
             joined: the fragments as one text.
         """
         if self.phase != "live":
+            return False
+        if "{" in joined and any(text[0] == "{" for text in texts):
             return False
         if "}" not in joined:
             self._pieces += texts
@@ -119,7 +108,7 @@ class ArgumentText:
 
     def is_closed(self) -> bool:
         """Whether a whole object with something in it has come."""
-        return self.phase == "closed"
+        return self.phase == "closed" or (self._restated is not None and self._restated.is_closed())
 
     def is_started(self) -> bool:
         """Whether an object is open: text that is neither blank nor whole."""
@@ -127,13 +116,33 @@ class ArgumentText:
 
     def is_whole(self) -> bool:
         """Whether the text so far would be a whole object, `{}` included."""
-        return self.phase == "closed" or (
-            self.phase == "held" and re.fullmatch(r"\s*\{\s*\}\s*", self.raw()) is not None
-        )
+        return self.is_closed() or (self.phase == "held" and re.fullmatch(r"\s*\{\s*\}\s*", self.raw()) is not None)
 
     def raw(self) -> str:
         """All that came, placeholder aside."""
+        if self._restated is not None:
+            return self._restated.joined.raw()
         return "".join(self._pieces) + "".join(self._surplus)
+
+    def _add_again(self, text: str) -> str:
+        """A piece that begins with a brace: some servers say all arguments so far again with each one."""
+        rest = self._unsaid(text)
+        if rest is None:
+            return self._add_live(text)
+        if "".join(self._pieces[-2:]).rstrip()[-1:] in (":", "[", ","):  # it may be a value in the object as well
+            self._restated = Restated("".join(self._pieces), text)
+            self.phase = "odd"
+            return ""
+        return self._add_live(rest)
+
+    def _unsaid(self, text: str) -> str | None:
+        """What of a text goes on from all that came, where it begins with that; None where it does not."""
+        offset = 0
+        for piece in self._pieces:
+            if not text.startswith(piece, offset):
+                return None
+            offset += len(piece)
+        return text[offset:] or None
 
     def _add_held(self, text: str) -> str:
         self._pieces.append(text)
@@ -144,6 +153,9 @@ class ArgumentText:
                 return ""
             if held[0] == "{":
                 rest = held[1:].lstrip()
+                if rest[:1] == "{":  # a lone brace, said again
+                    held = rest
+                    continue
                 if not rest:
                     self._pieces = [held if len(held) < 256 else "{"]  # a flood of white space is not kept
                     return ""
@@ -255,6 +267,8 @@ class ArgumentText:
         """
         if self.phase == "held":
             return self._settle_held(proven)
+        if self._restated is not None:
+            return self._restated.settle(proven=proven)
         if self.phase == "odd":
             return self._settle_odd()
         text = "".join(self._pieces)
@@ -310,10 +324,9 @@ class ArgumentText:
         if _SEPARATOR.match(surplus):
             return Settled(None, problem="the arguments go on after their closing brace")
         more: list[str] = []
-        objects = 0
+        objects = [text]
         while surplus[:1] == "{":
-            objects += 1
-            if objects > _MOST_OBJECTS:  # each is read from the text that is left, so their number bounds the time
+            if len(objects) > _MOST_OBJECTS:  # each is read from the text that is left, so their number bounds the time
                 return Settled(None, problem=f"more than {_MOST_OBJECTS} objects stand in one call")
             further = ArgumentText()
             further.add(surplus)
@@ -321,6 +334,7 @@ class ArgumentText:
                 blank = further.phase == "held" and further.is_whole()
                 return Settled(text, more=tuple(more), codes=tuple(codes), cut_after=not blank)
             object_text = "".join(further._pieces)
+            objects.append(object_text)
             other = _json.decode_object(object_text)
             if isinstance(other, Malformed):
                 return Settled(None, problem=f"the text after the arguments is not JSON: {other.problem}")
@@ -333,7 +347,44 @@ class ArgumentText:
             codes.append(("concatenated-calls", f"{len(more) + 1} objects"))
         if surplus:
             codes.append(("surplus-arguments", f"{len(surplus)} characters"))
-        return Settled(text, more=tuple(more), codes=tuple(codes))
+        return Settled(text, more=tuple(more), codes=tuple(codes), objects=tuple(objects))
+
+
+class Restated:
+    """Arguments with two readings: a piece says all that came before it again, or is a value in the open object.
+
+    `{"a":` and `{"a":1}` are one or the other: which, only the end tells. Attributes: `joined` is the text as it came.
+    """
+
+    __slots__ = ("_again", "_left", "joined")
+
+    def __init__(self, said: str, text: str) -> None:
+        """`said`: what came, and has left; `text`: the piece that begins with it."""
+        self._left = said
+        self.joined = ArgumentText()
+        for piece in (said, text[:1], text[1:]):  # in pieces that do not begin with what was said
+            self.joined.add(piece)
+        self._again = ArgumentText()
+        self._again.add(text)
+
+    def add(self, text: str) -> None:
+        """Take the next fragment."""
+        for piece in (text[:1], text[1:]):
+            if piece:
+                self.joined.add(piece)
+        self._again.add(text)
+
+    def is_closed(self) -> bool:
+        """Whether one of the readings is a whole object."""
+        return self.joined.is_closed() or self._again.is_closed()
+
+    def settle(self, *, proven: bool) -> Settled:
+        """The reading that is one whole object; none when both or neither are. Only a good end rules a value out."""
+        readings = [text.settle(proven=True) for text in ((self.joined, self._again) if proven else (self.joined,))]
+        whole = [settled for settled in readings if settled.text is not None and not settled.codes]
+        if len(whole) != 1 or not (whole[0].text or "").startswith(self._left):
+            return Settled(None, kind="cut", problem="the arguments end before their closing brace")
+        return msgspec.structs.replace(whole[0], delta=(whole[0].text or "")[len(self._left) :])
 
 
 def _most_closed(bare: str) -> int:
@@ -345,13 +396,3 @@ def _most_closed(bare: str) -> int:
             break
         marks = fewer
     return marks.count("}") + marks.count("]")
-
-
-def is_plain_object(text: str) -> bool:
-    """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
-    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text)
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two argument texts are the same object."""
-    return one == other or _json.decode_object(one) == _json.decode_object(other)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
-from dragoman.arguments_text import GATHERED, ArgumentText, Settled, is_plain_object, is_same
-from dragoman.contract import NewId
+from dragoman.arguments_text import GATHERED, ArgumentText
+from dragoman.contract import NewId, TakesNothing, takes_nothing
 from dragoman.deviations import clip
 from dragoman.events import (
     CallFailureKind,
@@ -39,6 +39,8 @@ from dragoman.events import (
     UsageUpdate,
     settle_reason,
 )
+from dragoman.open_parts import OpenCall, OpenPart
+from dragoman.settled import Settled, is_plain_object, is_same
 from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, ToolCall, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
@@ -47,53 +49,6 @@ _MOST_DEVIATIONS: Final = 200
 MOST_PARTS: Final = 4_096
 _FEW: Final = 8  # fragments that are not worth a look at them all
 Phase: TypeAlias = Literal["open", "ended", "closed"]
-
-
-class OpenPart:
-    """A text or thinking part that is open. `native`: fields that its end tells."""
-
-    __slots__ = ("index", "kind", "native", "redacted", "signature")
-
-    def __init__(self, index: int, kind: type[TextStart] | type[ThinkingStart]) -> None:
-        self.index = index
-        self.kind = kind
-        self.signature: str | None = None
-        self.redacted: str | None = None
-        self.native: Native | None = None
-
-
-class OpenCall:
-    """A tool call that is open, or was.
-
-    `state`: "waiting" for its name (and what came is held), "announced" (its start event left), "whole" or "failed".
-    `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
-    """
-
-    __slots__ = (
-        "arguments", "block_ended", "fragments", "half", "id", "index", "kind", "live", "name", "native",
-        "pending", "repeats", "signature", "state", "text",
-    )  # fmt: skip
-
-    def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
-        self.index = index
-        self.id = id
-        self.name = name
-        self.kind = kind
-        self.native: Native | None = None
-        self.signature: str | None = None
-        self.state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
-        self.text = ArgumentText()
-        self.pending: list[str] = []  # text that may leave once the call is announced
-        self.arguments = ""  # the final text, when whole
-        self.block_ended = False
-        self.fragments = 0
-        self.half = ""  # a high surrogate that waits for its other half
-        self.live: list[str] | None = None  # takes plain fragments; None while they must be looked at
-        self.repeats: OpenCall | None = None
-
-    def is_open(self) -> bool:
-        """Whether it is neither whole nor failed."""
-        return self.state in ("waiting", "announced")
 
 
 class Assembly:
@@ -125,22 +80,20 @@ class Assembly:
         "phase",
         "reason",
         "started",
+        "takes_nothing",
     )  # fmt: skip
 
     def __init__(
-        self,
-        new_id: NewId,
-        offered_names: frozenset[str],
-        *,
-        names_tool_use: bool = True,
-        needs_ids: Severity | None = "fault",
-    ) -> None:
+        self, new_id: NewId, offered_names: frozenset[str], *, takes_nothing: TakesNothing = takes_nothing,
+        names_tool_use: bool = True, needs_ids: Severity | None = "fault",
+    ) -> None:  # fmt: skip
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
         `needs_ids`: its calls have ids, and so much is it that one has none."""
         self._needs_ids = needs_ids
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.offered_names = offered_names
+        self.takes_nothing = takes_nothing
         self.phase: Phase = "open"
         self.reason: StopReason | None = None
         self._native_reason: str | None = None
@@ -342,6 +295,8 @@ class Assembly:
         """Let a call's start event leave. A call that repeats another's id stays held until it is whole."""
         if call.state != "waiting" or not call.name or call.repeats is not None:
             return
+        if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
+            return  # how many calls this is, its arguments tell
         if not call.id or self._ids.setdefault(call.id, call) is not call:  # none, or a late one that another call has
             if call.id:
                 self.deviate("duplicate-id", f"call {call.name}")
@@ -364,7 +319,7 @@ class Assembly:
         if not text and call.kind == "function":
             return
         live = call.live
-        if live is not None and "}" not in text and text.isascii():  # nothing can end or change here
+        if live is not None and "}" not in text and text[0] != "{" and text.isascii():  # nothing can end or change here
             live.append(text)
             if call.fragments % GATHERED == 0:
                 call.text.gather()
@@ -445,6 +400,10 @@ class Assembly:
         """The call that was given this id by the wire (or by us)."""
         return self._ids.get(id)
 
+    def goes_on(self, name: str, text: ArgumentText) -> bool:
+        """Whether the same name under a new id goes on with a call: its arguments are not whole and must come."""
+        return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
+
     def register(self, call: OpenCall) -> None:
         """Know a call by the id that it has got."""
         self._ids.setdefault(call.id, call)
@@ -479,17 +438,28 @@ class Assembly:
         if not call.name:
             self._fail_call(call, "nameless", "a tool call has no name")
             return
+        call.is_settled = True
+        more = settled.more
+        if call.state == "waiting" and settled.objects and self._glued(call.name) == len(settled.objects):
+            self.deviate("mangled-name", f"call {call.index}", call.name)
+            call.name = call.name[: len(call.name) // len(settled.objects)]
+            more = settled.objects[1:]
         self.announce(call)
         for code, seen in settled.codes:
             self.deviate(code, f"call {call.index}", seen)
         if settled.delta:
             self.events.append(ToolCallDelta(call.index, settled.delta))
         self._deliver(call, settled.text)
-        for text in settled.more:
+        for text in more:
             self.whole_call(None, call.name, text)
         if settled.cut_after:
             further = self.open_call(None, call.name)
             self._fail_call(further, "cut", f"tool call {call.name}: further arguments in the same call are cut")
+
+    def _glued(self, name: str) -> int:
+        """How many times an offered name a name is, where it is none itself; 0 when it is no such thing."""
+        period = (name + name).find(name, 1)
+        return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
 
     def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled) -> bool:
         """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
@@ -522,6 +492,7 @@ class Assembly:
     def _fail_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
         if call.repeats is not None:
             call.repeats, call.id = None, ""
+        call.is_settled = True
         self.announce(call)
         del self._calls[call.index]
         call.state = "failed"

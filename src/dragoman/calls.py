@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from dragoman._json import Malformed, decode_object
-from dragoman.arguments_text import is_same
-from dragoman.assembly import Assembly, OpenCall
+from dragoman.assembly import Assembly
+from dragoman.open_parts import OpenCall
+from dragoman.settled import is_same
+from dragoman.shared_calls import SharedCalls
 from dragoman.types import Native
 
 CallKind: TypeAlias = Literal["function", "custom"]
@@ -20,13 +21,14 @@ CallKind: TypeAlias = Literal["function", "custom"]
 class CallSlots:
     """Finds the call of each fragment of one response and lets it grow."""
 
-    __slots__ = ("_assembly", "_by_index", "_last", "_unmatched")
+    __slots__ = ("_assembly", "_by_index", "_last", "_shared", "_unmatched")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._by_index: dict[int, OpenCall] = {}
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
+        self._shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
         """The usual delta, which has neither id nor name; False when it is not that plain: then see `fragment`."""
@@ -62,6 +64,8 @@ class CallSlots:
             index: as the wire says; None when it says none.
             id, name, arguments: "" when the fragment has none.
         """
+        if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
+            return held
         at_index = self._by_index.get(index) if index is not None else None
         if index is None:
             self._assembly.deviate("missing-index", where)
@@ -74,6 +78,11 @@ class CallSlots:
         if index is not None:
             self._by_index[index] = call
         self._last = call
+        if id and call.id and id != call.id and call.repeats is None and call.is_open():
+            self._share(call, index, id, name, arguments)
+            return call
+        if self._shared is not None and self._shared.is_torn(index):
+            self._by_index.pop(index or 0, None)
         if arguments or not call.fragments:
             self._assembly.add_arguments(call, arguments)
         self._announce(call)
@@ -104,7 +113,7 @@ class CallSlots:
             return call  # quirk: id-new-on-every-chunk
         if not call.id and self._continues(call, name, arguments):
             return call  # a late id
-        return call if name == call.name and call.is_open() and self._is_begun(call, arguments) else None
+        return call if name == call.name and call.is_open() and self._assembly.goes_on(name, call.text) else None
 
     def _find_by_id(
         self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str
@@ -143,11 +152,18 @@ class CallSlots:
             return not call.text.is_closed() and not (call.text.is_whole() and arguments.strip() == "{}")
         return call.text.is_started() and name not in self._assembly.offered_names
 
-    def _is_begun(self, call: OpenCall, arguments: str) -> bool:
-        """The same name under a new id: the same call goes on while its arguments are not whole."""
-        if call.text.is_whole():
-            return False
-        return call.text.is_started() or not _is_whole_object(arguments) or call.text.is_blank()
+    def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:
+        """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
+        if self._shared is None:
+            self._shared = SharedCalls(self._assembly)
+        self._shared.begin(call, index, id, arguments, is_named=bool(name))
+        if name and index is not None:
+            del self._by_index[index]
+
+    def close(self, *, is_good: bool) -> None:
+        """Nothing more comes. A call under several ids, none of which came back, is one if the end is good."""
+        if self._shared is not None:
+            self._shared.close(is_good=is_good)
 
     def _extends(self, call: OpenCall, piece: str) -> bool:
         """Whether a piece of name, joined to the name so far, still begins (or is) an offered name."""
@@ -219,6 +235,7 @@ class CallSlots:
         In a final message that follows deltas, what was streamed already counts once.
         """
         assembly = self._assembly
+        self.close(is_good=False)
         assembly.settle_whole_calls()
         for call in self._unmatched:
             if (id and call.id == id) or (
@@ -240,7 +257,3 @@ class CallSlots:
             self._assembly.add_arguments(call, arguments[len(said) :])
         elif not call.text.is_blank():
             self._assembly.deviate("final-differs", where)
-
-
-def _is_whole_object(text: str) -> bool:
-    return not isinstance(decode_object(text), Malformed)

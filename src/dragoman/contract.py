@@ -20,6 +20,8 @@ from dragoman.types import ProtocolName, Request
 NewId: TypeAlias = Callable[[], str]
 #: Whether the first deviation of a response is a failure; "notes": one of severity "note" too.
 Strictness: TypeAlias = bool | Literal["notes"]
+#: Whether a call of this tool, by its name, may have no arguments; of a tool that is not known it may.
+TakesNothing: TypeAlias = Callable[[str], bool]
 #: How tools are asked for: in the protocol's own fields, through structured output, or in words.
 Way: TypeAlias = Literal["native", "schema", "prompted"]
 
@@ -57,6 +59,11 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thinking_tags: tuple[str, str] | None = None  # a pair beside the known ones
     thinking_opened: bool = False  # the opening tag is in the prompt, so only the closing one is seen
     cost_in_usage: bool = False
+
+
+def takes_nothing(name: str) -> bool:
+    """Nothing is known of any tool, so that each may be called without arguments. A `TakesNothing`."""
+    return True
 
 
 PLAIN = Dialect()
@@ -219,11 +226,18 @@ class MakeDecoder(Interface):
     """Makes a decoder for one response.
 
     `offered_names`: the tools of the request; they decide where a name sent in pieces ends.
+    `takes_nothing`: which of them take no arguments; it decides whether a call is still waiting for some.
     `limit`: bytes of one frame, or of a whole JSON body.
     """
 
     def __call__(
-        self, *, new_id: NewId, offered_names: frozenset[str] = ..., dialect: Dialect = ..., limit: int = ...
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = ...,
+        takes_nothing: TakesNothing = ...,
+        dialect: Dialect = ...,
+        limit: int = ...,
     ) -> Decoder: ...
 
 
@@ -300,7 +314,8 @@ class Protocol(msgspec.Struct, frozen=True):
 
     `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
     its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
-    they fetch an image that is named by its address. `glance` and `conclude` are for bytes that pass.
+    they fetch an image that is named by its address; `tells_failed_calls`: its answers say that calls failed, so that
+    one without a good call is an answer all the same, no error. `glance` and `conclude` are for bytes that pass.
     """
 
     name: ProtocolName
@@ -318,6 +333,7 @@ class Protocol(msgspec.Struct, frozen=True):
     expect: ExpectAnswer = expect_nothing
     truncates_silently: bool = False
     takes_image_urls: bool = True
+    tells_failed_calls: bool = False
 
 
 def no_glance(body: bytes, *, path: str = "") -> Glance | None:

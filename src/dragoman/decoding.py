@@ -13,7 +13,7 @@ from dragoman.fields import read_body
 from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.stages import Policy, nothing_fits, stages_for
 from dragoman.types import ProtocolName, Tool
 
 
@@ -56,7 +56,8 @@ def decode(
         offered = (*offered, *asked)
     names = frozenset(tool.name for tool in offered) | expectation.tools
     stages = stages_for(offered, Policy(strict=strict), new_id=new_id, dialect=dialect, expectation=expectation)
-    reader = Reader(chosen.decoder(new_id=new_id, offered_names=names, dialect=dialect), stages)
+    decoder = chosen.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(offered), dialect=dialect)
+    reader = Reader(decoder, stages)
     return fold([*reader.feed(body), *reader.close()])
 
 

@@ -84,7 +84,6 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "tools-way": ("The server or its model knows no tools.", "They are asked for once more in another way, or left out."),
     "structured-answer": ("An answer is not the JSON object that stands in for tools.", "What is no call passes as text."),
     "unvalidated": ("A route asks only validated targets, and has none.", "It is asked all the same, as `allow_one_unvalidated` says."),
-    "failed-call-as-text": ("A failed call has no form in the client's protocol.", "Its message becomes text."),
 }  # fmt: skip
 
 SEEN_LIMIT: Final = 200

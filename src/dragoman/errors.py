@@ -14,10 +14,11 @@ Any other exception out of the core is a bug. Messages say what was expected, wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from dragoman.events import Failure, FailureKind, Reply, ToolCallFailed
-from dragoman.types import Message
+from dragoman.events import Failure, FailureKind, Finish, Reply, ToolCallFailed
+from dragoman.types import NO_USAGE, Message, Usage
 
 
 class DragomanError(Exception):
@@ -85,6 +86,52 @@ _KIND_OF_STATUS: Final[dict[int, FailureKind]] = {
     503: "overloaded", 504: "timeout", 507: "overloaded", 520: "connection", 521: "connection", 522: "timeout",
     523: "connection", 524: "timeout", 529: "overloaded",
 }  # fmt: skip
+
+
+#: The code of a failure that is a call's: the answer came, and a call in it cannot be delivered.
+CALL_FAILED: Final = "tool_call_failed"
+#: Stop reasons that stand although a call failed: they say why.
+_STANDING: Final = ("length", "content_filter")
+
+
+def call_failure(failed: Sequence[ToolCallFailed], usage: Usage = NO_USAGE) -> Failure:
+    """The failure by which calls that cannot be delivered are told, in the protocol's own place for errors."""
+    return Failure("wire", "; ".join([call.message for call in failed]), usage=usage, code=CALL_FAILED)
+
+
+def failure_of(reply: Reply) -> Failure | None:
+    """The failure that a whole answer tells beside its good calls; None when no call failed."""
+    return call_failure(reply.failed_calls, reply.usage) if reply.failed_calls else None
+
+
+def is_unusable(reply: Reply) -> bool:
+    """Whether calls failed, none is good, and nothing else says why, so that the answer is an error."""
+    return bool(reply.failed_calls) and not reply.tool_calls and reply.stop_reason not in _STANDING
+
+
+class FailedCalls:
+    """The failed calls of a streamed answer until its end, where they are told.
+
+    Attributes:
+        has_left: some of one had left, so that the client's connection must not end well.
+    """
+
+    __slots__ = ("_failed", "has_left")
+
+    def __init__(self) -> None:
+        self._failed: list[ToolCallFailed] = []
+        self.has_left = False
+
+    def add(self, failed: ToolCallFailed, *, has_left: bool = False) -> None:
+        """A call failed. `has_left`: the client has some of it."""
+        self._failed.append(failed)
+        self.has_left = self.has_left or has_left
+
+    def failure(self, finish: Finish) -> Failure | None:
+        """What is told in place of this end; None when it stands."""
+        if not self._failed or (finish.reason in _STANDING and not self.has_left):
+            return None
+        return call_failure(self._failed, finish.usage)
 
 
 def failure_kind(status: int) -> FailureKind:

@@ -18,7 +18,8 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.types import Text, ToolCall, ToolResult
 from gateway.running import Running, stream_of, wire
 from gateway.sdks import SDKS, Sdk
-from scripted import Step, chunk, head
+from scripted import Step, chunk, head, streamed
+from test_failed_calls import PROVIDERS, WORDS
 
 #: What an SDK raises when a response is broken.
 BROKEN = (
@@ -125,3 +126,28 @@ def test_an_unknown_model_is_said_in_the_clients_form(
     with pytest.raises(kind, match="model 'nobody' not found") as caught:
         asking.ask(stream=stream)
     assert status in (getattr(caught.value, "status_code", None), getattr(caught.value, "code", None))
+
+
+GOOD_CALL, BAD_CALL = ("get_weather", '{"city": "Oslo"}'), ("get_weather", '{"city": "Par')
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("client", SDKS)
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_failed_call_is_an_error_and_never_the_models_words(
+    running: Running, clients: dict[str, Sdk], client: str, provider: str, stream: bool
+) -> None:
+    if client == provider and stream:
+        return  # the provider's own bytes pass, and with them its own way to tell
+    asking = clients[client]
+    for calls in ([GOOD_CALL, BAD_CALL], [BAD_CALL]):
+        data = PROVIDERS[provider](calls, "stop")
+        running.answer(streamed(data, content_type=PROTOCOLS[provider].stream_type))
+        asking.begin(f"via-{provider}")
+        try:
+            made, said = asking.ask(stream=stream)
+        except BROKEN:
+            assert stream or calls == [BAD_CALL]
+        else:
+            assert made == [("get_weather", {"city": "Oslo"})][: len(calls) - 1]
+            assert said == WORDS

@@ -641,12 +641,13 @@ def test_stop_reasons(reason: Any, native: str | None, word: str):
     assert events[-2]["delta"]["stop_reason"] == word
 
 
-def test_a_failed_call_that_has_not_begun_to_leave_becomes_text():
+def test_a_failed_call_that_has_not_begun_to_leave_is_an_error():
     failed = ToolCallFailed(0, "c1", "f", "cut", "tool call f: cut")
     machine = encoder()
     wire = machine.encode([Start(), ToolCallStart(0, "c1", "f"), failed, Finish("other")])
-    assert fold(read(wire)).text == "tool call f: cut"
-    assert b"tool_use" not in wire
+    reply = fold(read(wire))
+    assert (reply.text, reply.stop_reason, reply.error.message) == ("", "error", "tool call f: cut")
+    assert b"tool_use" not in wire and b'stop_reason":"' not in wire
     assert not machine.aborted
 
 
@@ -769,7 +770,8 @@ def test_a_whole_response_of_failed_calls():
         Finish("other"),
     ]
     body = json.loads(PROTOCOL.render_response(fold(events), new_id=counter(), model="m", created=0))
-    assert body["content"] == [{"type": "text", "text": "tool call f: cut"}]
+    assert body["content"] == []
+    assert body["error"] == {"type": "api_error", "message": "tool call f: cut", "code": "tool_call_failed"}
     assert body["stop_reason"] == "end_turn"
     assert body["usage"] == {"input_tokens": 0, "output_tokens": 0}
 

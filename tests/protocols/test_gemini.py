@@ -426,7 +426,10 @@ def test_a_call_leaves_only_when_it_is_whole():
     machine = encoder()
     assert machine.encode([Start(), ToolCallStart(0, "c", "f"), ToolCallDelta(0, '{"secret":')]) == b""
     rest = machine.encode([ToolCallFailed(0, "c", "f", "cut", "tool call f: cut", '{"secret":'), Finish("other")])
-    assert chunks(rest)[0]["candidates"][0]["content"]["parts"] == [{"text": "tool call f: cut"}]
+    (last,) = chunks(rest)
+    assert last["candidates"][0]["content"]["parts"] == [{"text": ""}]
+    assert last["candidates"][0]["finishReason"] == "MALFORMED_FUNCTION_CALL"
+    assert last["candidates"][0]["finishMessage"] == "tool call f: cut"
     assert b"secret" not in rest
     assert not machine.aborted
 

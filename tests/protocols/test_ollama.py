@@ -348,7 +348,7 @@ def test_a_call_leaves_only_when_it_is_whole():
     start = [Start(), ToolCallStart(0, "c", "f"), ToolCallDelta(0, '{"secret":')]
     assert machine.encode(start) == b""
     rest = machine.encode([ToolCallFailed(0, "c", "f", "cut", "tool call f: cut", '{"secret":'), Finish("other")])
-    assert [line["message"]["content"] for line in lines(rest)] == ["tool call f: cut", ""]
+    assert lines(rest) == [{"error": "tool call f: cut", "code": "tool_call_failed"}]
     assert b"secret" not in rest
     assert not machine.aborted
 

@@ -821,23 +821,30 @@ def test_the_name_of_the_thinking_field_and_keepalive() -> None:
     assert all("usage" not in row for row in rows)
 
 
-def test_a_failed_call_of_which_nothing_left_becomes_text() -> None:
+def test_a_failed_call_of_which_nothing_left_is_an_error() -> None:
     failed = ToolCallFailed(0, "call_1", "look", "unreadable", "tool call look: the arguments are no object", "[1]")
-    machine = encoder()
-    wire = machine.encode([Start(), ToolCallStart(0, "call_1", "look"), failed, Finish("other")])
-    answer = fold(decode(wire))
-    assert (answer.text, answer.tool_calls, answer.stop_reason) == (failed.message, [], "stop")
-    assert not machine.aborted
     nameless = ToolCallFailed(0, "", "", "nameless", "a tool call has no name")
-    assert fold(decode(encoder().encode([Start(), nameless, Finish("other")]))).text == "a tool call has no name"
+    for events in ([ToolCallStart(0, "call_1", "look"), failed], [nameless]):
+        machine = encoder()
+        wire = machine.encode([Start(), *events, Finish("other")])
+        answer = fold(decode(wire))
+        assert (answer.text, answer.tool_calls, answer.stop_reason) == ("", [], "error")
+        assert answer.error is not None and answer.error.message == events[-1].message
+        assert not machine.aborted and b"[DONE]" not in wire
 
 
-def test_nothing_follows_an_abort() -> None:
+def test_a_failed_call_of_which_some_left_aborts_at_the_end() -> None:
     machine = encoder()
     failed = ToolCallFailed(0, "call_1", "look", "cut", "cut off")
-    machine.encode([Start(), ToolCallStart(0, "call_1", "look"), ToolCallDelta(0, "{"), failed])
+    good = ToolCall("call_2", "look", '{"far":1}')
+    rest = [ToolCallStart(1, "call_2", "look"), ToolCallDelta(1, good.arguments), ToolCallEnd(1, good)]
+    wire = machine.encode([Start(), ToolCallStart(0, "call_1", "look"), ToolCallDelta(0, "{"), failed, *rest])
+    assert not machine.aborted
+    wire += machine.encode([Finish("tool_use")])
     assert machine.aborted
-    assert machine.encode([TextStart(1), TextDelta(1, "more"), TextEnd(1), Finish("stop")]) == b""
+    answer = fold(decode(wire))
+    assert (answer.tool_calls, answer.stop_reason) == ([good], "error")
+    assert machine.encode([TextStart(2), TextDelta(2, "more"), TextEnd(2), Finish("stop")]) == b""
 
 
 def test_native_fields_of_many_lines_stay_in_one_event() -> None:

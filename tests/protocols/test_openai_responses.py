@@ -803,20 +803,23 @@ def test_the_order_of_events():
     assert encoder.keepalive().startswith(b":")
 
 
-def test_a_call_that_fails_before_it_left_becomes_text():
+def test_a_call_that_fails_before_it_left_is_an_error():
     for start in ((ToolCallStart(1, "c", "f"),), ()):
         failed = ToolCallFailed(1, "c", "f" if start else "", "cut", "tool call f: cut")
         rows, encoder = write(Start(), *TEXT, *start, failed, Finish("other"))
-        assert rows[-1]["type"] == "response.completed"
-        assert [one["content"][0]["text"] for one in rows[-1]["response"]["output"]] == ["aü\n", "tool call f: cut"]
+        assert rows[-1]["type"] == "response.failed"
+        assert rows[-1]["response"]["error"] == {"code": "tool_call_failed", "message": "tool call f: cut"}
+        assert [one["content"][0]["text"] for one in rows[-1]["response"]["output"]] == ["aü\n"]
         assert not encoder.aborted
 
 
-def test_nothing_follows_an_abort():
+def test_what_follows_a_call_that_failed_has_an_index_of_its_own():
     failed = ToolCallFailed(0, "c", "f", "cut", "cut")
     rows, encoder = write(Start(), ToolCallStart(0, "c", "f"), ToolCallDelta(0, "{"), failed, *TEXT, Finish("stop"))
     assert rows[-1]["type"] == "response.failed"
-    assert rows[-1]["response"]["output"] == []
+    assert [item["type"] for item in rows[-1]["response"]["output"]] == ["message"]
+    added = [row for row in rows if row["type"] == "response.output_item.added"]
+    assert [(row["output_index"], row["item"]["type"]) for row in added] == [(0, "function_call"), (1, "message")]
     assert encoder.aborted
     assert encoder.encode([TextDelta(0, "x"), Finish("stop")]) == b""
 

@@ -13,7 +13,7 @@ from anthropic.types import Message
 
 from cases import counter
 from conversations import SHAPES, call, reply
-from dragoman.events import Failure, Reply, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
+from dragoman.events import Failure, Finish, Reply, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
 from dragoman.protocols.anthropic import PROTOCOL
 from dragoman.types import Params, Reasoning, Text, Thinking, Tool, ToolCall, Usage
 from grammar import check
@@ -178,6 +178,7 @@ def test_a_failed_call_never_reaches_the_caller():
             ToolCallStart(0, "c1", "write_file"),
             ToolCallDelta(0, '{"path":"a'),
             ToolCallFailed(0, "c1", "write_file", "cut", "tool call write_file: cut"),
+            Finish("other"),
         ]
     )
     assert machine.aborted

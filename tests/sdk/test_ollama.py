@@ -86,12 +86,12 @@ def test_a_failure_in_the_stream():
         ask(streamed(wire, content_type=LINES), stream=True)
 
 
-def test_a_failed_call_is_told_in_words():
+def test_a_failed_call_is_raised():
     failed = ToolCallFailed(0, "call_1", "save", "cut", "tool call save: the arguments are cut", '{"path":"se')
     events = [Start(), ToolCallStart(0, "call_1", "save"), failed, unfold(reply("text"))[-1]]
     wire = encoder().encode(events)
-    chunks, _ = ask(streamed(wire, content_type=LINES), stream=True)
-    assert content(chunks) == ["", "tool call save: the arguments are cut", []]
+    with pytest.raises(ollama.ResponseError, match="tool call save: the arguments are cut"):
+        ask(streamed(wire, content_type=LINES), stream=True)
     assert b"path" not in wire
 
 

@@ -26,7 +26,7 @@ from dragoman.events import Event, Fold
 from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.stages import Policy, nothing_fits, stages_for
 
 EXAMPLE = "  dragoman decode --protocol openai-chat --tools tools.json --result body.sse"
 
@@ -81,7 +81,8 @@ def decode(protocol: Protocol, options: argparse.Namespace) -> Iterator[list[Eve
         tools = (*tools, *asked)
     names = frozenset(tool.name for tool in tools) | expectation.tools
     stages = stages_for(tools, Policy(strict=options.strict), new_id=new_id, expectation=expectation)
-    reader = Reader(protocol.decoder(new_id=new_id, offered_names=names), stages)
+    decoder = protocol.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(tools))
+    reader = Reader(decoder, stages)
     for chunk in read_chunks(options.file):
         yield reader.feed(chunk)
     yield reader.close()

@@ -16,7 +16,7 @@ from dragoman.events import Event, Failure, Fold, Start
 from dragoman.identifiers import new_id
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.stages import Policy, nothing_fits, stages_for
 
 EXAMPLE = "  dragoman translate --from ollama-chat --to anthropic-messages body.ndjson"
 
@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
     tools = load_tools(options.tools)
     names = frozenset(tool.name for tool in tools)
     stages = stages_for(tools, Policy(sequential=True), new_id=new_id)
-    reader = Reader(source.decoder(new_id=new_id, offered_names=names), stages)
+    decoder = source.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(tools))
+    reader = Reader(decoder, stages)
     output = _Output(PROTOCOLS[options.target], options.model)
     for chunk in read_chunks(options.file):
         write(output.encode(reader.feed(chunk)))

@@ -18,7 +18,7 @@ from dragoman.history import Watch, fit
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing, endpoint
 from dragoman.secret import masked
-from dragoman.stages import stages_for
+from dragoman.stages import nothing_fits, stages_for
 from dragoman.types import Cost, Origin, Request, Usage
 
 #: (target's name, usage) → what it costs, None when unknown.
@@ -84,7 +84,12 @@ class Exchange:
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         names = frozenset(tool.name for tool in asked.tools)
         self._reader = Reader(
-            protocol.decoder(new_id=new_id, offered_names=names, dialect=target.dialect),
+            protocol.decoder(
+                new_id=new_id,
+                offered_names=names,
+                takes_nothing=nothing_fits(asked.tools),
+                dialect=target.dialect,
+            ),
             stages_for(
                 asked.tools, asked.policy, new_id=new_id, dialect=target.dialect, expectation=rendered.expectation
             ),

@@ -21,7 +21,7 @@ from dragoman.client.passing import Original
 from dragoman.client.straight import Straight
 from dragoman.client.target import Chain
 from dragoman.contract import Encoder, Glance, Parsed, Protocol, ReplyStyle
-from dragoman.errors import DragomanError, WireError, failure_kind
+from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Event, Failure, fold
 from dragoman.gateway.flow import Flow, pass_on
 from dragoman.gateway.http import Answer, Head, Outlet
@@ -210,6 +210,9 @@ async def _whole(
     else:
         parsed = asked()
         reply = fold(events)
+        if is_unusable(reply) and not protocol.tells_failed_calls:
+            _fail(protocol, call_failure(reply.failed_calls), stream, outlet, record)
+            return
         body = protocol.render_response(
             reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
         )

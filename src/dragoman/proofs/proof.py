@@ -19,7 +19,7 @@ DAY_SECONDS: Final = 86_400
 #: Probes that must pass before a model's tools count as proven.
 _PROVING: Final = ("toolCall", "result-round-trip")
 #: What dragoman itself left out or changed in a request: no fault of the wire.
-_OURS: Final = frozenset({"dropped", "moved", "changed", "tools-way", "unvalidated", "failed-call-as-text"})
+_OURS: Final = frozenset({"dropped", "moved", "changed", "tools-way", "unvalidated"})
 
 
 @final

@@ -12,6 +12,7 @@ from dragoman.stages.expected import Expected
 from dragoman.stages.names import Names
 from dragoman.stages.prompted import Prompted
 from dragoman.stages.rescue import FAMILIES, Rescue
+from dragoman.stages.schema import nothing_fits
 from dragoman.stages.sequence import Sequencer
 from dragoman.stages.strict import Strict
 from dragoman.stages.structured import Structured
@@ -82,5 +83,6 @@ __all__ = [
     "Sequencer",
     "Strict",
     "ThinkingTags",
+    "nothing_fits",
     "stages_for",
 ]

@@ -7,13 +7,14 @@ sure (`"5"` where a number is wanted). Numbers are carried as their own text, so
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Number
+from dragoman.contract import TakesNothing
 from dragoman.stages.schema_reader import Fits, reader_of
 from dragoman.types import Tool
 
@@ -238,6 +239,17 @@ def schema_of(tool: Tool) -> ToolSchema:
 def _read_schema(text: bytes) -> ToolSchema:
     value = _json.decode(text)
     return ToolSchema(value if isinstance(value, dict) else _NO_ARGUMENTS)
+
+
+def nothing_fits(tools: Sequence[Tool]) -> TakesNothing:
+    """Tells of these tools, by name, whether `{}` are arguments that they take."""
+    by_name = {tool.name: tool for tool in tools}
+
+    def takes_nothing(name: str) -> bool:
+        tool = by_name.get(name)
+        return tool is None or tool.schema is None or schema_of(tool).takes_as_is("{}")
+
+    return takes_nothing
 
 
 def _looks_like_list(value: Any) -> bool:

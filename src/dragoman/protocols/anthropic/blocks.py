@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.assembly import Assembly, OpenCall, OpenPart
+from dragoman.assembly import Assembly
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.open_parts import OpenCall, OpenPart
 from dragoman.protocols.anthropic.wire import (
     NAME,
     OWN_BLOCKS,

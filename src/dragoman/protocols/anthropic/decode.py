@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
@@ -49,10 +49,11 @@ class Decoder:
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names)
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing)
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._blocks = Blocks(self._assembly)
         self._counts = Counts(self._assembly)
@@ -131,6 +132,8 @@ class Decoder:
     def _process(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
         kind = self._kind(event, frame, name)
         if kind == "error" or (event.error and self._holds_error(event)):
+            if kind == "message" and self._assembly.is_empty and self._assembly.phase == "open":
+                self._read_message(frame)  # what came beside the error stays
             self._fail(frame)
         elif self._assembly.phase != "open":
             self._process_late(kind, event)
@@ -260,19 +263,26 @@ class Decoder:
 
     def _message(self, frame: bytes) -> None:
         """A whole message: the response where no stream came, else a repetition of it."""
+        fields = self._read_message(frame)
+        if not fields:
+            return
+        reason = read_text(fields.get("stop_reason"))
+        if reason:
+            self._stop_reason(reason, {key: value for key, value in fields.items() if key.startswith("stop_")})
+        self._end()
+
+    def _read_message(self, frame: bytes) -> dict[str, Raw]:
+        """The content and counts of a whole message; gives its fields."""
         fields = decode_fields(frame)
         if isinstance(fields, Malformed):
-            return
+            return {}
         if not self._assembly.is_empty:
             self._assembly.deviate("duplicate-final", "message")
         else:
             self._begin(fields)
             self._content(fields.get("content"))
         self._counts.take(fields.get("usage"))
-        reason = read_text(fields.get("stop_reason"))
-        if reason:
-            self._stop_reason(reason, {key: value for key, value in fields.items() if key.startswith("stop_")})
-        self._end()
+        return fields
 
     def _content(self, content: Raw | None) -> None:
         """The content of a whole message."""

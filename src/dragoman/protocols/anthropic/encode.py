@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.errors import STATUS, failure_kind
+from dragoman.errors import CALL_FAILED, STATUS, FailedCalls, failure_kind, failure_of
 from dragoman.events import (
     Event,
     Failure,
@@ -75,7 +75,9 @@ _NO_COUNTS: Final[_Object] = {"input_tokens": 0, "output_tokens": 0}
 class Encoder:
     """Writes one response."""
 
-    __slots__ = ("_aborted", "_head", "_index", "_kept", "_kind", "_model", "_new_id", "_opening", "_state")
+    __slots__ = (
+        "_aborted", "_failed", "_head", "_index", "_kept", "_kind", "_model", "_new_id", "_opening", "_state",
+    )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
         """`created` and `style` say nothing that this protocol could write."""
@@ -88,6 +90,7 @@ class Encoder:
         self._opening: _Object = {}  # the `content_block` to come
         self._head = b""  # what stands before the text of a delta
         self._aborted = False
+        self._failed = FailedCalls()
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Write what these events say."""
@@ -123,6 +126,10 @@ class Encoder:
         out.append(_START % (id, _json.encode_text(self._model), _json.encode(usage), _beside(extras)))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
+        failure = self._failed.failure(event)
+        if failure is not None:
+            self._fail(failure, out)
+            return
         delta: _Object = {"stop_reason": _stop_word(event.reason, event.native_reason), "stop_sequence": None}
         said = own_fields(event.native)
         delta |= {key: value for key, value in self._kept.items() if key.startswith("stop_") and key != "stop_reason"}
@@ -133,7 +140,7 @@ class Encoder:
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
         """An open block is never closed: the SDKs would run a call of which half came."""
-        self._aborted = self._state == "open" and self._kind == "call"
+        self._aborted = self._failed.has_left or (self._state == "open" and self._kind == "call")
         self._state = "closed"
         out.append(b"event: error\ndata: " + _error_body(failure) + b"\n\n")
 
@@ -200,11 +207,9 @@ class Encoder:
         self._stop(out)
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
-        if self._state == "open" and self._kind == "call":
-            self._fail(Failure("wire", event.message), out)
-            return
+        """It is told at the end; a block that opened for it is never closed."""
+        self._failed.add(event, has_left=self._state == "open" and self._kind == "call")
         self._state = "closed"
-        self._write_text(event.message, out)
 
     def _write_part(self, event: PartEvent, out: list[bytes]) -> None:
         block = _block(event.part)
@@ -240,9 +245,8 @@ def render_response(
 ) -> bytes:
     """Write a whole message. `created` and `style` say nothing that this protocol could write."""
     blocks = [_block(part) for part in reply.parts]
-    blocks += [{"type": "text", "text": failed.message} for failed in reply.failed_calls]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
-    message = {
+    message: _Object = {
         "id": _message_id(reply.id, new_id),
         "type": "message",
         "role": "assistant",
@@ -252,6 +256,9 @@ def render_response(
         "stop_sequence": None,
         "usage": {"input_tokens": 0, **render_usage(reply.usage, own_fields(reply.native).get("usage"))},
     }
+    failure = failure_of(reply)
+    if failure is not None:
+        message["error"] = _problem(failure)
     return _json.encode(message | _extras(reply.native))
 
 
@@ -291,9 +298,14 @@ def _status(failure: Failure) -> int:
 
 
 def _error_body(failure: Failure) -> bytes:
+    return _json.encode({"type": "error", "error": _problem(failure)})
+
+
+def _problem(failure: Failure) -> _Object:
     status = _status(failure)
     kind = ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-    return _json.encode({"type": "error", "error": {"type": kind, "message": failure.message}})
+    code = {"code": CALL_FAILED} if failure.code == CALL_FAILED else {}
+    return {"type": kind, "message": failure.message, **code}
 
 
 def _call_block(id: str, name: str, input: Raw, native: Native | None) -> _Object:

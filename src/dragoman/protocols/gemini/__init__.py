@@ -28,4 +28,5 @@ PROTOCOL = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    tells_failed_calls=True,
 )

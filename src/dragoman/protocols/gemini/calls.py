@@ -6,8 +6,9 @@ from typing import Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
-from dragoman.assembly import Assembly, OpenCall
+from dragoman.assembly import Assembly
 from dragoman.fields import read
+from dragoman.open_parts import OpenCall
 from dragoman.protocols.gemini.loosen import loosen_call, loosen_pieces
 from dragoman.protocols.gemini.partial import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces

@@ -12,7 +12,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.fields import Fields, make_native, read, read_text
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
@@ -55,10 +55,13 @@ class Decoder:
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids=None)
+        self._assembly = Assembly(
+            new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False, needs_ids=None
+        )
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._calls = CallReader(self._assembly)
         self._begun = False

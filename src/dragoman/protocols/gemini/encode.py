@@ -1,8 +1,8 @@
 """Events → response bytes of Gemini: event streams, JSON arrays, whole responses, error bodies.
 
 Every chunk holds one part. Calls are whole in this protocol, so a call leaves at its end, and one that fails never
-leaves. A signature that is known only at a part's end leaves with the part's last text where that has not left yet,
-else as an empty part of its own, as Gemini itself does.
+leaves: the stop reason tells it. A signature that is known only at a part's end leaves with the part's last text where
+that has not left yet, else as an empty part of its own, as Gemini itself does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.errors import status_of
+from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Event,
     Failure,
@@ -41,6 +41,8 @@ _CANDIDATES: Final = b'{"candidates":[{"content":{"parts":['
 _REASON_WORDS: Final[dict[StopReason, str]] = {
     "stop": "STOP", "tool_use": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "other": "OTHER",
 }  # fmt: skip
+#: The stop reason of an answer whose calls failed; `finishMessage` says why.
+_FAILED_WORD: Final = "MALFORMED_FUNCTION_CALL"
 #: HTTP status → google.rpc.Code by name; https://cloud.google.com/apis/design/errors (read 2026-11-21).
 _STATUS_WORDS: Final[dict[int, str]] = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 402: "RESOURCE_EXHAUSTED", 403: "PERMISSION_DENIED",
@@ -57,14 +59,15 @@ class Encoder:
     """Encodes one streamed response."""
 
     __slots__ = (
-        "_after", "_before", "_is_array", "_is_begun", "_is_over", "_kept", "_kept_of_part", "_model", "_new_id",
-        "_text", "_thought",
+        "_after", "_before", "_failed", "_is_array", "_is_begun", "_is_over", "_kept", "_kept_of_part", "_model",
+        "_new_id", "_text", "_thought",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
         self._new_id = new_id
         self._model = model
         self._is_array = style.array
+        self._failed = FailedCalls()
         self._is_begun = False
         self._is_over = False
         self._before = (b"" if style.array else b"data: ") + _CANDIDATES
@@ -136,8 +139,8 @@ class Encoder:
         match event:
             case ToolCallEnd(_, call):
                 out.append(self._part(render_part(call) or {}))
-            case ToolCallFailed(_, _, _, _, message):
-                out.append(self._part({"text": message}))
+            case ToolCallFailed():
+                self._failed.add(event)
             case PartEvent(_, part):
                 rendered = render_part(part)
                 if rendered is not None:
@@ -158,10 +161,12 @@ class Encoder:
 
     def _last_chunk(self, event: Finish) -> bytes:
         kept = self._kept | native_fields(event.native, NAME)
-        word = _reason_word(event.reason, event.native_reason)
+        failure = self._failed.failure(event)
+        word = _reason_word(event.reason, event.native_reason) if failure is None else _FAILED_WORD
         counts = render_usage(event.usage)
-        if kept:
-            last = _render_last(_EMPTY, word, event.native_reason, counts, kept)
+        if kept or failure is not None:
+            candidate = _EMPTY if failure is None else _EMPTY | {"finishMessage": failure.message}
+            last = _render_last(candidate, word, event.native_reason, counts, kept)
             before = self._before[: -len(_CANDIDATES)] + _json.encode(last)[:-1] + b","
         else:
             before = b'%b"finishReason":"%b","index":0}],' % (self._text + b'""}],"role":"model"},', word.encode())
@@ -190,10 +195,13 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
     """Write a whole response; the parts keep their order and their signatures."""
     rendered = [render_part(part) for part in reply.parts]
     parts: list[Json] = [part for part in rendered if part is not None]
-    parts += [{"text": failed.message} for failed in reply.failed_calls]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
-    word = _reason_word(reason, reply.native_reason)
+    failure = failure_of(reply)
+    is_standing = failure is None or reason in ("length", "content_filter")
+    word = _reason_word(reason, reply.native_reason) if is_standing else _FAILED_WORD
     candidate: dict[str, Json] = {"content": {"parts": parts, "role": "model"}}
+    if failure is not None:
+        candidate["finishMessage"] = failure.message
     body = _render_last(
         candidate, word, reply.native_reason, render_usage(reply.usage), native_fields(reply.native, NAME)
     )

@@ -1,7 +1,7 @@
 """Response bytes of Ollama → events: streams of lines, whole responses, error bodies.
 
-The end is a line with `done: true`; a body that ends without one is cut. Calls are whole, each in `tool_calls` of
-some line, the last one included; `function.index` means nothing (servers put 0 on all of them).
+The end is a line with `done: true`; a body that ends without one is cut. Calls stand in `tool_calls` of some line, the
+last one included (`calls.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed, Raw
+from dragoman._json import Json, Malformed
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
 from dragoman.fields import read
 from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
+from dragoman.protocols.ollama.calls import CallReader, text_of
 from dragoman.protocols.ollama.kept import Kept
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
@@ -24,7 +25,6 @@ from dragoman.protocols.ollama.wire import (
     NOTHING,
     REASONS,
     Answer,
-    Call,
     Head,
     Line,
     decode_fields,
@@ -43,20 +43,24 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_kept", "_reader")
+    __slots__ = ("_assembly", "_begun", "_calls", "_kept", "_reader")
 
     def __init__(
         self,
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False, needs_ids="note")
+        self._assembly = Assembly(
+            new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False, needs_ids="note"
+        )
         self._reader = BodyReader(self._assembly.deviate, limit=limit)
         self._kept = Kept()
         self._begun = False
+        self._calls = CallReader(self._assembly)
 
     @property
     def ended(self) -> bool:
@@ -86,6 +90,7 @@ class Decoder:
                         and answer.reasoning is None
                         and answer.reasoning_content is None
                         and answer.images is None
+                        and line.delta is None
                         and self._begun
                     ):
                         if answer.thinking:
@@ -155,9 +160,15 @@ class Decoder:
         """
         assembly = self._assembly
         answer = line.message
+        if line.delta is not None:
+            assembly.deviate("sibling-key", "delta")
+            if answer is None:
+                answer = line.delta
+            else:
+                self._read_answer(line.delta, lenient=value is not None)
         if answer is None and line.response is not NOTHING and bytes(line.response)[:1] == b'"':
             assembly.deviate("sibling-key", "response")
-            answer = Answer(content=_text_of(line.response), thinking=line.thinking)
+            answer = Answer(content=text_of(line.response), thinking=line.thinking)
         if answer is None and line.done is None and line.done_reason is None:
             self._read_bare(line, frame, value)
             return
@@ -211,28 +222,7 @@ class Decoder:
         for image in answer.images or ():
             assembly.whole_part(Media("image", image_type(image), image))
         for number, call in enumerate(answer.tool_calls or ()):
-            self._read_call(call, f"message.tool_calls[{number}]")
-
-    def _read_call(self, call: Call, where: str) -> None:
-        function = call.function
-        if not call.id and not call.type:  # Ollama itself leaves out the type where it sends an id
-            self._assembly.deviate("missing-type", where, severity="note")
-        if function is None:
-            self._assembly.deviate("missing-field", f"{where}.function")
-            name, arguments = call.name, call.arguments
-        else:
-            name = function.name or call.name
-            arguments = function.arguments
-            if arguments is NOTHING and (function.parameters is not NOTHING or call.arguments is not NOTHING):
-                self._assembly.deviate("sibling-key", f"{where}.function")
-                arguments = function.parameters if function.parameters is not NOTHING else call.arguments
-        if not name:
-            self._assembly.deviate("missing-name", where)
-        text = _json.raw_text(arguments)
-        if text[:1] == '"':
-            self._assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
-            text = _text_of(arguments) or ""
-        self._assembly.whole_call(call.id, name, text)
+            self._calls.read(call, f"message.tool_calls[{number}]")
 
     def _read_end(self, line: Line) -> None:
         assembly = self._assembly
@@ -309,9 +299,3 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Read the body of a response with an error status: `{"error": "words"}`, or anything else."""
     return read_problem(body, status=status, headers=headers)
-
-
-def _text_of(raw: Raw) -> str | None:
-    """The text of a JSON string."""
-    value = _json.decode_lenient(bytes(raw))
-    return value if isinstance(value, str) else None

@@ -1,6 +1,7 @@
 """Events → response bytes of Ollama: lines of a stream, whole responses, error bodies.
 
-Calls are whole in this protocol, so a call leaves at its end, and one that fails never leaves. Each call has a line of
+Calls are whole in this protocol, so a call leaves at its end, and one that fails never leaves: it is told at the end of
+the answer, as an error in place of the last line. Each call has a line of
 its own (Zed reads only the first of a line) with `id` and `function`, never `type` (old Zed takes no other key).
 """
 
@@ -12,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.errors import status_of
+from dragoman.errors import CALL_FAILED, FailedCalls, failure_of, status_of
 from dragoman.events import (
     Event,
     Failure,
@@ -43,7 +44,9 @@ _RARE: Final = frozenset({Start, ToolCallEnd, ToolCallFailed, PartEvent, Finish,
 class Encoder:
     """Encodes one streamed response."""
 
-    __slots__ = ("_after", "_before", "_calls", "_held", "_is_over", "_native", "_style", "_thinking")
+    __slots__ = (
+        "_after", "_before", "_calls", "_failed", "_held", "_is_over", "_native", "_style", "_thinking",
+    )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
         head = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
@@ -52,6 +55,7 @@ class Encoder:
         self._after = b'},"done":false}\n'
         self._style = style
         self._calls = 0
+        self._failed = FailedCalls()
         self._held: list[Json] = []  # calls that leave together, where the client wants that
         self._is_over = False
         self._native: Fields = {}  # of the response; the last line tells it
@@ -88,17 +92,20 @@ class Encoder:
                     self._held.append(rendered)
                 else:
                     out.append(self._line({"tool_calls": [rendered]}))
-            case ToolCallFailed(_, _, _, _, message):
-                out.append(self._line({"content": message}))
+            case ToolCallFailed():
+                self._failed.add(event)
             case PartEvent(_, Media("image", _, str(data))):
                 out.append(self._line({"images": [data]}))
             case Finish():
                 self._flush(out)
-                out.append(self._last_line(event))
+                failure = self._failed.failure(event)
+                out.append(
+                    self._last_line(event) if failure is None else _json.encode(_render_problem(failure)) + b"\n"
+                )
                 self._is_over = True
-            case Failure(_, message):
+            case Failure():
                 self._flush(out)
-                out.append(_json.encode({"error": message}) + b"\n")
+                out.append(_json.encode(_render_problem(event)) + b"\n")
                 self._is_over = True
             case _:
                 pass  # other parts have no form here
@@ -127,7 +134,7 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
     """Write a whole response: one object with all text, all thinking and all calls."""
     message: dict[str, Json] = {"role": "assistant"}
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
-    message["content"] = "".join([*texts, *(failed.message for failed in reply.failed_calls)])
+    message["content"] = "".join(texts)
     thinking = "".join(part.text for part in reply.parts if isinstance(part, Thinking))
     if thinking:
         message["thinking"] = thinking
@@ -142,6 +149,9 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
     kept, rest = kept_fields(reply.native)
     end = render_end(reason, reply.native_reason, reply.usage) | kept
+    failure = failure_of(reply)
+    if failure is not None:
+        end |= _render_problem(failure)
     return _json.encode({"model": model, "created_at": render_time(created), "message": message | rest, **end})
 
 
@@ -171,4 +181,9 @@ def render_end(reason: StopReason, native_reason: str | None, usage: Usage) -> d
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
     """Write a failure before the first byte: `{"error": "words"}`."""
-    return status_of(failure), _json.encode({"error": failure.message})
+    return status_of(failure), _json.encode(_render_problem(failure))
+
+
+def _render_problem(failure: Failure) -> dict[str, Json]:
+    code: dict[str, Json] = {"code": CALL_FAILED} if failure.code == CALL_FAILED else {}
+    return {"error": failure.message, **code}

@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.errors import WireError
-from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ThinkingDelta, ToolCallFailed
+from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ThinkingDelta
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.protocols import ollama
 from dragoman.protocols.ollama.encode import render_end
@@ -74,7 +74,7 @@ class Encoder:
         out: list[bytes] = []
         for event in events:
             match event:
-                case TextDelta(_, text) | ToolCallFailed(message=text):
+                case TextDelta(_, text):
                     out.append(b'%b,"response":%b%b' % (self._before, _json.encode_text(text), self._after))
                 case ThinkingDelta(_, text):
                     thinking = _json.encode_text(text)
@@ -98,7 +98,7 @@ class Encoder:
 def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
     """Write a whole response."""
     fields: dict[str, Json] = {"model": model, "created_at": render_time(created)}
-    fields["response"] = "".join([reply.text, *(failed.message for failed in reply.failed_calls)])
+    fields["response"] = reply.text
     if reply.thinking:
         fields["thinking"] = reply.thinking
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason

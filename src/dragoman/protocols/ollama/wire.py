@@ -38,11 +38,12 @@ _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
 
 
 class Function(msgspec.Struct, gc=False):
-    """`function` of a call. `parameters` is another spelling of `arguments`."""
+    """`function` of a call. `parameters` is another spelling of `arguments`. Servers put the index 0 on all calls."""
 
     name: str | None = None
     arguments: Raw = NOTHING
     parameters: Raw = NOTHING
+    index: int | None = None
 
 
 class Call(msgspec.Struct, gc=False):
@@ -53,6 +54,7 @@ class Call(msgspec.Struct, gc=False):
     function: Function | None = None
     name: str | None = None
     arguments: Raw = NOTHING
+    index: int | None = None
 
 
 class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -68,7 +70,8 @@ class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`."""
+    """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`, `delta` is
+    another name of `message`."""
 
     model: Any = None
     created_at: Any = None
@@ -80,6 +83,7 @@ class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
+    delta: Answer | None = None
     logprobs: Raw = NOTHING
 
 
@@ -144,9 +148,11 @@ def loosen_line(value: dict[str, Json], deviate: Deviate) -> Line:
         eval_count=_loosen_count(value.get("eval_count"), "eval_count", deviate),
         logprobs=_raw(value, "logprobs"),
     )
-    message = value.get("message")
+    message, delta = value.get("message"), value.get("delta")
     if isinstance(message, dict):
         line.message = _loosen_answer(message, deviate)
+    if isinstance(delta, dict):
+        line.delta = _loosen_answer(delta, deviate)
     return line
 
 
@@ -182,11 +188,13 @@ def _loosen_call(call: dict[str, Json], where: str, deviate: Deviate) -> Call:
             _loosen_text(function.get("name"), f"{where}.function.name", deviate),
             _raw(function, "arguments"),
             _raw(function, "parameters"),
+            _loosen_count(function.get("index"), f"{where}.function.index", deviate, "odd-index"),
         )
         if isinstance(function, dict)
         else None,
         name=_loosen_text(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
+        index=_loosen_count(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
 
 
@@ -208,10 +216,10 @@ def _loosen_flag(value: Json, deviate: Deviate) -> bool | None:
     return value == 1 or (isinstance(value, str) and value.strip().lower() == "true")
 
 
-def _loosen_count(value: Json, where: str, deviate: Deviate) -> int | None:
+def _loosen_count(value: Json, where: str, deviate: Deviate, code: str = "usage-place") -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    deviate("usage-place", where, type(value).__name__)
+    deviate(code, where, type(value).__name__)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else None

@@ -6,7 +6,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
-from dragoman.protocols.openai_chat.wire import NAME, CallPiece, parts_of, signature_of
+from dragoman.protocols.openai_chat.wire import NAME, CallPiece, Delta, legacy_call, parts_of, signature_of
 from dragoman.types import Native
 
 
@@ -49,6 +49,25 @@ class CallReader:
             self._assembly.deviate("sibling-key", f"call {name}", "no function object")
         native, signature = native_of_call(piece), signature_of(piece)
         self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
+
+    def read_legacy(self, delta: Delta) -> None:
+        """Take a piece of the older `function_call`."""
+        name, arguments = legacy_call(delta)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.fragment(0, "", name, arguments, where="function_call")
+
+    def read_whole_legacy(self, message: Delta) -> None:
+        """Take the older `function_call` of a whole message."""
+        name, arguments = legacy_call(message)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.whole("", name, arguments)
+
+    def close(self, *, is_ended: bool) -> None:
+        """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
+        if self._assembly.phase == "open":
+            self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
 
 
 def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | None:

@@ -9,7 +9,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
-from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
@@ -29,7 +29,6 @@ from dragoman.protocols.openai_chat.wire import (
     foreign_reason,
     google_fields,
     has_rare,
-    legacy_call,
     read_head,
 )
 
@@ -55,10 +54,11 @@ class Decoder:
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names)
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing)
         self._slots = CallSlots(self._assembly)
         self._calls = CallReader(self._assembly, self._slots)
         self._rare: RareFields | None = None  # until there are any
@@ -91,6 +91,7 @@ class Decoder:
         native = self._kept.native()
         if native is not None:
             self._assembly.end_native = native
+        self._calls.close(is_ended=self._assembly.reason is not None)
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
@@ -98,6 +99,7 @@ class Decoder:
 
     def fail(self, failure: Failure) -> list[Event]:
         """The connection broke."""
+        self._calls.close(is_ended=False)
         self._assembly.break_off(failure)
         return self._assembly.take()
 
@@ -109,6 +111,7 @@ class Decoder:
             assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
             if self._is_refused():
                 assembly.finish(None, "content_filter")
+        self._calls.close(is_ended=True)
         assembly.end()
 
     def _end_audio(self) -> None:
@@ -309,8 +312,8 @@ class Decoder:
 
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""
-        rare = self._rare_fields()
-        thinking, content = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta), delta.content
+        rare, content = self._rare_fields(), delta.content
+        thinking = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta)
         self._delta(Delta(reasoning_content=thinking))
         rare.sealed_thinking(delta)
         if content and google_fields(delta.extra_content).get("thought") is True:
@@ -319,10 +322,7 @@ class Decoder:
             self._delta(Delta(content=content))
         rare.read(delta)
         self._delta(Delta(tool_calls=delta.tool_calls))
-        name, arguments = legacy_call(delta)
-        if name or arguments:
-            self._assembly.deviate("legacy-function-call", "function_call")
-            self._slots.fragment(0, "", name, arguments, where="function_call")
+        self._calls.read_legacy(delta)
 
     def _message(self, message: Delta) -> None:
         """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
@@ -343,10 +343,7 @@ class Decoder:
         for piece in message.tool_calls or ():
             self._calls.read_whole(piece)
         if rare:
-            name, arguments = legacy_call(message)
-            if name or arguments:
-                self._assembly.deviate("legacy-function-call", "function_call")
-                self._slots.whole("", name, arguments)
+            self._calls.read_whole_legacy(message)
 
     def _rare_fields(self) -> RareFields:
         if self._rare is None:
@@ -393,6 +390,6 @@ class Decoder:
         if self.ended:
             self._assembly.deviate("after-end", "error")
             return
-        failure = read_problem(value, status=None)
-        status, retry_after = failure.status, failure.retry_after
-        self._assembly.fail(failure.kind, failure.message, status=status, retry_after=retry_after, code=failure.code)
+        self._calls.close(is_ended=False)
+        told = read_problem(value, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)

@@ -1,7 +1,8 @@
 """Events → response bytes: chunks of a stream, whole responses, error bodies.
 
 The index of a call counts up and stays with it; id, type and name come once. A call's first chunk waits for its first
-argument text, so that a call that fails before it has left nothing behind and its message can be said as text.
+argument text, so that a call that fails before it has left nothing behind. Failed calls are told at the end, as an
+error in place of a stop reason.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.errors import status_of
+from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Event,
     Failure,
@@ -73,8 +74,9 @@ class Encoder:
     """
 
     __slots__ = (
-        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_details", "_head", "_held", "_is_over",
-        "_is_refused", "_late", "_native", "_new_id", "_style", "_text_key", "_thinking_key", "_usage", "aborted",
+        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_details", "_failed", "_head",
+        "_held", "_is_over", "_is_refused", "_late", "_native", "_new_id", "_style", "_text_key", "_thinking_key",
+        "_usage", "aborted",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
@@ -96,6 +98,7 @@ class Encoder:
         self._details = 0  # entries of `reasoning_details` so far
         self._is_refused = False
         self._late: Fields = {}  # of the response, for its end
+        self._failed = FailedCalls()
         self._usage = NO_USAGE
         self._cost: Cost | None = None
         self._is_over = False
@@ -200,12 +203,8 @@ class Encoder:
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
         """A call of which some has left cannot be taken back: the stream must not end well."""
-        self._held = None
-        if not self._call_before:
-            out.append(self._chunk({"content": event.message}))
-            return
-        self._fail(Failure("wire", event.message), out)
-        self.aborted = True
+        self._failed.add(event, has_left=bool(self._call_before))
+        self._held, self._call_before = None, b""
 
     # ------------------------------------------------------------ ends
 
@@ -216,9 +215,14 @@ class Encoder:
     def _fail(self, event: Failure, out: list[bytes]) -> None:
         out.append(write_event(_json.encode(_render_problem(event))))
         self._is_over = True
+        self.aborted = self._failed.has_left
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
         self._note_usage(finish, out)
+        failure = self._failed.failure(finish)
+        if failure is not None:
+            self._fail(failure, out)
+            return
         word = _json.encode_text(_word(finish.reason, finish.native_reason, is_refused=self._is_refused))
         late = self._late | native_fields(finish.native, NAME)
         choice, message = _kept_choice(late)
@@ -261,6 +265,9 @@ def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, st
     usage = render_usage(reply.usage, reply.cost, fields.get("usage"))
     if usage is not None:
         body["usage"] = usage
+    failure = failure_of(reply)
+    if failure is not None:
+        body |= _render_problem(failure)
     return _json.encode(body | {key: value for key, value in fields.items() if key not in _OF_THE_END})
 
 
@@ -281,7 +288,7 @@ def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
     texts = [part for part in reply.parts if isinstance(part, Text)]
     refusals = [part.text for part in texts if "refusal" in native_fields(part.native, NAME)]
     words = [part.text for part in texts if "refusal" not in native_fields(part.native, NAME)]
-    content = "".join([*words, *(failed.message for failed in reply.failed_calls)])
+    content = "".join(words)
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]
     is_silent = not content and bool(calls or refusals)
     message: dict[str, Json] = {
@@ -370,6 +377,6 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
     return status_of(failure), _json.encode(_render_problem(failure))
 
 
-def _render_problem(failure: Failure) -> Json:
+def _render_problem(failure: Failure) -> dict[str, Json]:
     type, code = _ERRORS[failure.kind]
     return {"error": {"message": failure.message, "type": type, "param": None, "code": failure.code or code}}

@@ -9,11 +9,11 @@ import msgspec
 
 from dragoman import _json
 from dragoman.alike import many, narrowed, one
-from dragoman.arguments_text import is_plain_object
 from dragoman.contract import Glance
 from dragoman.events import Finish
 from dragoman.protocols.openai_chat.usage import read_cost, read_usage
 from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece
+from dragoman.settled import is_plain_object
 from dragoman.types import NO_USAGE
 
 

@@ -16,7 +16,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.errors import WireError
-from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, ToolCallFailed, UsageUpdate
+from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, UsageUpdate
 from dragoman.fields import Fields, read, read_body
 from dragoman.framing import write_event
 from dragoman.protocols import openai_chat
@@ -93,7 +93,7 @@ class Encoder:
         out: list[bytes] = []
         for event in events:
             match event:
-                case TextDelta(_, text) | ToolCallFailed(message=text):
+                case TextDelta(_, text):
                     out.append(b"%b%b%b" % (self._before, _json.encode_text(text), self._after))
                 case Start():
                     out.append(b'%b""%b' % (self._before, self._after))
@@ -124,7 +124,7 @@ class Encoder:
 
 def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
     """Write a whole response."""
-    text = "".join([reply.text, *(failed.message for failed in reply.failed_calls)])
+    text = reply.text
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": _WORDS.get(reason, "stop")}
     body: dict[str, Json] = {

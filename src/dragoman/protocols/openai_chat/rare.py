@@ -6,9 +6,10 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.assembly import Assembly, OpenPart
+from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.open_parts import OpenPart
 from dragoman.protocols.openai_chat.kept import Kept
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque

@@ -26,4 +26,5 @@ PROTOCOL: Final = Protocol(
     glance=glance,
     conclude=conclude,
     expect=expect,
+    tells_failed_calls=True,
 )

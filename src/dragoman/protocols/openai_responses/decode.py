@@ -12,7 +12,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
-from dragoman.contract import PLAIN, Dialect, NewId
+from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
 from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
@@ -64,10 +64,11 @@ class Decoder:
         *,
         new_id: NewId,
         offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
         limit: int = FRAME_LIMIT,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, names_tool_use=False)
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False)
         self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
         self._items = Items(self._assembly)
         self._dialect = dialect
@@ -242,14 +243,8 @@ class Decoder:
             self._usage(response if isinstance(response, dict) else value)
 
     def _fail(self, value: Json) -> None:
-        problem = read_problem(value, status=None)
-        self._assembly.fail(
-            problem.kind,
-            problem.message,
-            status=problem.status,
-            retry_after=problem.retry_after,
-            code=problem.code,
-        )
+        told = read_problem(value, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)
 
     # ------------------------------------------------------------ the response
 
@@ -380,7 +375,8 @@ class Decoder:
         if item is None or item.call is None or (item.is_doubtful and step == "delta"):
             return
         if step == "delta":
-            self._assembly.add_arguments(item.call, event.delta)
+            if not self._items.is_surplus(item, event.delta):
+                self._assembly.add_arguments(item.call, event.delta)
         else:
             self._items.name_call(item, value)
             final = value.get("arguments", value.get("input"))

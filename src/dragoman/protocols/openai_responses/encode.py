@@ -12,7 +12,7 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.errors import STATUS
+from dragoman.errors import CALL_FAILED, STATUS, FailedCalls
 from dragoman.events import (
     Event,
     Failure,
@@ -72,8 +72,8 @@ class Encoder:
     """
 
     __slots__ = (
-        "_created", "_echo", "_held", "_id", "_item", "_kept", "_model", "_new_id", "_number", "_output", "_part",
-        "_phase", "_refused", "_style", "_usage", "_used_ids", "response",
+        "_created", "_echo", "_failed", "_held", "_id", "_item", "_items", "_kept", "_model", "_new_id", "_number",
+        "_output", "_part", "_phase", "_refused", "_style", "_usage", "_used_ids", "response",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _DEFAULT_STYLE) -> None:
@@ -86,6 +86,8 @@ class Encoder:
         self._number = 0  # of the next event
         self._phase = "new"  # new, open, ended, aborted
         self._output: list[Raw] = []
+        self._items = 0  # items that were opened; one whose call failed is not in the output
+        self._failed = FailedCalls()
         self._item: OutputItem | None = None
         self._part: PartForm | None = None  # of the open item, once something was written
         self._held: TextStart | ThinkingStart | ToolCallStart | None = None  # a part of which nothing was written
@@ -196,12 +198,13 @@ class Encoder:
             item = OutputItem(
                 form.item_kind,
                 id=self._item_id(event.native, form.prefix),
-                index=len(self._output),
+                index=self._items,
                 fields=fields,
                 call=event if isinstance(event, ToolCallStart) else None,
                 namespace=form.namespace,
             )
             self._item = item
+            self._items += 1
             self._write("response.output_item.added", {"output_index": item.index, "item": item.opened()}, out)
         form.place(item)
         self._part = form
@@ -245,7 +248,8 @@ class Encoder:
         if self._item is None or self._item.kind != "reasoning" or not self._item.is_named(fields):
             self._close_item(out)
             id = self._item_id(held.native, "rs")
-            self._item = OutputItem("reasoning", id=id, index=len(self._output), fields=fields)
+            self._item = OutputItem("reasoning", id=id, index=self._items, fields=fields)
+            self._items += 1
             added = {"output_index": self._item.index, "item": self._item.opened()}
             self._write("response.output_item.added", added, out)
 
@@ -287,14 +291,12 @@ class Encoder:
         self._close_item(out)
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
+        """It is told at the end; an item that opened for it is never done."""
+        has_left = self._part is not None and self._part.is_call
+        self._failed.add(event, has_left=has_left)
+        if has_left:
+            self._item = self._part = None
         self._held = None
-        if self._part is None:  # nothing of the call was written
-            self._say(event.message, out)
-            return
-        error = {"code": "server_error", "message": event.message}
-        self._item = self._part = None
-        self._end("failed", out, error=error)
-        self._phase = "aborted"
 
     def _say(self, text: str, out: list[bytes]) -> None:
         """A message of its own."""
@@ -321,9 +323,10 @@ class Encoder:
             id = self._item_id(None, "msg")
             message = {"id": id, "type": "message", "status": "completed", "role": "assistant", "content": [raw]}
             raw = _json.raw(message)
-        fields = {"output_index": len(self._output), "item": raw}
+        fields = {"output_index": self._items, "item": raw}
         self._write("response.output_item.added", fields, out)
         self._output.append(raw)
+        self._items += 1
         self._write("response.output_item.done", fields, out)
 
     # ------------------------------------------------------------ ends
@@ -333,7 +336,10 @@ class Encoder:
         self._close_item(out)
         self._usage = self._usage.merged(event.usage)
         self._kept = self._kept | own_fields(event.native)
-        if event.reason == "other" and event.native_reason in RUNNING:
+        failure = self._failed.failure(event)
+        if failure is not None:
+            self._fail(failure, out)
+        elif event.reason == "other" and event.native_reason in RUNNING:
             self._end(event.native_reason, out)
         elif event.reason == "length":
             self._end("incomplete", out, details={"reason": "max_output_tokens"})
@@ -348,8 +354,9 @@ class Encoder:
         if not is_cut and self._part is None:
             self._close_item(out)
         self._usage = self._usage.merged(event.usage)
-        self._end("failed", out, error={"code": _CODES.get(event.kind, "server_error"), "message": event.message})
-        if is_cut:
+        code = CALL_FAILED if event.code == CALL_FAILED else _CODES.get(event.kind, "server_error")
+        self._end("failed", out, error={"code": code, "message": event.message})
+        if is_cut or self._failed.has_left:
             self._phase = "aborted"
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
-from dragoman.arguments_text import is_plain_object
 from dragoman.contract import Glance
 from dragoman.events import Finish
+from dragoman.settled import is_plain_object
 from dragoman.types import Usage
 
 

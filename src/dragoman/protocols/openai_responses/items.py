@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.arguments_text import is_same
-from dragoman.assembly import Assembly, OpenCall, OpenPart
+from dragoman.assembly import Assembly
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.protocols.openai_responses.places import Places
+from dragoman.open_parts import OpenCall, OpenPart
+from dragoman.protocols.openai_responses.places import Places, waiting_calls
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
@@ -24,6 +24,7 @@ from dragoman.protocols.openai_responses.wire import (
     native_fields,
     text_of,
 )
+from dragoman.settled import is_same
 from dragoman.types import Opaque
 
 #: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
@@ -114,12 +115,25 @@ class Items:
             self._assembly.deviate("missing-index", "output_index")
         found = self.places.find_call(index, id, call_id, items=self.all)
         if not found.is_sure:
-            self._assembly.deviate("lost-arguments", "output", f"{len(found.items)} calls may have them")
-            for item in found.items:
-                item.is_doubtful = True
-                self.live.pop(item.index, None)
+            self._doubt(found.items)
             return None
         return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
+
+    def _doubt(self, items: list[Item]) -> None:
+        """Arguments came that each of these calls may own."""
+        self._assembly.deviate("lost-arguments", "output", f"{len(items)} calls may have them")
+        for item in items:
+            item.is_doubtful = True
+            self.live.pop(item.index, None)
+
+    def is_surplus(self, item: Item, text: str) -> bool:
+        """Whether arguments for a call that is whole may be those of another, which waits for some."""
+        if item.call is None or not text.strip() or (item.call.is_open() and not item.call.text.is_closed()):
+            return False
+        waiting = waiting_calls(self.all)
+        if waiting:
+            self._doubt([*waiting, item])
+        return bool(waiting)
 
     def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
         """An item begins; an item that was announced before is found again."""

@@ -58,8 +58,9 @@ class Places:
         return self._by_id.get(id) if id and id not in self._repeated_ids else None
 
     def are_own(self, item: Item, id: str, call_id: str) -> bool:
-        """Whether the ids of an event are the item's own, or rotate: they name no other item."""
-        return (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
+        """Whether arguments are surely the item's: it waits for some, and the ids are its own or name no other item."""
+        is_named = (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
+        return is_named and item.call is not None and item.call.text.phase != "closed"
 
     def find(self, index: int, id: str) -> Item | None:
         """The item of an event that is no call's: by its index, else by its id, else the last one that is open."""
@@ -89,10 +90,10 @@ class Places:
             if len(found) == 1 and not is_strange:
                 found[0].is_named = found[0].is_named or found[0].id == id
                 return Found(found, True)
-            return Found(found or _waiting(items), False)
+            return Found(found or waiting_calls(items), False)
         if call_id or index >= 0:
             return Found([], True)
-        waiting = [item for item in _waiting(items) if not (id and item.is_named)]
+        waiting = [item for item in waiting_calls(items) if not (id and item.is_named)]
         return Found(waiting, len(waiting) < 2)
 
     def find_whole(self, index: int, fields: dict[str, Json]) -> Item | None:
@@ -111,7 +112,7 @@ class Places:
         return None
 
 
-def _waiting(items: Iterable[Item]) -> list[Item]:
+def waiting_calls(items: Iterable[Item]) -> list[Item]:
     """Calls whose arguments may still come."""
     return [
         item

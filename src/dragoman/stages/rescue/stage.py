@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from dragoman.arguments_text import is_same
 from dragoman.contract import NewId
 from dragoman.events import (
     EVERY_KIND,
@@ -32,6 +31,7 @@ from dragoman.events import (
     UsageUpdate,
     settle_reason,
 )
+from dragoman.settled import is_same
 from dragoman.stages.indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.markers import Markers

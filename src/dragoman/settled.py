@@ -1,0 +1,43 @@
+"""What the argument text of a call comes to when the call has ended."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import msgspec
+
+from dragoman import _json
+
+
+@final
+class Settled(msgspec.Struct, frozen=True):
+    """What the text of a call that ended amounts to.
+
+    Attributes:
+        text: the arguments, a JSON object; None when they cannot be delivered.
+        delta: what of `text` has not left yet.
+        more: further argument objects that stood in the same call.
+        codes: deviations, as (code, what was seen).
+        kind, problem: why there is no `text`.
+        cut_after: the last of several objects was cut.
+        objects: all argument objects that stood in the call, repeated ones too, where there were several.
+    """
+
+    text: str | None
+    delta: str = ""
+    more: tuple[str, ...] = ()
+    codes: tuple[tuple[str, str], ...] = ()
+    kind: Literal["cut", "unreadable"] = "unreadable"
+    problem: str = ""
+    cut_after: bool = False
+    objects: tuple[str, ...] = ()
+
+
+def is_plain_object(text: str) -> bool:
+    """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
+    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two argument texts are the same object."""
+    return one == other or _json.decode_object(one) == _json.decode_object(other)

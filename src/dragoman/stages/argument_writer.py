@@ -36,6 +36,7 @@ class ArgumentWriter:
     """What the readers of one call's arguments write to.
 
     Attributes:
+        capture: text of a value that is judged whole; None outside of one, where what is written leaves at once.
         codes: what was repaired or coerced: deviation code, where, what was done; never a value.
         container: the innermost that is open.
         gap: what waits for the next token.
@@ -45,7 +46,7 @@ class ArgumentWriter:
     """
 
     __slots__ = (
-        "_capture", "_capture_depth", "_capture_shape", "_deepest", "_read_inner", "codes", "container", "gap",
+        "_capture_depth", "_capture_shape", "_deepest", "_read_inner", "capture", "codes", "container", "gap",
         "missing", "out", "schema", "stack",
     )  # fmt: skip
 
@@ -58,7 +59,7 @@ class ArgumentWriter:
         self.schema = schema
         self.stack: list[Container] = []
         self._read_inner = read_inner
-        self._capture: list[str] | None = None
+        self.capture: list[str] | None = None
         self._capture_depth = 0
         self._capture_shape = _ANYTHING
         self._deepest = 0  # levels of the captured value
@@ -79,21 +80,18 @@ class ArgumentWriter:
 
     def put(self, text: str) -> None:
         """Write text of a token."""
-        (self.out if self._capture is None else self._capture).append(text)
+        (self.out if self.capture is None else self.capture).append(text)
 
     def put_gap(self) -> None:
         """Write what waited."""
-        if self.gap:
-            self.put("".join(self.gap))
-            self.gap.clear()
-
-    def is_live(self) -> bool:
-        """Whether what is written leaves at once."""
-        return self._capture is None
+        gap = self.gap
+        if gap:
+            (self.out if self.capture is None else self.capture).extend(gap)
+            gap.clear()
 
     def captured(self) -> str | None:
         """The captured text so far; None outside of such a value."""
-        return None if self._capture is None else "".join(self._capture)
+        return None if self.capture is None else "".join(self.capture)
 
     # ------------------------------------------------------------ containers
 
@@ -135,7 +133,7 @@ class ArgumentWriter:
         container = self.stack.pop()
         self.put_gap()
         self.put("}" if container.kind == "{" else "]")
-        if self._capture is None:
+        if self.capture is None:
             self._check_members(container)
         self.container = self.stack[-1] if self.stack else None
         if self.container is not None:
@@ -154,7 +152,7 @@ class ArgumentWriter:
         assert container is not None
         container.key = key
         container.keys.add(key)
-        if self._capture is None and self.schema.is_unknown_member(container.shape, key):
+        if self.capture is None and self.schema.is_unknown_member(container.shape, key):
             self.note("arguments-misfit", "a key that the schema does not have")
         self.put_gap()
         self.put(text)
@@ -165,7 +163,7 @@ class ArgumentWriter:
         """What the schema says of the value that comes next."""
         container = self.container
         assert container is not None
-        if self._capture is not None:
+        if self.capture is not None:
             return _ANYTHING
         if container.kind == "{":
             return self.schema.member(container.shape, container.key)
@@ -179,8 +177,8 @@ class ArgumentWriter:
         return shape
 
     def _begin_capture(self, shape: Shape) -> None:
-        if self._capture is None:
-            self._capture = []
+        if self.capture is None:
+            self.capture = []
             self._capture_depth = len(self.stack)
             self._capture_shape = shape
             self._deepest = 0
@@ -210,10 +208,10 @@ class ArgumentWriter:
 
     def end_value(self) -> None:
         """A value is whole: what was captured is judged."""
-        if self._capture is None or len(self.stack) != self._capture_depth:
+        if self.capture is None or len(self.stack) != self._capture_depth:
             return
-        text = "".join(self._capture)
-        self._capture = None
+        text = "".join(self.capture)
+        self.capture = None
         self.put(self._coerced(text, self._capture_shape))
 
     def _coerced(self, text: str, shape: Shape) -> str:

@@ -34,7 +34,10 @@ State: TypeAlias = Literal[
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _WORD: Final = re.compile(r"[^\s,:{}\[\]\"']++")
+_SHORT_ESCAPES: Final = frozenset('"\\/bfnrt')
 _LITERALS: Final = frozenset({"true", "false", "null"})
+#: A whole key without escapes, and its colon.
+_KEY: Final = re.compile(r'("([^"\\\x00-\x1f\ud800-\udfff]*+)")([ \t\r\n]*+:)')
 #: All text in front of the string that is open at its end.
 _BEFORE_STRING: Final = re.compile(r'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"]*+)*+"', re.DOTALL)
 _LONGEST_WORD: Final = 4_300
@@ -100,7 +103,7 @@ class Repairer:
             self._read(text)
         except Unreadable as problem:
             self._fail(str(problem))
-        self._is_live = self._state == "string" and self._writer.is_live() and self._string.is_plain()
+        self._is_live = self._state == "string" and not self._string.escape and self._writer.capture is None
         return self._leave()
 
     def close(self) -> str | None:
@@ -117,11 +120,13 @@ class Repairer:
         return None
 
     def _leave(self) -> str:
-        out = "".join(self._writer.out)
-        self._writer.out.clear()
-        if out:
-            self.left.add(out)
-        return out
+        out = self._writer.out
+        if not out:
+            return ""
+        text = "".join(out)
+        out.clear()
+        self.left.add(text)
+        return text
 
     def _fail(self, problem: str) -> None:
         self._state = "failed"
@@ -150,20 +155,20 @@ class Repairer:
     def _read(self, text: str) -> None:
         position, end = 0, len(text)
         while position < end:
-            match self._state:
-                case "string" | "key-string":
-                    position = self._read_string(text, position)
-                case "quote" | "key-quote":
-                    position = self._read_after_quote(text, position)
-                case "word":
-                    position = self._read_word(text, position)
-                case "done":
-                    self._rest.append(text[position:])
-                    return
-                case "held" | "failed":
-                    return
-                case _:
-                    position = self._read_mark(text, position)
+            state = self._state
+            if state == "string" or state == "key-string":
+                position = self._read_string(text, position)
+            elif state == "word":
+                position = self._read_word(text, position)
+            elif state == "quote" or state == "key-quote":
+                position = self._read_after_quote(text, position)
+            elif state == "done":
+                self._rest.append(text[position:])
+                return
+            elif state == "held" or state == "failed":
+                return
+            else:
+                position = self._read_mark(text, position)
 
     def _wait(self, state: WholeState, *texts: str) -> int:
         """A defect: from these texts on everything waits for the end. Gives the place to go on at: none."""
@@ -194,6 +199,12 @@ class Repairer:
         elif state == "key-or-end" and mark == "}":
             self._close_container()
         elif (state == "key-or-end" or state == "key") and mark == '"':
+            key = _KEY.match(text, position)
+            if key is not None:
+                writer.add_key(key[2], key[1])
+                writer.gap.append(key[3])
+                self._state = "value"
+                return key.end()
             self._resume = state
             self._string.begin('"')
             self._state = "key-string"
@@ -278,12 +289,27 @@ class Repairer:
     # ------------------------------------------------------------ strings
 
     def _read_string(self, text: str, position: int) -> int:
-        string = self._string
-        position = string.read(text, position)
+        string, end = self._string, len(text)
         is_key = self._state == "key-string"
         if not is_key:
-            self._writer.put(string.taken())
-        if position == len(text):
+            put = self._writer.put
+            if string.escape == "\\" and text[position] in _SHORT_ESCAPES:
+                put("\\" + text[position])
+                string.escape = ""
+                position += 1
+            if not string.escape:
+                found = PLAIN.match(text, position)
+                assert found is not None
+                put(found.group())
+                position = found.end()
+                if position < end and text[position] == "\\" and position + 1 == end:
+                    string.escape = "\\"
+                    return end
+        if position < end and (is_key or string.escape or text[position] != '"'):
+            position = string.read(text, position)
+            if not is_key:
+                self._writer.put(string.taken())
+        if position == end:
             return position
         following = text[position + 1 : position + 2]
         if is_key:
@@ -304,8 +330,10 @@ class Repairer:
         if position == len(text):
             return position
         mark = text[position]
-        look = "".join(self._look)
-        self._look.clear()
+        look = ""
+        if self._look:
+            look = "".join(self._look)
+            self._look.clear()
         if self._state == "key-quote":
             raw = self._string.taken()
             if mark != ":":

@@ -26,24 +26,24 @@ class Unreadable(Exception):
 
 
 class StringText:
-    """Reads strings one after another. What was read lies in `pieces` until it is taken."""
+    """Reads strings one after another. What was read lies in `pieces` until it is taken.
 
-    __slots__ = ("_closers", "_escape", "_note", "pieces")
+    Attributes:
+        escape: what of an escape (and of a pair of surrogates) has come; plain text may not follow as it is.
+    """
+
+    __slots__ = ("_closers", "_note", "escape", "pieces")
 
     def __init__(self, note: Callable[[str], None]) -> None:
         """`note` is told what was mended."""
         self._note = note
         self._closers = '"'
-        self._escape = ""  # what of an escape (and of a pair of surrogates) has come
+        self.escape = ""
         self.pieces: list[str] = []
 
     def begin(self, closers: str) -> None:
         """A string begins; each of these quotes may close it."""
         self._closers = closers
-
-    def is_plain(self) -> bool:
-        """Whether plain text may follow as it is."""
-        return not self._escape and self._closers == '"'
 
     def taken(self) -> str:
         """What was read since the last time."""
@@ -60,7 +60,7 @@ class StringText:
         plain = PLAIN if self._closers == '"' else _PLAIN_BETWEEN_OTHERS
         end = len(text)
         while position < end:
-            if self._escape:
+            if self.escape:
                 position = self._read_escape(text, position)
                 continue
             found = plain.match(text, position)
@@ -74,7 +74,7 @@ class StringText:
             if mark in self._closers:
                 return position
             if mark == "\\":
-                self._escape = mark
+                self.escape = mark
             elif mark < " ":
                 self._put_control(mark)
             elif "\ud800" <= mark <= "\udfff":
@@ -93,16 +93,16 @@ class StringText:
     def _read_escape(self, text: str, position: int) -> int:
         """An escape leaves whole."""
         mark = text[position]
-        escape = self._escape + mark
+        escape = self.escape + mark
         if len(escape) % 6 == 2:  # the letter after the backslash
             return self._read_letter(escape, mark, position)
         if len(escape) == 7 and mark != "\\":
             self._put_half()
-            self._escape = ""
+            self.escape = ""
             return position
         if len(escape) % 6 in (0, 3, 4, 5) and mark not in "0123456789abcdefABCDEF":
             return self._drop_unicode(escape[:-1], position)
-        self._escape = escape
+        self.escape = escape
         if len(escape) in (6, 12):
             self._end_unicode(escape)
         return position + 1
@@ -110,12 +110,12 @@ class StringText:
     def _read_letter(self, escape: str, mark: str, position: int) -> int:
         if len(escape) == 8 and mark != "u":
             self._put_half()
-            self._escape = "\\"
+            self.escape = "\\"
             return position
         if mark == "u":
-            self._escape = escape
+            self.escape = escape
             return position + 1
-        self._escape = ""
+        self.escape = ""
         if mark in _ESCAPABLE:
             self.pieces.append(escape)
         elif mark == "'" or mark in self._closers:
@@ -135,18 +135,18 @@ class StringText:
         if len(escape) == 6:
             if 0xD800 <= unit <= 0xDBFF:
                 return  # waits for its partner
-            self._escape = ""
+            self.escape = ""
             if 0xDC00 <= unit <= 0xDFFF:
                 self._put_half()
             else:
                 self.pieces.append(escape)
         elif 0xDC00 <= unit <= 0xDFFF:
-            self._escape = ""
+            self.escape = ""
             self.pieces.append(escape)
         else:
             self._put_half()
-            self._escape = escape[6:]
-            self._end_unicode(self._escape)
+            self.escape = escape[6:]
+            self._end_unicode(self.escape)
 
     def _drop_unicode(self, escape: str, position: int) -> int:
         """`\\u` without four digits is a backslash that should have been doubled (a path)."""
@@ -154,7 +154,7 @@ class StringText:
         if len(escape) > 6:
             self.pieces.append("\ufffd")
         self.pieces.append("\\\\" + escape[-(len(escape) % 6) + 1 :])
-        self._escape = ""
+        self.escape = ""
         return position
 
     def _put_half(self) -> None:

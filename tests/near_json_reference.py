@@ -68,6 +68,7 @@ def inside(text: str) -> str:
 def is_whole(content: str, quote: str, names: frozenset[str], *, in_list: bool) -> bool:
     """Whether a string with quotes inside it holds no member, no item, and no quotation that is left open."""
     mark = re.escape(quote)
+    plain, content = content, re.sub(r"/\*.*?\*/|(?://|#)[^\n]*\n", " ", content, flags=re.DOTALL)
     keys = re.findall(rf"{mark}([^{mark}]*){mark}\s*:", content)
     if any(key.strip() in names for key in keys):
         return False
@@ -80,6 +81,7 @@ def is_whole(content: str, quote: str, names: frozenset[str], *, in_list: bool) 
     other = re.search(rf"{mark}.*?[\"'“]([^\"'“”]*)[\"'”]\s*:", content, re.DOTALL)
     if other and other[1].strip() in names:
         return False
+    content = plain
     if quote in "”’":
         if re.search(rf"{mark}\s*:", content) or content.find(quote) < content.find({"”": "“", "’": "‘"}[quote]):
             return False

@@ -67,7 +67,7 @@ class ArgumentText:
             return self._add_held(text)
         if self.phase == "odd":
             self._pieces.append(text)
-        elif self._surplus or not text.isspace():
+        else:
             self._surplus.append(text)
         return ""
 
@@ -205,7 +205,7 @@ class ArgumentText:
         self.phase = "closed"
         self._pieces.append(text[:end])
         self._scanned = len(self._pieces)
-        if text[end:].strip():
+        if end < len(text):  # white space too: the object may not end here when it is repaired
             self._surplus.append(text[end:])
         return text[:end]
 

@@ -215,3 +215,9 @@ def test_much_that_is_delivered_is_the_only_reading():
 @pytest.mark.soak
 def test_many_valid_arguments_are_left_alone():
     play_valid(50_000, seed=5)
+
+
+def test_white_space_between_two_pieces_stays_in_a_text():
+    """The decoder takes the object for closed behind the first brace; what is read again is all that came."""
+    pieces = ['{"command": "say "x}', " ", 'y" now"}']
+    assert answered(pieces, SCHEMA)[0] == answered(["".join(pieces)], SCHEMA)[0] == '{"command": "say \\"x} y\\" now"}'

@@ -46,6 +46,7 @@ SECURITY: Final = {
     "S4": "s04_front_door",
     "S9": "s09_addresses",
     "S11": "s11_secrets",
+    "S16": "s16_approval",
     "S18": "s18_sandbox",
     "S25": "s25_headers",
 }

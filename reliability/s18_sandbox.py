@@ -21,7 +21,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _NO_NAMESPACES = ("unshare", "--user", "--map-root-user", "/bin/sh", "-c",
                   'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh")  # fmt: skip
 #: The same, as one who is nobody special.
-_A_USER = ("unshare", "--user", "--map-user=1000")
+_A_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 
 
 def measure(scale: Scale) -> Iterator[Result]:

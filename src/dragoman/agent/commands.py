@@ -157,8 +157,8 @@ class Commands:
             (tool.name, plain_line(tool.description.partition("\n")[0], 90)) for tool in self.agent.calls.tools
         )
         rules = ", ".join(self._bench.approvals.rules) or "nothing but reading"
-        guard = "bubblewrap: read-only machine, no network" if self._bench.sandbox.bubblewrap else "no sandbox here"
-        return Page(f"needs no asking: {rules}\ncommands: {guard}", ("tool", "does"), rows)
+        holding = self._bench.holding
+        return Page("\n".join([f"needs no asking: {rules}", holding.summary, *holding.gaps]), ("tool", "does"), rows)
 
     async def _wire(self, argument: str) -> Page:
         if not self.recording.request:

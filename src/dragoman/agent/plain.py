@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 #: Escape sequences as a whole: CSI, OSC and the other strings (with their end), then two-character ones. No repeat
@@ -104,6 +105,7 @@ def _strangers(word: re.Match[str]) -> Iterable[int]:
     return [word.start() + at for at, letter in enumerate(word[0]) if scripts[letter] in _CONFUSED - {"LATIN"}]
 
 
+@lru_cache(maxsize=4_096)
 def _is_odd(character: str) -> bool:
     if character.isascii():
         return character not in "\n\t" and not character.isprintable()

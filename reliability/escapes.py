@@ -35,6 +35,9 @@ _TOUCH = "touch {proof}; false"
 _CONFIG = f"[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = {_TOUCH}\\n"
 _FAKE = f"mkdir -p D/objects D/refs/heads && printf 'ref: refs/heads/m\\n' > D/HEAD && printf '{_CONFIG}' > D/config"
 
+#: A repository whose work tree is itself: then every one of Git's commands obeys it.
+_IN_PLACE = "; printf '\\tworktree = .\\n' >> config"
+
 
 def _fake(folder: str) -> str:
     """A shell's words that make a repository with an evil setting."""
@@ -141,17 +144,17 @@ CASES: dict[str, str] = {
     "the folder itself": "cd ..; mv work work2; rmdir work; chmod 777 {home}",
     "times and modes outside": "touch {outside}/file; chmod 777 {outside}/file; truncate -s 0 {outside}/file",
     # Git.
-    "git's settings": "git config core.fsmonitor '" + _TOUCH + "'; printf '" + _CONFIG + "' >> .git/config; mv .git/config .git/c; printf '" + _CONFIG + "' > .git/config.worktree",
-    "git's hooks": "for h in pre-commit post-commit post-index-change prepare-commit-msg post-checkout; do printf '#!/bin/sh\\n" + _TOUCH + "' > .git/hooks/$h; chmod +x .git/hooks/$h; done; rm -rf .git/hooks; mkdir .git/hooks",
+    "git's settings": "git config core.fsmonitor '" + _TOUCH + "'; printf '" + _CONFIG + "' >> .git/config; cp .git/config .git/c; printf '" + _CONFIG + "' > .git/config.worktree",
+    "git's hooks": "for h in pre-commit post-commit post-index-change prepare-commit-msg post-checkout; do printf '#!/bin/sh\\n" + _TOUCH + "' > .git/hooks/$h; chmod +x .git/hooks/$h; done; mv .git/hooks .git/h; cp -r .git/h .git/hooks",
     "a folder in git's place": "mv .git .old; " + _fake(".git"),
     "its parent moved away": "mv nested away; mkdir nested; " + _fake("nested/.git"),
-    "a bare repository": "mkdir bare2; cd bare2; " + _fake("."),
+    "a bare repository": "mkdir bare2; cd bare2; " + _fake(".") + _IN_PLACE,
     "a bare repository that was there": "cd bare; printf '" + _CONFIG + "' > config; echo ../e > commondir; cd ..; " + _fake("e"),
-    "the folder becomes bare": _fake("."),
+    "the folder becomes bare": _fake(".") + _IN_PLACE,
     "half a repository": "printf 'ref: refs/heads/m\\n' > half/HEAD; printf '" + _CONFIG + "' > half/config; mkdir -p half/objects half/refs",
     "an empty .git": "cd empty; " + _fake(".git"),
     "a repository under another name": _fake("real") + "; ln -s real sub2; mkdir p; ln -s ../real p/.git",
-    "a pointer that was there": _fake("evil") + "; echo 'gitdir: ../evil' > module/.git; mv module/.git module/x; ",
+    "a pointer that was there": _fake("evil") + "; echo 'gitdir: ../evil' > module/.git",
     "a pointer elsewhere": _fake("a/real") + "; mkdir -p a/b; mv module a/b/; mkdir module; echo 'gitdir: ../a/real' > module/.git",
     "a submodule's repository": _fake(".git/modules/new") + "; mkdir new; echo 'gitdir: ../.git/modules/new' > new/.git",
     "a submodule's settings": "printf '" + _CONFIG + "' > .git/modules/module/config; cd module; git config core.fsmonitor '" + _TOUCH + "'",

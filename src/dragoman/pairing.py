@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
+from collections import deque
 from typing import Final
 
 _DIGITS: Final = 11
@@ -46,11 +47,16 @@ def hashed(id: str, size: int) -> str:
 class Pairing:
     """Walks one conversation in order."""
 
-    __slots__ = ("_names", "_open")
+    __slots__ = ("_answered", "_by_id", "_by_name", "_ids", "_names", "_open")
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # of every call, by id
-        self._open: list[str] = []  # ids of the calls without a result, in order
+        self._ids: list[str] = []  # of every call, in order
+        # The places there of calls without a result, the first one first; those that have one leave when they are met.
+        self._open: deque[int] = deque()
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        self._answered: set[int] = set()
 
     def add_call(self, id: str, name: str, *, turn: int, number: int) -> str:
         """A call of the assistant; gives its id.
@@ -61,19 +67,28 @@ class Pairing:
             number: the call's place in the message.
         """
         id = id or made_id(turn, number)
+        place = len(self._ids)
         self._names[id] = name
-        self._open.append(id)
+        self._ids.append(id)
+        self._open.append(place)
+        self._by_id.setdefault(id, deque()).append(place)
+        self._by_name.setdefault(name, deque()).append(place)
         return id
 
     def add_result(self, id: str, name: str) -> tuple[str, str]:
         """A result; gives the id and the name of its call, "" for what nobody said."""
-        call = self._find(id, name)
-        if call in self._open:
-            self._open.remove(call)
-        return call or id, name or self._names.get(call, "")
-
-    def _find(self, id: str, name: str) -> str:
         if id and id in self._names:
-            return id
-        first = self._open[0] if self._open else ""
-        return next((call for call in self._open if self._names[call] == name), first)
+            place = self._first(self._by_id[id])
+        else:
+            place = self._first(self._by_name.get(name))
+            place = self._first(self._open) if place is None else place
+            id = id if place is None else self._ids[place]
+        if place is not None:
+            self._answered.add(place)
+        return id, name or self._names.get(id, "")
+
+    def _first(self, places: deque[int] | None) -> int | None:
+        """The first of these calls that has no result."""
+        while places and places[0] in self._answered:
+            places.popleft()
+        return places[0] if places else None

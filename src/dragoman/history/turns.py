@@ -5,6 +5,7 @@ Providers refuse a call without a result, a result without its call, and anythin
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -26,20 +27,59 @@ class _Turn:
         self.place = place
         self.message = message
         self.calls = message.tool_calls
-        self.answers: dict[int, tuple[str, ToolResult]] = {}  # by the call's number: its result and where that stood
+        self.answers: dict[int, tuple[int, ToolResult]] = {}  # by the call's number: its result, of which message
         self.tools: list[Placed] = []  # messages of results
         self.others: list[Placed] = []
 
-    def find(self, result: ToolResult) -> int:
-        """The number of the call that a result answers, -1 for none."""
-        for number, call in enumerate(self.calls):
-            if number not in self.answers and result.call_id == call.id:
-                return number
-        if result.call_id:
-            return -1
-        waiting = [number for number in range(len(self.calls)) if number not in self.answers]
-        named = [number for number in waiting if self.calls[number].name == result.name]
-        return (named or ([] if result.name else waiting) or [-1])[0]
+
+class _Waiting:
+    """The calls without a result. A search looks at a call once for each way to name it, however many there are."""
+
+    __slots__ = ("_all", "_by_id", "_by_name")
+
+    def __init__(self) -> None:
+        # By turn, the last one on top; in it the first call first. Calls that have a result leave when they are met.
+        self._all: list[_Calls] = []
+        self._by_id: dict[str, list[_Calls]] = {}
+        self._by_name: dict[str, list[_Calls]] = {}
+
+    def add(self, turn: _Turn) -> None:
+        """The calls of the next turn."""
+        for number, call in enumerate(turn.calls):
+            ways = (self._all, self._by_id.setdefault(call.id, []), self._by_name.setdefault(call.name, []))
+            for calls in ways:
+                if not calls or calls[-1][0] is not turn:
+                    calls.append((turn, deque()))
+                calls[-1][1].append(number)
+
+    def take(self, result: ToolResult, place: int) -> bool:
+        """Give a result to its call, of the last turn that has one: the one with its id. A result without an id is
+        taken by a call without one, else by its name, and without a name by the first call that waits."""
+        found = _last_of(self._by_id.get(result.call_id))
+        if not result.call_id:
+            other = _last_of(self._by_name.get(result.name) if result.name else self._all)
+            if found is None or (other is not None and other[0].place > found[0].place):
+                found = other
+        if found is None:
+            return False
+        turn, numbers = found
+        turn.answers[numbers.popleft()] = (place, result)
+        return True
+
+
+_Calls: TypeAlias = tuple[_Turn, deque[int]]
+
+
+def _last_of(calls: list[_Calls] | None) -> _Calls | None:
+    """The last turn that has such a call waiting, and its calls, the one that waits first."""
+    while calls:
+        turn, numbers = calls[-1]
+        while numbers and numbers[0] in turn.answers:
+            numbers.popleft()
+        if numbers:
+            return calls[-1]
+        calls.pop()
+    return None
 
 
 def are_paired(messages: Sequence[Placed]) -> bool:
@@ -87,26 +127,17 @@ def paired(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Plac
 def _answer(lead: Sequence[Placed], turns: Sequence[_Turn], deviations: list[Deviation]) -> set[tuple[int, int]]:
     """Give every result to its call; the places of those that have none."""
     orphans: set[tuple[int, int]] = set()
-    for position, tools in enumerate([list(lead), *(turn.tools for turn in turns)]):
-        for place, message in tools:
+    waiting = _Waiting()
+    for turn in (None, *turns):
+        if turn is not None:
+            waiting.add(turn)
+        for place, message in lead if turn is None else turn.tools:
             for number, part in enumerate(message.parts):
-                if not isinstance(part, ToolResult):
-                    continue
-                where = f"messages[{place}].parts[{number}]"
-                if not _is_taken(part, where, turns[:position]):
+                if isinstance(part, ToolResult) and not waiting.take(part, place):
+                    where = f"messages[{place}].parts[{number}]"
                     deviations.append(Deviation("dropped", where, "a result without its call"))
                     orphans.add((place, number))
     return orphans
-
-
-def _is_taken(result: ToolResult, where: str, turns: Sequence[_Turn]) -> bool:
-    """Whether one of the turns so far, the last one first, has the call of this result."""
-    for turn in reversed(turns):
-        number = turn.find(result)
-        if number >= 0:
-            turn.answers[number] = (where, result)
-            return True
-    return False
 
 
 def _without(item: Placed, orphans: set[tuple[int, int]]) -> Placed | None:
@@ -140,16 +171,16 @@ def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
         if rest or not message.parts:
             role = "user" if message.role == "tool" and any(isinstance(part, Text) for part in rest) else message.role
             out.append((place, msgspec.structs.replace(message, role=role, parts=rest)))
-    if any(where and not _stood_there(where, turn) for where, _ in turn.answers.values()):
+    if _has_moved(turn):
         deviations.append(Deviation("moved", f"messages[{turn.place}]", "results stand behind their calls"))
     return out
 
 
-def _stood_there(where: str, turn: _Turn) -> bool:
-    """Whether a result stood among the messages right behind its turn."""
-    place = int(where[len("messages[") : where.index("]")])
-    first_other = min((other for other, _ in turn.others), default=place + 1)
-    return any(place == tool for tool, _ in turn.tools) and place < first_other
+def _has_moved(turn: _Turn) -> bool:
+    """Whether a result stood elsewhere than in the messages right behind its turn."""
+    first_other = turn.others[0][0] if turn.others else None
+    places = {place for place, _ in turn.tools if first_other is None or place < first_other}
+    return any(place not in places for place, _ in turn.answers.values())
 
 
 def _named(result: ToolResult, call: ToolCall) -> ToolResult:

@@ -36,9 +36,10 @@ _MIME_OF_START: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lG"
 
 
 class Turns:
-    """Writes the messages of one request. `ids`: our call ids → those sent; `sent`: the latter."""
+    """Writes the messages of one request. `ids`: our call ids → those sent; `sent`: the latter; `numbers`: the
+    last one that was put behind an id that came again."""
 
-    __slots__ = ("deviations", "dialect", "ids", "pairing", "request", "sent")
+    __slots__ = ("deviations", "dialect", "ids", "numbers", "pairing", "request", "sent")
 
     def __init__(self, request: Request, dialect: Dialect, deviations: list[Deviation]) -> None:
         self.request = request
@@ -46,6 +47,7 @@ class Turns:
         self.deviations = deviations
         self.ids: dict[str, str] = {}
         self.sent: set[str] = set()
+        self.numbers: dict[str, int] = {}
         self.pairing = Pairing()
 
     def _say(self, code: str, at: tuple[int, ...], seen: str = "", *, field: str = "") -> None:
@@ -150,10 +152,12 @@ class Turns:
     def _call(self, part: ToolCall, at: tuple[int, ...]) -> Block:
         id = self.pairing.add_call(part.id, part.name, turn=len(self.sent), number=0)
         sent = first = sent_id(id)
-        number = 1
+        number = self.numbers.get(first, 1)
         while sent in self.sent:  # ids are unique in a conversation; weak servers count anew in every turn
             number += 1
             sent = f"{first}_{number}"
+        if number > 1:
+            self.numbers[first] = number
         if part.id != sent:
             self._say("changed", at, field=".id")
         self.sent.add(sent)

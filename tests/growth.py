@@ -1,0 +1,53 @@
+"""How the work of a reader grows with its input: lines of our code that run are counted, so no clock decides.
+
+What one call of the C library does (a search, a copy) counts as one line; `make soak` and the row H6 of
+`make reliability` measure that by processor time.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import dragoman
+
+_OURS = os.path.dirname(dragoman.__file__) + os.sep
+#: What twice the input may cost: an exponent of 1.2, as the issue has it.
+MOST_EXPONENT = 1.2
+
+
+def steps_of(run: Callable[[], object]) -> int:
+    """Lines of our code that ran, those of our generators and comprehensions among them."""
+    count = 0
+
+    def line(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += 1
+        return line
+
+    def call(frame: FrameType, event: str, argument: Any) -> Any:
+        return line(frame, event, argument) if frame.f_code.co_filename.startswith(_OURS) else None
+
+    before = sys.gettrace()
+    gc.disable()  # a finalizer of another test is no work of this one
+    sys.settrace(call)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+        gc.enable()
+    return count
+
+
+def exponent(run: Callable[[int], object], size: int) -> float:
+    """By which power of the size the work grows from `size` over twice to four times of it; the smaller of the two
+    powers, so that work that is done once, where a bound is reached, counts as what it is."""
+    for number in (size, 1):
+        run(number)  # caches fill
+    one, two, four = (steps_of(lambda number=number: run(number)) for number in (size, 2 * size, 4 * size))  # type: ignore[misc]
+    return min(math.log2(max(two, 1) / max(one, 1)), math.log2(max(four, 1) / max(two, 1)))

@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo demo-validate live test bench bench-peers bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install mutants demo demo-validate live test bench bench-peers bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -59,6 +59,9 @@ models: $(STAMP)  ## which way to ask for tools works with real small models: LA
 
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent
+
+mutants: $(STAMP)  ## drifts planted in the quick ways to read, one at a time: the property tests must notice each
+	.venv/bin/python scripts/mutants.py
 
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak

@@ -85,7 +85,16 @@ def run(serving: Serving) -> None:
             runner.run(_serve(serving, worker))
 
     host = f"[{serving.host}]" if ":" in serving.host else serving.host
-    Supervisor(sockets, work, admin_sockets=admin_sockets, ready=lambda: serving.ready(f"http://{host}:{port}")).run()
+
+    def tell(text: str) -> None:
+        log = Log(_sink(serving.config), render=serving.render)
+        log.write({"time": log.now(), "kind": "watchdog", "text": text})
+        log.close()
+
+    def ready() -> None:
+        serving.ready(f"http://{host}:{port}")
+
+    Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell).run()
 
 
 async def _serve(serving: Serving, worker: Worker | None) -> None:

@@ -2,7 +2,8 @@
 
 Each worker has a listening socket of its own (SO_REUSEPORT: the kernel spreads connections evenly), made by the parent
 and kept open there, so that connections which wait for a worker that died wait for the one in its place. Where the
-system has no SO_REUSEPORT they share one socket. The parent serves nothing; it passes signals on.
+system has no SO_REUSEPORT they share one socket. The parent serves nothing; it passes signals on, and ends a worker
+whose event loop stands still, so that another takes its place (where the system has `sigtimedwait`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ import msgspec
 
 from dragoman.gateway.serve import BACKLOG, drains
 from dragoman.gateway.siblings import begin_draining, end_draining
+from dragoman.gateway.watchdog import STANDING_SECONDS, Pulse, Watchdog, stack_of, tell_stack
 
 #: A worker that lived for less seconds than this died of its start; the next is begun after a pause that doubles.
 _EARLY: Final = 5.0
 _PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
+#: Between two beats of a worker, and two looks at them.
+_BEAT_SECONDS: Final = 1.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -45,6 +49,7 @@ class Worker(msgspec.Struct, frozen=True):
     folder: Path
     ready: int
     lifeline: int
+    pulse: Pulse
 
     def begin(self, stop: Callable[[], None]) -> None:
         """The worker serves; `stop` is called when the parent is gone."""
@@ -54,7 +59,13 @@ class Worker(msgspec.Struct, frozen=True):
             loop.remove_reader(self.lifeline)
             stop()
 
+        def beat() -> None:
+            self.pulse.beat(self.slot)
+            loop.call_later(_BEAT_SECONDS, beat)
+
         loop.add_reader(self.lifeline, gone)
+        tell_stack(_stack_file(self.folder, self.slot))
+        beat()
         os.write(self.ready, b".")
 
 
@@ -99,17 +110,9 @@ class Supervisor:
     """Starts workers, starts them again, ends with them."""
 
     __slots__ = (
-        "_admin_sockets",
-        "_early",
-        "_folder",
-        "_is_ending",
-        "_lifeline",
-        "_ready",
-        "_running",
-        "_said",
-        "_sockets",
-        "_work",
-    )
+        "_admin_sockets", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready", "_running", "_said",
+        "_sockets", "_tell_standing", "_watchdog", "_work",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -118,8 +121,13 @@ class Supervisor:
         *,
         admin_sockets: list[socket.socket] | None = None,
         ready: Callable[[], None],
+        tell: Callable[[str], None],
     ) -> None:
-        """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve."""
+        """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve;
+        `tell` is given words about a worker that is ended."""
+        self._tell_standing = tell
+        self._pulse = Pulse(len(sockets))
+        self._watchdog = Watchdog(self._pulse)
         self._sockets = sockets
         self._admin_sockets = admin_sockets
         self._work = work
@@ -144,19 +152,31 @@ class Supervisor:
                 self._start(slot)
             self._await_all()
             while self._running:
-                number = signal.sigwait(awaited)
+                number = _next_signal(awaited)
+                self._end_standing()
                 if number == signal.SIGCHLD:
                     self._bury()
                 elif number in _SIGNALS:
                     self._end()
-                else:
+                elif number:
                     self._tell(number)
         finally:
             self._tell(signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _end_standing(self) -> None:
+        """End workers whose loop stands still; others take their places."""
+        by_slot = {slot: process for process, (slot, _) in self._running.items()}
+        for slot in self._watchdog.look(by_slot, time.monotonic()):
+            where = stack_of(by_slot[slot], _stack_file(self._folder, slot))
+            os.kill(by_slot[slot], signal.SIGKILL)
+            self._tell_standing(
+                f"worker {slot} stood still for {STANDING_SECONDS:g} s and is replaced; it stood at {where}"
+            )
+
     def _start(self, slot: int) -> None:
+        self._pulse.begin(slot)
         sys.stdout.flush()
         sys.stderr.flush()
         process = os.fork()
@@ -169,7 +189,8 @@ class Supervisor:
             os.close(self._lifeline[1])
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
             admin = self._admin_sockets[slot] if self._admin_sockets is not None else None
-            self._work(Worker(slot, self._sockets[slot], admin, self._folder, self._ready[1], self._lifeline[0]))
+            pipes = self._ready[1], self._lifeline[0]
+            self._work(Worker(slot, self._sockets[slot], admin, self._folder, *pipes, self._pulse))
             status = 0
         except BaseException as problem:  # a traceback could quote a prompt
             sys.stderr.write(f"dragoman: worker {slot}: {type(problem).__name__}: {problem}\n")
@@ -224,3 +245,15 @@ class Supervisor:
     def _tell(self, number: int) -> None:
         for process in self._running:
             os.kill(process, number)
+
+
+def _next_signal(awaited: tuple[signal.Signals, ...]) -> int:
+    """The next of these signals; 0 when none came for a while."""
+    if not hasattr(signal, "sigtimedwait"):  # macOS
+        return signal.sigwait(awaited)
+    came = signal.sigtimedwait(awaited, _BEAT_SECONDS)
+    return 0 if came is None else came.si_signo
+
+
+def _stack_file(folder: Path, slot: int) -> Path:
+    return folder / f"stack-{slot}"

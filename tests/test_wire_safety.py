@@ -143,7 +143,9 @@ def responses(draw: st.DrawFn) -> Stream:
     wrong = draw(st.sampled_from(["", "", "output_index", "item_id"]))
     is_done = draw(st.booleans())
     frames = [Frame(event({"type": "response.created", "response": {"id": "resp_1", "model": "m"}}))]
-    for number, piece in in_order(calls, draw, in_turns=draw(st.booleans())):
+    # with nothing but the name of another call, deltas of calls in turns are that call's: no reader can tell
+    in_turns = draw(st.booleans()) and not (wrong and keys <= {wrong})
+    for number, piece in in_order(calls, draw, in_turns=in_turns):
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}", "name": calls[number].name}
         if piece < 0:
             added = {"type": "response.output_item.added", "output_index": number, "item": item | {"arguments": ""}}

@@ -372,10 +372,10 @@ class Decoder:
 
     def _arguments_event(self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind) -> None:
         item = self._items.find_call(event.output_index, event.item_id, event.call_id, kind)
-        if item is None or item.call is None or (item.is_doubtful and step == "delta"):
+        if item is None or item.call is None:
             return
         if step == "delta":
-            if not self._items.is_surplus(item, event.delta):
+            if not (self._items.is_surplus(item, event.delta) or item.is_doubtful):
                 self._assembly.add_arguments(item.call, event.delta)
         else:
             self._items.name_call(item, value)

@@ -64,6 +64,13 @@ def test_a_delta_that_names_none_of_two_calls_runs_neither():
     assert {failed.kind for failed in reply.failed_calls} == {"lost"}
 
 
+def test_the_id_of_a_third_call_at_the_index_is_its_own():
+    third = [piece(0, "z", "ping", "")]
+    deltas = ([piece(0, id, arguments=text)] for id, text in (("z", OSLO), ("b", PARIS)))
+    reply = read(third, *BOTH, *deltas, is_needy=True)
+    assert [call for call in calls_of(reply) if call[0] == "z"] == [("z", "ping", NORTH)]
+
+
 def test_a_changing_id_is_no_call_when_the_answer_was_cut():
     reply = read([piece(0, "a", NAME, "")], [piece(0, "b", NAME, PARIS)], is_needy=True, finish="length")
     assert calls_of(reply) == []

@@ -76,6 +76,8 @@ class SharedCalls:
             if shared is not None and id != shared.ids[-1]:
                 self._part(shared)
                 return None
+            if shared is None and self._assembly.call_of(id) is not None:
+                return None
             if shared is None and (shared := self._at.get(index)) is not None:
                 is_new = name not in ("", shared.call.name) or not self._assembly.goes_on(name, shared.text)
                 if name and is_new:

@@ -113,7 +113,7 @@ class CallReader:
 
     def _continue(self, entry: Entry) -> None:
         """An entry without a name."""
-        if not entry.arguments.strip():
+        if not entry.arguments:
             return
         named = [held for held in self._held if entry.id and held.call.id == entry.id]
         if not named and entry.number is not None:
@@ -128,7 +128,7 @@ class CallReader:
             self._grow(waiting[0], entry)
         elif not waiting and len(named) == 1 and is_same(named[0].call.text.raw(), entry.arguments):
             self._assembly.deviate("repeated-arguments", entry.where)
-        else:
+        elif entry.arguments.strip():
             self._refuse(entry, named if waiting else [held for held in self._held if held.call.is_open()])
 
     def _grow(self, held: _Held, entry: Entry) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.arguments_text import ArgumentText
+from dragoman.settled import is_same
 
 ROWS = [
     # text, arguments, what left live, deviation codes
@@ -29,7 +31,11 @@ ROWS = [
     ('{"a":1}{"a":1}', '{"a":1}', '{"a":1}', ["repeated-arguments"]),
     ('{"a":1}\n```', '{"a":1}', '{"a":1}', ["surplus-arguments"]),
     ('{"a":1}}', '{"a":1}', '{"a":1}', ["surplus-arguments"]),
-    ("{} done", "{}", "{}", ["surplus-arguments"]),
+    ("{} ```", "{}", "{}", ["surplus-arguments"]),
+    ('{"a":1}<|call|>\n</s>', '{"a":1}', '{"a":1}', ["surplus-arguments"]),
+    ('{"a":1}{}', '{"a":1}', '{"a":1}', ["placeholder-arguments"]),
+    ('{"a":1}{}\n```', '{"a":1}', '{"a":1}', ["placeholder-arguments", "surplus-arguments"]),
+    ('{"a":1}\n```{"a": 1.0}', '{"a":1}', '{"a":1}', ["repeated-arguments"]),
 ]
 
 
@@ -64,6 +70,14 @@ def test_arguments_that_are_delivered(text, arguments, live, codes):
         ('{"a":1},"b":2', "unreadable"),
         ('{"a":1}, {"b":2}', "unreadable"),
         ("```json\n{}", "unreadable"),
+        ('{"a":1} and more', "unreadable"),
+        ("{} done", "unreadable"),
+        ('{"a":"ls"}", "b": 1}', "unreadable"),
+        ('{"a":"say "}{"b" }', "unreadable"),
+        ('{"a":1} {and more', "unreadable"),
+        ('{"a":1}}{"b":2}', "unreadable"),
+        ('{"a":1}</tool_call><tool_call>{"name":"f","arguments":{}}', "unreadable"),
+        ('{"a":1}</tool_call>{"b":', "unreadable"),
     ],
 )
 def test_arguments_that_are_not(text, kind):
@@ -93,11 +107,59 @@ def test_objects_in_a_row_are_calls_of_their_own():
     assert "concatenated-calls" in [code for code, _ in settled.codes]
 
 
-def test_a_cut_object_in_the_row_is_told():
+def test_true_is_not_one():
     call = ArgumentText()
-    call.add('{"a":1}{"a":')
+    call.add('{"a":[1]}{"a":[true]}')
+    assert call.settle(proven=True).more == ('{"a":[true]}',)
+    assert not is_same('{"a":1}', '{"a":true}')
+    assert not is_same("{a}", "{b}")
+
+
+@pytest.mark.parametrize("cut", ["{", '{"', '{"a\\', '{ "a" ', '{"a":', '{"a":{"b":1}'])
+def test_a_cut_object_in_the_row_is_told(cut):
+    call = ArgumentText()
+    call.add('{"a":1}' + cut)
     settled = call.settle(proven=True)
     assert (settled.text, settled.cut_after) == ('{"a":1}', True)
+
+
+RESIDUE = [
+    "",
+    " ",
+    "\n",
+    "```",
+    "<|call|>",
+    "<｜tool▁call▁end｜>",
+    "</s>",
+    "</tool_call>",
+    "[/INST]",
+    "{}",
+    '{"a": 1}',
+    "{ }",
+]
+WORDS = ["and", '"', ", ", ": ", "]", "b", '", "b": 2}', "{x", '"b"', "<b>", "//", "[1]", "'", "{'a': 1}"]
+
+
+@given(
+    st.lists(st.sampled_from(RESIDUE), max_size=5),
+    st.lists(st.sampled_from(WORDS + RESIDUE), max_size=4),
+    st.sampled_from(WORDS),
+    st.data(),
+)
+def test_nothing_behind_an_object_is_dropped_but_residue_placeholders_and_repeats(residue, others, word, data):
+    def settled(tail):
+        text = '{"a":1}' + tail
+        call = ArgumentText()
+        place = data.draw(st.integers(0, len(text)))
+        left = call.add(text[:place]) + call.add(text[place:])
+        assert left == '{"a":1}'
+        return call.settle(proven=True)
+
+    clean = "".join(residue)
+    assert settled(clean).text == '{"a":1}'
+    assert settled(clean).more == ()
+    place = data.draw(st.integers(0, len(others)))
+    assert settled(clean + "".join([*others[:place], word, *others[place:]])).text is None
 
 
 @given(
@@ -143,3 +205,13 @@ def test_a_bracket_of_another_kind_is_unreadable_however_it_is_cut(text: str) ->
         settled.append(call.settle(proven=True))
     assert settled[0].kind == "unreadable" and settled[0].text is None
     assert settled[1:] == settled[:1] * 2
+
+
+@pytest.mark.parametrize("unit", ["{}", "{} ", "{}```", '{"a":1}```', "{}<|call|>"])
+def test_a_flood_of_placeholders_is_read_in_linear_time(unit: str) -> None:
+    for beginning in ("", '{"a":1}'):
+        begun = time.process_time()
+        text = ArgumentText()
+        text.add(beginning + unit * (1_000_000 // len(unit)))
+        assert text.settle(proven=True).text in (None, "{}", '{"a":1}')
+        assert time.process_time() - begun < 2

@@ -13,7 +13,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.settled import Settled
+from dragoman.residue import is_residue, skip_behind
+from dragoman.settled import Settled, is_same_value
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
@@ -23,7 +24,10 @@ _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _FLAT: Final = re.compile(r'\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\}', re.DOTALL)
 _NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
 _PEELED: Final = 8  # levels of nesting within one text that are seen through
-_SEPARATOR: Final = re.compile(r'\s*(?:,|:|"(?:[^"\\]|\\.)*"\s*:)')
+#: What an object that was cut begins with: a brace, and what there is of a key and its colon.
+_BEGINNING: Final = re.compile(r'\{\s*+(?:$|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:\\?$|"\s*+(?:$|:)))', re.DOTALL)
+_GOES_ON: Final = "something stands behind the closing brace of the arguments"
+_PLACEHOLDERS: Final = re.compile(r"(?:(\{\s*+\})\s*+)+(?=\{)")
 _MOST_OBJECTS: Final = 64
 _SHORT: Final = 128  # characters that are read bracket by bracket sooner than looked at as a whole
 #: Fragments that are kept one by one, before they become one text.
@@ -147,6 +151,8 @@ class ArgumentText:
     def _add_held(self, text: str) -> str:
         self._pieces.append(text)
         held = "".join(self._pieces).lstrip()
+        if run := _PLACEHOLDERS.match(held):
+            self.placeholder, held = run[1], held[run.end() :]
         while True:
             if not held:
                 self._pieces.clear()
@@ -172,22 +178,18 @@ class ArgumentText:
             if not after:
                 self._pieces = [held]
                 return ""
+            if after[0] != "{" and held[0] != "{":
+                self.phase = "odd"
+                return ""
             if after[0] != "{":
-                return self._close_empty(held, after)
+                self.phase = "closed"
+                self._pieces, self._surplus = ["{}"], [after]
+                return "{}"
             self.placeholder = held[: len(held) - len(after)].strip()
             held = after
         self.phase = "live"
         self._pieces = []
         return self._add_live(held) if "]" in held else self.add(held)  # an odd bracket may close it
-
-    def _close_empty(self, held: str, after: str) -> str:
-        """`{}` or `null`, then something that is no object."""
-        if held[0] != "{":
-            self.phase = "odd"
-            return ""
-        self.phase = "closed"
-        self._pieces, self._surplus = ["{}"], [after]
-        return "{}"
 
     def _add_live(self, text: str) -> str:
         before = "".join(self._pieces[self._scanned :])
@@ -257,8 +259,6 @@ class ArgumentText:
                 if self._depth <= 0:
                     return position
 
-    # ------------------------------------------------------------ the end
-
     def settle(self, *, proven: bool) -> Settled:
         """The call ended.
 
@@ -292,12 +292,10 @@ class ArgumentText:
 
     def _settle_held(self, proven: bool) -> Settled:
         held = self.raw().strip()
-        if held == "{" or not proven:
+        if held == "{" or not proven or (held[:1] != "{" and held not in ("", "null")):
             return Settled(None, kind="cut", problem="the arguments end before they are whole")
         if held[:1] == "{":
             return Settled("{}", delta="{}")
-        if held and held != "null":
-            return Settled(None, kind="cut", problem="the arguments end before they are whole")
         return Settled("{}", delta="{}", codes=(("missing-arguments", held),))
 
     def _settle_odd(self) -> Settled:
@@ -311,42 +309,45 @@ class ArgumentText:
                 return Settled(inner, delta=inner, codes=(("double-encoded-arguments", ""),))
         if text[:1] == '"' and isinstance(value, Malformed):
             return Settled(None, kind="cut", problem="the arguments are a string that is not closed")
-        if isinstance(value, Malformed):
-            return Settled(None, problem=f"the arguments are not JSON: {value.problem}")
-        shown = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-        return Settled(
-            None, problem=f"expected the arguments to be a JSON object, got {shown.get(type(value), 'null')}"
-        )
+        refused = value if isinstance(value, Malformed) else _json.decode_object(text)
+        return Settled(None, problem=f"the arguments are not a JSON object: {refused.problem}")  # type: ignore[union-attr]
 
     def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
-        """Tell what follows the closing brace: the same object again, further calls, or words."""
-        surplus = "".join(self._surplus).strip()
-        if _SEPARATOR.match(surplus):
-            return Settled(None, problem="the arguments go on after their closing brace")
+        """Tell what follows the closing brace: residue, the same object again, further calls, or what none may drop."""
+        surplus = "".join(self._surplus)
         more: list[str] = []
         objects = [text]
-        while surplus[:1] == "{":
-            if len(objects) > _MOST_OBJECTS:  # each is read from the text that is left, so their number bounds the time
-                return Settled(None, problem=f"more than {_MOST_OBJECTS} objects stand in one call")
+        for _ in range(_MOST_OBJECTS + 1):  # each is read from the text that is left, so their number bounds the time
+            rest = skip_behind(surplus)
+            if rest[:1] != "{":
+                break
+            is_glued = not surplus[: len(surplus) - len(rest)].strip()
             further = ArgumentText()
-            further.add(surplus)
-            if further.phase != "closed":
-                blank = further.phase == "held" and further.is_whole()
-                return Settled(text, more=tuple(more), codes=tuple(codes), cut_after=not blank)
-            object_text = "".join(further._pieces)
+            further.add(rest)
+            object_text, surplus = "".join(further._pieces), "".join(further._surplus)
+            if not further.is_whole():
+                if is_glued and _BEGINNING.match(rest) is not None:
+                    return Settled(text, more=tuple(more), codes=tuple(codes), cut_after=True)
+                return Settled(None, problem=_GOES_ON)
+            if not object_text.strip("{} \t\r\n"):
+                codes.append(("placeholder-arguments", "{}"))
+                continue
             objects.append(object_text)
             other = _json.decode_object(object_text)
-            if isinstance(other, Malformed):
-                return Settled(None, problem=f"the text after the arguments is not JSON: {other.problem}")
-            if other == value:
+            if is_same_value(other, value):
                 codes.append(("repeated-arguments", ""))
-            else:
+            elif is_glued and not isinstance(other, Malformed):
                 more.append(object_text)
-            surplus = "".join(further._surplus).strip()
+            else:  # behind residue it is the call of another answer, or an example
+                return Settled(None, problem=_GOES_ON)
+        else:
+            return Settled(None, problem=f"more than {_MOST_OBJECTS} objects stand in one call")
+        if rest and not (rest[0] == "}" and is_residue(rest, 1)):  # one brace too many is residue
+            return Settled(None, problem=_GOES_ON)
         if more:
             codes.append(("concatenated-calls", f"{len(more) + 1} objects"))
-        if surplus:
-            codes.append(("surplus-arguments", f"{len(surplus)} characters"))
+        if surplus.strip():
+            codes.append(("surplus-arguments", f"{len(surplus.strip())} characters"))
         return Settled(text, more=tuple(more), codes=tuple(codes), objects=tuple(objects))
 
 

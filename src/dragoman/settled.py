@@ -40,4 +40,23 @@ def is_plain_object(text: str) -> bool:
 
 def is_same(one: str, other: str) -> bool:
     """Whether two argument texts are the same object."""
-    return one == other or _json.decode_object(one) == _json.decode_object(other)
+    if one == other:
+        return True
+    value = _json.decode_object(one)
+    return not isinstance(value, _json.Malformed) and is_same_value(value, _json.decode_object(other))
+
+
+def is_same_value(one: _json.Json, other: _json.Json) -> bool:
+    """Whether two JSON values are equal: 1 is 1.0, and it is not true."""
+    if one != other:
+        return False
+    pairs = [(one, other)]
+    while pairs:
+        first, second = pairs.pop()
+        if isinstance(first, bool) is not isinstance(second, bool):
+            return False
+        if isinstance(first, dict):
+            pairs += [(first[key], second[key]) for key in first]
+        elif isinstance(first, list):
+            pairs += zip(first, second, strict=True)
+    return True

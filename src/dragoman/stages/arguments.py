@@ -25,10 +25,10 @@ from dragoman.events import (
     ToolCallStart,
     settle_reason,
 )
+from dragoman.residue import behind_residue, is_residue, skip_behind, unfenced
 from dragoman.stages.indices import text_of
 from dragoman.stages.near_json import NOT_CLOSED
 from dragoman.stages.repair import Repairer
-from dragoman.stages.residue import behind_residue, is_residue, skip_behind, unfenced
 from dragoman.stages.schema import ToolSchema, schema_of
 from dragoman.types import Tool, ToolCall
 

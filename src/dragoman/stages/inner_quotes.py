@@ -17,6 +17,8 @@ _MARKUP: Final = re.compile(
 _COLON: Final = re.compile(r"\s*+:")
 #: A key without its own quotes, right behind a quote and a comma.
 _BARE_MEMBER: Final = re.compile(r"\s*+[,;]\s*+['\"“]?[A-Za-z_$][\w$.-]*+['\"”]?\s*+:")
+#: The same with its value, right behind the quote alone.
+_BARE_MEMBER_AT_ONCE: Final = re.compile(r"\s*+[A-Za-z_$][\w$.-]*+\s*+:\s*+['\"“”„‘«]")
 _WORD_AND_COLON: Final = re.compile(r"(?<![\w$.-])([A-Za-z_$][\w$.-]*+)['\"”]?\s*+:")
 _LOOK_BACK: Final = 64
 _OPENS: Final = "([{<=:,;|&$`/"
@@ -36,8 +38,12 @@ def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[st
     """
     if _MARKUP.search(content) is not None:
         return False
-    if any(_BARE_MEMBER.match(content, place + 1) for place in inner):
-        return False
+    for place in inner:
+        if (
+            _BARE_MEMBER.match(content, place + 1) is not None
+            or _BARE_MEMBER_AT_ONCE.match(content, place + 1) is not None
+        ):
+            return False
     if _holds_key(content, closer, names) or _holds_bare_key(content, inner[0], names):
         return False
     if closer in _PAIRS and _PAIRS[closer] in content:

@@ -12,9 +12,9 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
+from dragoman.residue import is_residue
 from dragoman.stages.argument_writer import ArgumentWriter
 from dragoman.stages.inner_quotes import is_sure
-from dragoman.stages.residue import is_residue
 from dragoman.stages.schema import ToolSchema
 from dragoman.stages.string_text import StringText, Unreadable, unescaped
 

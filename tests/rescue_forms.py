@@ -164,6 +164,30 @@ def gemma(before: str, closing: str, quote: str) -> Callable[[Calls], Written]:
     )
 
 
+def gemma_parentheses(calls: Calls) -> Written:
+    """Plain quotation marks inside."""
+
+    def one(name: str, arguments: dict[str, Any]) -> str:
+        members = ", ".join(f"{key}: {dumps(value)}" for key, value in arguments.items())
+        return f"<|tool_call>call:{name}({members})"
+
+    return Written("", [(one(name, arguments), "<tool_call|>") for name, arguments in calls])
+
+
+def laguna_slip(calls: Calls) -> Written:
+    """`<user>` where `<tool_call>` belongs; alone around a name it would be an element of XML."""
+    written = pairs("<tool_call>", "</tool_call>")(calls)
+    return Written(
+        "", [(body.replace("<tool_call>", "<user>", "<arg_key>" in body), end) for body, end in written.calls]
+    )
+
+
+def qwen_slip(calls: Calls) -> Written:
+    """`<parameter=NAME>` where `<function=NAME>` belongs."""
+    written = qwen("<tool_call>\n", "</tool_call>\n")(calls)
+    return Written("", [(body.replace("<function=", "<parameter=", 1), closing) for body, closing in written.calls])
+
+
 def apertus(calls: Calls) -> Written:
     texts = [dumps({name: arguments}) for name, arguments in calls]
     lead = "<|tools_prefix|>["
@@ -327,6 +351,9 @@ FORMS: tuple[Form, ...] = (
     Form("glm", "pairs", pairs("<tool_call>", "</tool_call>"), "tag", ("</arg_value>",)),
     Form("laguna", "named", named("<tool_call>", "\n", "</tool_call>\n"), "body"),
     Form("mistral", "named", named("[TOOL_CALLS]", "[ARGS]", ""), "body"),
+    Form("laguna", "user, pairs", laguna_slip, "tag", ("</arg_value>",)),
+    Form("laguna", "user, an object", named("<user>", "", "</user>"), "body"),
+    Form("qwen-xml", "parameter for function", qwen_slip, "tag", ("</parameter>",)),
     Form("mistral", "a list", listed("[TOOL_CALLS]", ""), "body"),
     Form("llama3", "objects", objects("<|python_tag|>", "; ", keys=("name", "parameters")), "body", most=1),
     Form("llama3", "custom", named("<function=", ">", "</function>"), "body"),
@@ -405,6 +432,8 @@ FORMS: tuple[Form, ...] = (
     ),
     Form("gemma", "4", gemma("<|tool_call>", "<tool_call|>", '<|"|>'), "body", ('<|"|>',)),
     Form("gemma", "function", gemma("<start_function_call>", "<end_function_call>", "<escape>"), "body", ("<escape>",)),
+    Form("gemma", "parentheses", gemma_parentheses, "body"),
+    Form("gemma-bare", "calls", gemma("", "", '<|"|>'), "body", ('<|"|>',), where="message"),
     Form("internlm", "objects", objects("", "<|action_end|>", before="<|action_start|><|plugin|>\n"), "body"),
     Form("jamba", "a list", listed("<tool_calls>", "</tool_calls>"), "body"),
     Form(

@@ -218,6 +218,26 @@ def test_calls_with_any_values(form: Form):
         play_form(form, seed, cuts=5)
 
 
+def test_a_missing_quotation_token_is_read_at_the_end_of_an_answer_alone():
+    """What closes a call may stand in a text: only an answer that ended by itself says that no more was to come."""
+    lead = '<|tool_call>call:run_command{command:<|"|>'
+    for text, wanted in (
+        ("ls}<tool_call|>", "ls"),
+        ('ls}<tool_call|> -a<|"|>}<tool_call|>', "ls}<tool_call|> -a"),
+        ("ls}<tool_call|> -a", None),
+        ("ls}}<tool_call|>", None),
+        ("ls,dry_run:true}<tool_call|>", None),
+        ("ls}", None),
+        ('ls}<tool_call|><|tool_call>call:get_time{zone:<|"|>a<|"|>}<tool_call|>', None),
+    ):
+        for size in (1, 3, 500):
+            calls = [("run_command", {"command": wanted})] if wanted is not None else []
+            assert delivered(play(lead + text, "stop", size)) == calls
+            for end, cut in itertools.product(("length", "reset"), range(len(text))):
+                assert delivered(play(lead + text[:cut], end, 500)) in ([], [("run_command", {"command": wanted})])
+            assert delivered(play(lead + "ls}<tool_call|>", "length", size)) == []
+
+
 @pytest.mark.soak
 def test_five_thousand_calls(capsys):
     """The whole number, printed."""

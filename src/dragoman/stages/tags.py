@@ -1,7 +1,8 @@
 """The tags that models put around their thinking, and which of them stand alone.
 
 Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`), Seed-OSS (`<seed:think>`), Magistral
-(`[THINK]`) and Command A (`<|START_THINKING|>`); OpenAI's harmony format (channels).
+(`[THINK]`) Command A (`<|START_THINKING|>`) and Gemma 4
+(`<|channel>thought`); OpenAI's harmony format (channels).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ PAIRS: Final = (
     Pair(("<seed:think>",), ("</seed:think>",)),
     Pair(("[THINK]",), ("[/THINK]",)),
     Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),
+    Pair(("<|channel>thought",), ("<channel|>",)),
 )
 #: What opens harmony's text for the user, and what ends it.
 HARMONY_TEXT: Final = tuple(

@@ -108,6 +108,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     python_list.FAMILY,
     python_lines.FAMILY,
     calling_tool.FAMILY,
+    gemma.BARE,
 )
 
 __all__ = ["FAMILIES", "Rescue"]

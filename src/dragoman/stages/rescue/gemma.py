@@ -1,5 +1,9 @@
 """Gemma 4: `<|tool_call>call:NAME{key:<|"|>text<|"|>,n:5}<tool_call|>`; FunctionGemma: `<start_function_call>call:NAME
-{key:<escape>text<escape>}<end_function_call>`. Keys are bare, texts stand between the quotation token."""
+{key:<escape>text<escape>}<end_function_call>`. Keys are bare, texts stand between the quotation token.
+
+Slips that its servers' parsers read: the tags left out (then it must be the whole message), parentheses for braces,
+plain or single quotes, the last quotation token left out.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,34 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
-from dragoman.stages.rescue.cursor import BODY, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.xml_values import live_string
+from dragoman.stages.rescue.cursor import (
+    BODY,
+    MORE,
+    Action,
+    Close,
+    Cursor,
+    Family,
+    NotACall,
+    Open,
+    Parser,
+    Piece,
+    Tools,
+)
 
-_NAME: Final = re.compile(r"[^\s{}<>]+")
-_WORD: Final = re.compile(r"[^,{}\[\]<\n]+")
-_KEY: Final = re.compile(r"[^\s:,{}\[\]<\"]+")
+_NAME: Final = re.compile(r"[^\s{}()<>]+")
+_WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
+_KEY: Final = re.compile(r"[^\s:,{}()\[\]<\"']+")
 _QUOTES: Final = ('<|"|>', "<escape>")
+_ENDS: Final = {"{": "}", "(": ")", "[": "]"}
 #: What closes a call, now and then twice, and what the model stops at.
 _BEHIND: Final = ("<tool_call|>", "<end_function_call>", "<turn|>", "<|tool_response>", "<start_function_response>")
+_MARKS: Final = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, _BEHIND))}))+\s*")
 _DEEPEST: Final = 64
+#: Characters at the end of a text in which what closes its call is looked for.
+_TAIL: Final = 256
+#: What would be another member, in a text that nothing closed.
+_MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
+_SLIP: Final = "a single quotation mark and no tag behind the call: it may end elsewhere"
 
 
 class _Unreadable(Exception):
@@ -33,96 +55,203 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener != "<call>":  # a token in pieces
         yield from cursor.take(":")
         yield from cursor.expect("call:")
+    yield from _call(cursor, tools)
+
+
+def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    while True:
+        yield from _call(cursor, tools)
+        if not (yield from cursor.closing(opener)):
+            return
+
+
+def _call(cursor: Cursor, tools: Tools) -> Parser:
+    """One call from its name on."""
     name = tools.offered((yield from cursor.word(_NAME)))
     yield from cursor.space()
-    yield from cursor.expect("{")
+    brace = yield from cursor.expect("{", "(")
     if name is None:
         raise NotACall
     yield Open(name)
+    reader = _Reader(cursor)
     try:
-        yield from _object(cursor, 1)
-        yield Close(BODY)
+        yield from reader.members(brace)
+        closed_by = (yield from cursor.closing(*_BEHIND)) if reader.is_slip else BODY
+        yield Close(closed_by, "" if closed_by else _SLIP)
     except _Cut:
         yield Close("")
     except _Unreadable as problem:
         yield Close("", str(problem))
+    if reader.is_unquoted:
+        cursor.skip(len(cursor.rest()))  # markers, which prove nothing here
     while (yield from cursor.closing(*_BEHIND)):
         pass
 
 
-def _object(cursor: Cursor, depth: int) -> Parser:
-    """The members from behind the brace on."""
-    yield Piece("{")
-    lead = ""
-    while (yield from _next(cursor)) != "}":
-        quote = yield from cursor.take(*_QUOTES, '"')
+class _Reader:
+    """Reads the arguments of one call.
+
+    Attributes:
+        is_slip: a text stood in single quotes: only what closes the call shows that it ended there.
+        is_unquoted: a text had no quotation token at its end: only the end of the answer shows that none was to come.
+    """
+
+    __slots__ = ("_cursor", "_open", "is_slip", "is_unquoted")
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._open: list[str] = []  # what closes the brackets that are open
+        self.is_slip = self.is_unquoted = False
+
+    def members(self, brace: str) -> Parser:
+        """The members of an object from behind its brace on."""
+        cursor = self._cursor
+        end = _ENDS[brace]
+        self._open.append(end)
+        yield Piece("{")
+        lead = ""
+        while (yield from self._next()) != end:
+            quote = yield from cursor.take(*_QUOTES, '"', "'")
+            if quote:
+                key, closed = yield from cursor.until(quote)
+                if not closed:
+                    raise _Cut
+            else:
+                key = yield from cursor.word(_KEY)
+            if (yield from self._next()) != ":" or not key:
+                raise _Unreadable("a key without its colon")
+            cursor.skip(1)
+            yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+            lead = ", "
+            yield from self._value()
+            yield from self._comma(end)
+        self._close()
+        yield Piece("}")
+
+    def _list(self) -> Parser:
+        self._open.append("]")
+        yield Piece("[")
+        lead = ""
+        while (yield from self._next()) != "]":
+            yield Piece(lead)
+            lead = ", "
+            yield from self._value()
+            yield from self._comma("]")
+        self._close()
+        yield Piece("]")
+
+    def _value(self) -> Parser:
+        cursor = self._cursor
+        first = yield from self._next()
+        if first in "{[":
+            if len(self._open) >= _DEEPEST:
+                raise _Unreadable(f"a value is nested deeper than {_DEEPEST} levels")
+            cursor.skip(1)
+            yield from self.members(first) if first == "{" else self._list()
+            return
+        quote = yield from cursor.take(*_QUOTES)
         if quote:
-            key, closed = yield from cursor.until(quote)
+            yield from self._text(quote)
+        elif first == '"':
+            if not (yield from cursor.json_pieces()):
+                raise _Cut
+        elif first == "'":
+            yield from self._single_quoted()
+        else:
+            word = (yield from cursor.word(_WORD)).strip()
+            if not (yield from cursor.peek()):
+                raise _Cut
+            is_json = not isinstance(_json.decode(word), _json.Malformed)
+            yield Piece(word if is_json else _json.encode_text(word).decode())
+
+    def _text(self, quote: str) -> Parser:
+        """A text from behind its quotation token on, live; at the end of all text that token may be left out."""
+        cursor = self._cursor
+        said: list[str] = []
+        yield Piece('"')
+        while True:
+            rest = cursor.rest()
+            place = rest.find(quote)
+            if place >= 0:
+                cursor.skip(place + len(quote))
+                yield Piece(_escaped(rest[:place]) + '"')
+                return
+            sure = len(rest) - len(_tail(rest, quote))
+            if sure:
+                said.append(rest[:sure])
+                cursor.skip(sure)
+                yield Piece(_escaped(rest[:sure]))
+            if cursor.ended:
+                self._check_unquoted("".join(said), cursor.rest())
+                yield Piece('"')
+                return
+            yield MORE
+
+    def _check_unquoted(self, text: str, tail: str) -> None:
+        """Whether a text that its token does not end can end in one place only: before what closes all brackets."""
+        closers = "".join(reversed(self._open))
+        brackets = tail.partition("<")[0]
+        is_closed = "".join(brackets.split()) == closers and _MARKS.fullmatch(tail, len(brackets))
+        if not is_closed or not set("{}()[]").isdisjoint(text) or _MEMBER.search(text):
+            self._cursor.skip(len(tail))
+            raise _Cut
+        self.is_unquoted = True
+
+    def _single_quoted(self) -> Parser:
+        """A text in single quotes, its backslashes as they stand."""
+        cursor = self._cursor
+        self.is_slip = True
+        cursor.skip(1)
+        text = ""
+        while True:
+            piece, closed = yield from cursor.until("'")
             if not closed:
                 raise _Cut
-        else:
-            key = yield from cursor.word(_KEY)
-        if (yield from _next(cursor)) != ":" or not key:
-            raise _Unreadable("a key without its colon")
-        cursor.skip(1)
-        yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
-        lead = ", "
-        yield from _value(cursor, depth)
-        yield from _comma(cursor, "}")
-    cursor.skip(1)
-    yield Piece("}")
+            text += piece
+            following = yield from cursor.peek()
+            if not (text[-1:].isalpha() and following.isalpha()):  # no apostrophe
+                break
+            text += "'"
+        yield Piece(_json.encode_text(text).decode())
 
-
-def _list(cursor: Cursor, depth: int) -> Parser:
-    yield Piece("[")
-    lead = ""
-    while (yield from _next(cursor)) != "]":
-        yield Piece(lead)
-        lead = ", "
-        yield from _value(cursor, depth)
-        yield from _comma(cursor, "]")
-    cursor.skip(1)
-    yield Piece("]")
-
-
-def _value(cursor: Cursor, depth: int) -> Parser:
-    first = yield from _next(cursor)
-    if first in "{[":
-        if depth >= _DEEPEST:
-            raise _Unreadable(f"a value is nested deeper than {_DEEPEST} levels")
-        cursor.skip(1)
-        yield from (_object if first == "{" else _list)(cursor, depth + 1)
-        return
-    quote = yield from cursor.take(*_QUOTES)
-    if quote:
-        if not (yield from live_string(cursor, (quote,), trim=False)):
+    def _next(self) -> Generator[Action, None, str]:
+        """The next character that is no white space."""
+        yield from self._cursor.space()
+        mark = yield from self._cursor.peek()
+        if not mark:
             raise _Cut
-    elif first == '"':
-        if not (yield from cursor.json_pieces()):
-            raise _Cut
-    else:
-        word = (yield from cursor.word(_WORD)).strip()
-        if not (yield from cursor.peek()):
-            raise _Cut
-        is_json = not isinstance(_json.decode(word), _json.Malformed)
-        yield Piece(word if is_json else _json.encode_text(word).decode())
+        return mark
+
+    def _close(self) -> None:
+        self._cursor.skip(1)
+        self._open.pop()
+
+    def _comma(self, end: str) -> Parser:
+        mark = yield from self._next()
+        if mark == ",":
+            self._cursor.skip(1)
+        elif mark != end:
+            raise _Unreadable("a value is followed by neither a comma nor its end")
 
 
-def _next(cursor: Cursor) -> Generator[Action, None, str]:
-    """The next character that is no white space."""
-    yield from cursor.space()
-    mark = yield from cursor.peek()
-    if not mark:
-        raise _Cut
-    return mark
+def _tail(text: str, quote: str) -> str:
+    """What a text ends with that may close its call, or begin to: brackets, what stands behind a call, half of it."""
+    tail = text[-_TAIL:]
+    cut = len(tail)
+    begun = tail.rfind("<")
+    if begun >= 0 and any(mark.startswith(tail[begun:]) for mark in (*_BEHIND, quote)):
+        cut = begun
+    while True:
+        bare = tail[:cut].rstrip()
+        mark = next((mark for mark in _BEHIND if bare.endswith(mark)), "")
+        if not mark:
+            break
+        cut = len(bare) - len(mark)
+    return tail[len(tail[:cut].rstrip("]}) \t\r\n")) :]
 
 
-def _comma(cursor: Cursor, end: str) -> Parser:
-    mark = yield from _next(cursor)
-    if mark == ",":
-        cursor.skip(1)
-    elif mark != end:
-        raise _Unreadable("a value is followed by neither a comma nor its end")
+def _escaped(text: str) -> str:
+    return _json.encode_text(text).decode()[1:-1]
 
 
 FAMILY = Family(
@@ -130,4 +259,11 @@ FAMILY = Family(
     openers=("<|tool_call>", "<start_function_call>", "<call>"),
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/gemma4_test.go)",
+)
+BARE = Family(
+    name="gemma-bare",
+    openers=("call:",),
+    parse=_parse_bare,
+    where="message",
+    source="https://github.com/vllm-project/vllm (tests/tool_parsers/test_gemma4_regex_and_bare_calls.py)",
 )

@@ -1,32 +1,39 @@
-"""Poolside Laguna: `<tool_call>NAME` and the arguments as JSON, `{…}</tool_call>` (beside GLM's form)."""
+"""Poolside Laguna: `<tool_call>NAME` and the arguments as JSON, `{…}</tool_call>` (beside GLM's form). Now and then
+`<user>` stands for `<tool_call>`, in both forms, with its own closing tag or the right one."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
+_SLIP: Final = "<user>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("</tool_call>",)
+    ends = ("</tool_call>", "</user>") if opener == _SLIP else ("</tool_call>",)
+    cursor.stops = ends
     yield from cursor.space()
     name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
+    if opener == _SLIP and (yield from cursor.sees("<arg_key>")):
+        yield from argument_pairs(cursor, tools, name, ends=ends)
+        return
     yield from cursor.space()
     if (yield from cursor.peek()) != "{":
         raise NotACall
     yield from named_call(cursor, name)
-    yield from cursor.closing("</tool_call>")
+    yield from cursor.closing(*ends)
 
 
 FAMILY = Family(
     name="laguna",
-    openers=("<tool_call>",),
+    openers=("<tool_call>", _SLIP),
     parse=_parse,
     source="https://github.com/ollama/ollama/pull/17603 (the parser of the model's forms, read 2026-11-21)",
 )

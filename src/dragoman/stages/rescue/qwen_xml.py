@@ -16,7 +16,7 @@ _NAME: Final = re.compile(r"[^<>\n]+")
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener == "<tool_call>":
         yield from cursor.space()
-        yield from cursor.expect("<function=")
+        yield from cursor.expect("<function=", "<parameter=")  # quirk: Qwen 3.8 writes the one for the other
     yield from function_tag(cursor, tools, end="</tool_call>")
     yield from cursor.closing("</tool_call>")
 

@@ -22,6 +22,7 @@ _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 #: An object without lists and objects in it.
 _FLAT: Final = re.compile(r'\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\}', re.DOTALL)
+_CLOSED: Final = re.compile(r'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)  # up to an open string
 _NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
 _PEELED: Final = 8  # levels of nesting within one text that are seen through
 #: What an object that was cut begins with: a brace, and what there is of a key and its colon.
@@ -216,9 +217,9 @@ class ArgumentText:
         start = 0
         if self._in_string:
             start = _INSIDE.match(text, 1 if self._escaped else 0).end() + 1  # type: ignore[union-attr]
-        bare, quote, rest = _STRING.sub("", text[start:]).partition('"')
-        opened = bare.count("{") + bare.count("[")
-        closed = bare.count("}") + bare.count("]")
+        end = _CLOSED.match(text, start).end()  # type: ignore[union-attr]  # as above
+        bare, quote, rest = _STRING.sub("", text[start:end]), text[end : end + 1], text[end + 1 :]
+        opened, closed = (bare.count(one) + bare.count(other) for one, other in ("{[", "}]"))
         if self._depth <= closed and self._depth <= _most_closed(bare):
             return False
         if start > len(text) or (start and text[start - 1] != '"'):

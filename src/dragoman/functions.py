@@ -15,7 +15,7 @@ from dragoman.errors import UsageError
 from dragoman.types import Tool, ToolCall
 
 _ARGS: Final = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
-_ENTRY: Final = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)$")
+_ENTRY: Final = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s*+(.*)$")
 
 
 @final

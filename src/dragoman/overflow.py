@@ -53,7 +53,7 @@ _LIMIT: Final = re.compile(
     r"|(?:limit(?: of| is)|cannot exceed|must be <=|less than|[^=]>) (?P<bound>\d[\d,]*)",
     re.IGNORECASE,
 )
-_SUM: Final = re.compile(r"(\d+) \+ (\d+) > (\d+)")
+_SUM: Final = re.compile(r"(?<!\d)(\d++) \+ (\d++) > (\d+)")
 #: No context is longer, in tokens: what is above is an id or a time.
 _MOST: Final = 20_000_000
 _LEAST: Final = 256

@@ -85,8 +85,8 @@ _SECRET: Final = re.compile(
     r"|(?<=api.key provided: )[^\s\"',]+|(?<=x-api-key: )[^\s\"',]+",
 )
 _RAW_CALL: Final = re.compile(r"\braw\s*=\s*('.*'|\".*\")", re.DOTALL)
-_TITLE: Final = re.compile(r"<(title|h1|h2|h3)\b[^>]*>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
-_NO_WORDS: Final = re.compile(r"<(script|style)\b.*?(?:</\1>|$)|<[^>]*>", re.IGNORECASE | re.DOTALL)
+_TITLE: Final = re.compile(r"<(title|h1|h2|h3)\b[^<>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
+_NO_WORDS: Final = re.compile(r"<(script|style)\b.*?(?:</\1>|$)|<[^<>]*+>", re.IGNORECASE | re.DOTALL)
 
 
 class _Finding:
@@ -173,8 +173,8 @@ def _read_body(body: bytes, found: _Finding) -> None:
 
 
 def _read_html(text: str, found: _Finding) -> None:
-    titles = [words for _, inner in _TITLE.findall(text) if (words := _words_of(inner))]
-    found.say(titles[0] if titles else _words_of(text)[:200])
+    titles = [words for _, inner in _TITLE.findall(text[: 16 * MESSAGE_LIMIT]) if (words := _words_of(inner))]
+    found.say(titles[0] if titles else _words_of(text[: 16 * MESSAGE_LIMIT])[:200])
 
 
 def _words_of(markup: str) -> str:

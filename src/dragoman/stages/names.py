@@ -25,7 +25,7 @@ _HARMONY: Final = re.compile(r"<\|.*|\s.*", re.DOTALL)
 _HARMONY_LEAD: Final = re.compile(r"^(?:(?:assistant|commentary|analysis|final)?\s*to=)")
 _TOKENS_BEFORE: Final = re.compile(r"^(?:\s*<\|[^|<>]{1,40}\|>)+")
 _NUMBERED: Final = re.compile(r"functions_(.+)_\d+", re.DOTALL)
-_TAG_BEHIND: Final = re.compile(r"\s*</arg_value>\s*$")
+_TAG_BEHIND: Final = re.compile(r"(?<!\s)\s*+</arg_value>\s*+$")
 #: Text without GLM's argument tags; an argument; all of them behind a name.
 _UNTAGGED: Final = r"([^<]*+(?:<(?!/?arg_)[^<]*+)*+)"
 _PAIR: Final = re.compile(rf"\s*<arg_key>{_UNTAGGED}</arg_key>\s*<arg_value>{_UNTAGGED}</arg_value>\s*")

@@ -27,7 +27,7 @@ _SAYS_NOTHING: Final[frozenset[FailureKind]] = frozenset(
 )
 _NUMBER: Final = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
 _ANNOUNCED: Final = re.compile(
-    r"\b(?:answer|result|total|sum)\b[^\d\n]{0,24}?(-?\d+(?:[.,]\d+)*)|=\s*\**\s*(-?\d+(?:[.,]\d+)*)", re.IGNORECASE
+    r"\b(?:answer|result|total|sum)\b[^\d\n]{0,24}?(-?\d+(?:[.,]\d+)*)|=\s*+\**+\s*+(-?\d+(?:[.,]\d+)*)", re.IGNORECASE
 )
 #: Reported prompt tokens may differ from our estimate by this factor, in either direction.
 _PLAUSIBLE: Final = 4.0

@@ -148,7 +148,7 @@ def read_model(path: str, named: str = "") -> tuple[str, str]:
     if ":" not in location:
         location = _unescape(location)
     before, _, verb = location.rpartition(":")
-    found = re.search(r"/(?:models|tunedModels)(?:/|%2[Ff])(.+)$", before)
+    found = re.search(r"/(?:models|tunedModels)(?:/|%2[Ff])(.+)", before, re.DOTALL)
     model = _bare_model(_unescape(found[1])) if found is not None else _bare_model(named)
     if not model:
         raise WireError("expected the name of a model", path="path")

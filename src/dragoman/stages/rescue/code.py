@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
 _BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 #: All that changes how a line goes on: runs of backticks, quotation marks, the two tags (perhaps cut).

@@ -12,7 +12,7 @@ from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open,
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
-_ATTRIBUTE: Final = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
 _HEAD_LIMIT: Final = 400
 #: Why a call whose markup does not go on is refused.
 _BROKEN: Final = "its tags do not close each other"

@@ -1,0 +1,119 @@
+"""No regular expression of the package takes more than linear time, whoever writes what it reads.
+
+A pattern that the judge of `patterns.py` finds ambiguous is mended, or stands here with what bounds it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.arguments_text import ArgumentText
+from dragoman.problems import read_problem
+from growth import MOST_EXPONENT, exponent
+from patterns import Found, faults, patterns
+
+#: Place → what keeps its time linear all the same.
+BOUNDED = {
+    "arguments_text.py _STRING": "reads a text in which every string is closed (`_CLOSED`): no search for an end fails",
+    "gateway/bodies.py _STRING": "reads a text in which every string is closed (`_CLOSED`): no search for an end fails",
+    "overflow.py _LIMIT": "reads messages that `problems` cut to 1,000 characters",
+    "problems.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
+    "problems.py _TITLE": "looks 500 characters ahead, in 16,000",
+    "stages/names.py _PAIR": "reads what `_PAIRS` has matched whole: every search finds its end",
+    "stages/rescue/argument_tags.py _ATTRIBUTE": "reads the head of a tag, 400 characters",
+    "stages/rescue/quoted.py _TAG": "reads the openers of our own families",
+}
+#: Patterns that are made while the program runs.
+MADE = {
+    "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
+    "gateway/app.py f'{re.escape(before)}(.+){re.escape(after)}'": "one repeat between fixed texts, matched in whole",
+    "stages/rescue/markers.py self.openers": "fixed texts side by side",
+    "stages/rescue/markers.py self.first": "beginnings of fixed texts",
+    "stages/rescue/quoted.py self._end": "a fixed text, or two line ends with blanks between",
+    "stages/tags.py self.search": "fixed texts side by side",
+    "stages/tags.py self._begun": "beginnings of fixed texts, at the end of a text",
+    "validate/grade.py f'(?<!\\\\w){re.escape(word)}(?!\\\\w)'": "a fixed text",
+}
+FOUND = list(patterns())
+
+
+def test_all_patterns_are_found():
+    assert len(FOUND) > 150
+    assert {found.place for found in FOUND if found.text is None} == set(MADE)
+
+
+@pytest.mark.parametrize("found", [found for found in FOUND if found.text is not None], ids=lambda found: found.place)
+def test_a_pattern_takes_linear_time(found: Found):
+    assert found.text is not None
+    seen = faults(found.text, found.flags, is_searched=found.is_searched)
+    if found.place in BOUNDED:
+        assert seen, "this pattern needs no reason any more"
+    else:
+        assert not seen, "\n".join([repr(found.text), *seen])
+
+
+def test_every_reason_has_its_pattern():
+    assert set(BOUNDED) <= {found.place for found in FOUND}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_searched"),
+    [
+        (r"(a+)+$", False),
+        (r"(?:ab|ba|a)*c", False),
+        (r"(?:a|ab|b)*c", False),
+        (r"\d+[.,]?\d+x", False),
+        (r"\s*a?\s*:", False),
+        (r"\s*:", True),
+        (r'[^"]*+"', True),
+        (r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', True),
+        (r"<!--.*?-->", True),
+        (r"<[^>]*>", True),
+        (r"(?:x|<)[^>]{0,4096}>", True),
+    ],
+)
+def test_a_slow_pattern_is_found(pattern: str, is_searched: bool):
+    assert faults(pattern, 0, is_searched=is_searched)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_searched"),
+    [
+        (r"\s*:", False),
+        (r"<[^<>]*>", True),
+        (r"(?<!\s)\s*+:", True),
+        (r"\b\w+=", True),
+        (r"(?:a+b)+c", False),
+        (r'(?:[^"\\]|\\.)*+"', False),
+        (r"a{0,64}b", True),
+        (r"x+", True),
+        (r"(?>\s*)\s*:", False),
+    ],
+)
+def test_a_fast_pattern_is_left_alone(pattern: str, is_searched: bool):
+    assert not faults(pattern, 0, is_searched=is_searched)
+
+
+# ---------------------------------------------------------------- what the judge has found, in its places
+
+
+def test_escaped_quotes_in_an_open_string_are_read_once():
+    """A long text of escaped quotes in one delta: each was a place to search from."""
+
+    def run(count: int) -> object:
+        text = ArgumentText()
+        text.add('{"a":{"b":{"c":"')
+        return text.add('\\"' * (40 * count))
+
+    assert exponent(run, 50) <= MOST_EXPONENT
+    text = ArgumentText()
+    text.add('{"a":"' + '\\"' * 3000 + "\\")
+    text.add('"}"}{')
+    assert "".join(text._pieces) == '{"a":"' + '\\"' * 3000 + '\\"}"}'
+
+
+@pytest.mark.parametrize("token", ["<", "<title ", "<h1>", "raw='", "</h1>", "<script>", "&#"])
+def test_a_page_in_place_of_an_error_is_read_as_far_as_it_is_shown(token: str):
+    page = "<" + token * 40_000
+    for value in (page.encode(), {"error": {"message": page + ">"}}):
+        assert len(read_problem(value, status=502).message) <= 1_000

@@ -66,7 +66,7 @@ def test_sleep_of_the_machine_or_a_stop_of_both_is_no_standing(gap: float) -> No
     assert looks.pass_by(2, ()) == [0]
 
 
-SCRIPT = """
+SCRIPT = r"""
 import asyncio, os, sys
 from pathlib import Path
 from dragoman.gateway import watchdog, workers

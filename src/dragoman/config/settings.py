@@ -30,6 +30,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `connections_per_address`: open connections from one address (IPv4, or 64 bits of IPv6) off this machine;
     `trusted_proxies`: addresses from which many clients come, which have no such limit.
+    `memory_mib`: MiB that the bodies of all requests under way may take, in each worker; each counts twice.
     `log`: where requests get a line each: "stderr", "off", or the path of a file.
     `drain_seconds`: what answers under way are given when the gateway is told to end.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
@@ -45,6 +46,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_hosts: tuple[str, ...] = ()
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = 512
     trusted_proxies: tuple[str, ...] = ()
+    memory_mib: Annotated[int, msgspec.Meta(ge=1)] = 512
     log: str = "stderr"
     drain_seconds: float = 120.0
     state: Path | None = None

@@ -13,18 +13,13 @@ from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
+from dragoman.gateway import heads
 from dragoman.gateway.client_addresses import ClientAddresses, network
 from dragoman.gateway.gate import Gate, waiting
-from dragoman.gateway.heads import (
-    BrokenRequest,
-    add_field,
-    check_framing,
-    too_large_body,
-    too_large_head,
-    without_upgrade,
-)
+from dragoman.gateway.heads import BrokenRequest
 from dragoman.gateway.http import Answer, Application, Head, Limits
 from dragoman.gateway.log import place_of
+from dragoman.gateway.memory import Charge, Memory
 from dragoman.gateway.outlet import HttpOutlet
 
 try:
@@ -45,33 +40,39 @@ _READ_AT_ONCE: Final = 512 * 1024
 
 class _Received(NamedTuple):
     """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
-    in chunks; `is_admitted`: Host, Origin and key were judged."""
+    in chunks; `is_admitted`: Host, Origin and key were judged; `charge`: what its body took."""
 
     head: Head
     body: bytes
     keeps: bool
     is_chunked: bool
     is_admitted: bool
+    charge: Charge
+
+
+class Shared(NamedTuple):
+    """What the connections of a gateway have in common. `peers` holds those that are open."""
+
+    limits: Limits
+    peers: set[Connection]
+    addresses: ClientAddresses
+    memory: Memory
 
 
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_address", "_addresses", "_application", "_body", "_body_before", "_body_read", "_body_size", "_due",
-        "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new",
-        "_large", "_limits", "_looks_at", "_loop", "_parser", "_peers", "_target", "_task", "_timer", "_transport",
+        "_address", "_application", "_body", "_body_before", "_body_read", "_body_size", "_charge", "_due", "_fields",
+        "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large",
+        "_limits", "_looks_at", "_loop", "_parser", "_shared", "_target", "_task", "_timer", "_transport",
         "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
-    def __init__(
-        self, application: Application, limits: Limits, peers: set[Connection], addresses: ClientAddresses
-    ) -> None:
-        """`peers` holds the open connections."""
+    def __init__(self, application: Application, shared: Shared) -> None:
         self._application = application
-        self._limits = limits
-        self._peers = peers
-        self._addresses = addresses
+        self._shared = shared
+        self._limits = shared.limits
         self._address = ""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -83,11 +84,12 @@ class Connection(asyncio.Protocol):
         self._is_closing = False  # no further request is taken
         self._is_discarding = False  # the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
-        self._gate = Gate(limits.stall_seconds)
+        self._gate = Gate(shared.limits.stall_seconds)
         self._begin()
 
     def _begin(self) -> None:
         """A new request is read."""
+        self._charge = Charge(self._shared.memory)
         self._target = b""
         self._is_admitted = False
         self._fields: dict[str, str] = {}
@@ -102,24 +104,23 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are asyncio.Transport in all but name.
         self._transport = transport = cast(asyncio.Transport, transport)
         self._address = network(str((transport.get_extra_info("peername") or ("",))[0]))
-        if not self._addresses.enter(self._address):
+        if not self._shared.addresses.enter(self._address):
             self._is_closing = True
             transport.abort()
             return
         transport.set_write_buffer_limits(high=self._limits.unsent, low=self._limits.unsent // 4)
-        self._peers.add(self)
+        self._shared.peers.add(self)
         self._arm(self._limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self in self._peers:
-            self._peers.discard(self)
-            self._addresses.leave(self._address)
+        if self in self._shared.peers:
+            self._shared.peers.discard(self)
+            self._shared.addresses.leave(self._address)
         self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
         self._transport = None
-        self._waiting.clear()
-        self._body, self._large = [], None
+        self._let_go()
         self._gate.open()
         if self._task is not None:
             self._task.cancel()
@@ -221,13 +222,13 @@ class Connection(asyncio.Protocol):
                 if "upgrade" not in self._fields:
                     raise BrokenRequest(Failure("bad_request", "expected no CONNECT: this is no proxy", 405)) from None
                 version = self._parser.get_http_version()
-                again = without_upgrade(self._parser.get_method(), self._target, version, self._fields)
+                again = heads.without_upgrade(self._parser.get_method(), self._target, version, self._fields)
                 rest = again + rest[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
         if self._head is None and (self._task is None or self._head_size):
             self._unheaded += len(data)
             if self._unheaded > self._limits.head:
-                raise BrokenRequest(too_large_head(self._limits))
+                raise BrokenRequest(heads.too_large_head(self._limits))
 
     def on_message_begin(self) -> None:
         self._begin()
@@ -241,27 +242,25 @@ class Connection(asyncio.Protocol):
         self._count_head(len(name) + len(value) + 4)
         if self._head is not None:
             return  # a trailer is no header: RFC 9110 section 6.5.1
-        add_field(self._fields, name, value, most=self._limits.fields)
+        heads.add_field(self._fields, name, value, most=self._limits.fields)
 
     def _count_head(self, size: int) -> None:
         self._head_size += size
         if self._head_size > self._limits.head:
-            raise BrokenRequest(too_large_head(self._limits))
+            raise BrokenRequest(heads.too_large_head(self._limits))
 
     def on_headers_complete(self) -> None:
         if self._parser.should_upgrade():
             return
-        self._head = head = Head(
-            self._parser.get_method().decode("ascii"),
-            self._target.decode("ascii", "replace"),
-            self._fields,
-            self._address,
-        )
+        method, target = self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace")
+        self._head = head = Head(method, target, self._fields, self._address)
         self._unheaded = 0
-        check_framing(self._parser.get_http_version(), self._fields)
+        heads.check_framing(self._parser.get_http_version(), self._fields)
         length = self._fields.get("content-length", "0")
-        if length.isdigit() and int(length) > self._limits.body:
-            raise BrokenRequest(too_large_body(self._limits))
+        size = int(length) if length.isdigit() else 0
+        if size > self._limits.body:
+            raise BrokenRequest(heads.too_large_body(self._limits))
+        self._charge.cover(size)
         if self._task is None and not self._waiting:
             refused = self._application.admit(head)
             if refused is not None:
@@ -277,7 +276,8 @@ class Connection(asyncio.Protocol):
             return
         self._body_size += len(body)
         if self._body_size > self._limits.body:
-            raise BrokenRequest(too_large_body(self._limits))
+            raise BrokenRequest(heads.too_large_body(self._limits))
+        self._charge.cover(self._body_size)
         self._keep(body)
 
     def _keep(self, body: bytes) -> None:
@@ -309,7 +309,7 @@ class Connection(asyncio.Protocol):
         keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
         keeps = keeps and not self._application.is_draining
         body = b"".join(self._body) if self._large is None else self._large.getvalue()
-        self._waiting.append(_Received(self._head, body, keeps, is_chunked, self._is_admitted))
+        self._waiting.append(_Received(self._head, body, keeps, is_chunked, self._is_admitted, self._charge))
         self._begin()
         if len(self._waiting) > _WAITING:
             raise BrokenRequest(Failure("bad_request", "too many requests on one connection at once", 400))
@@ -324,7 +324,16 @@ class Connection(asyncio.Protocol):
         outlet = HttpOutlet(
             self._transport, self._gate, received.head, keeps=received.keeps, is_chunked=received.is_chunked
         )
+        release = outlet.on_begin = received.charge.release  # from its first byte on nobody holds the request
         self._task = self._loop.create_task(self._respond(received, outlet))
+        self._task.add_done_callback(lambda task: release())
+
+    def _let_go(self) -> None:
+        """Nothing more is answered: neither what waits nor what is being read."""
+        for charge in (self._charge, *(received.charge for received in self._waiting)):
+            charge.release()
+        self._waiting.clear()
+        self._body, self._large = [], None
 
     async def _respond(self, received: _Received, outlet: HttpOutlet) -> None:
         head = received.head
@@ -365,7 +374,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, failure: Failure) -> None:
         if self._task is not None:  # a later request on the connection is broken: answer the first, take no more
             self._is_closing = True
-            self._waiting.clear()
+            self._let_go()
             return
         head = self._head or Head("GET", self._target.decode("ascii", "replace"), self._fields, self._address)
         self._answer_and_close(head, self._application.refuse(head, failure))
@@ -373,7 +382,7 @@ class Connection(asyncio.Protocol):
     def _answer_and_close(self, head: Head, answer: Answer) -> None:
         """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
         self._is_discarding = True
-        self._body, self._large = [], None
+        self._let_go()
         if answer.pause:
             self._due = _NEVER
             self._loop.call_later(answer.pause, self._send_and_close, head, answer)

@@ -16,9 +16,15 @@ _STATUS_LINES: Final = {
 
 
 class HttpOutlet:
-    """The response to one request, as HTTP/1.1."""
+    """The response to one request, as HTTP/1.1.
 
-    __slots__ = ("_gate", "_has_body", "_is_chunked", "_transport", "headers", "is_begun", "is_whole", "keeps")
+    Attributes:
+        on_begin: is called when the response begins.
+    """
+
+    __slots__ = (
+        "_gate", "_has_body", "_is_chunked", "_transport", "headers", "is_begun", "is_whole", "keeps", "on_begin",
+    )  # fmt: skip
 
     def __init__(self, transport: asyncio.Transport, gate: Gate, head: Head, *, keeps: bool, is_chunked: bool) -> None:
         """`keeps`: the connection may serve another request; `is_chunked`: the client reads bodies in chunks."""
@@ -29,6 +35,7 @@ class HttpOutlet:
         self.keeps = keeps
         self.headers: dict[str, str] = {}
         self.is_begun = self.is_whole = False
+        self.on_begin: Callable[[], None] | None = None
 
     def send(self, answer: Answer) -> None:
         fields = {
@@ -79,6 +86,8 @@ class HttpOutlet:
 
     def _render_head(self, status: int, fields: dict[str, str]) -> bytes:
         self.is_begun = True
+        if self.on_begin is not None:
+            self.on_begin()
         if not self.keeps:
             fields["connection"] = "close"
         lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])

@@ -16,12 +16,13 @@ from dragoman.events import Failure
 from dragoman.gateway.admin import AdminApp
 from dragoman.gateway.app import App
 from dragoman.gateway.client_addresses import ClientAddresses
-from dragoman.gateway.edge import Connection
+from dragoman.gateway.edge import Connection, Shared
 from dragoman.gateway.endpoints import make_endpoints
 from dragoman.gateway.gate import hold_little
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Limits
 from dragoman.gateway.keys import Keys, check_change, check_reach, read_keys
+from dragoman.gateway.memory import Memory
 from dragoman.gateway.metrics import GENERATION, READY
 from dragoman.gateway.names import Names
 from dragoman.gateway.observe import Observer
@@ -49,8 +50,6 @@ _SIBLINGS_SECONDS: Final = 0.25
 #: How often servers are asked for their models, and how long the first answers are waited for.
 _LOOK_SECONDS: Final = 60.0
 _FIRST_LOOK_SECONDS: Final = 1.0
-
-
 #: A name for two addresses: which of them a client takes is its own affair, so both are served.
 _BOTH: Final = "localhost"
 _LOOPBACKS: Final = ("127.0.0.1", "::1")
@@ -64,9 +63,9 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_names", "_pricing",
-        "_relay", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "admin_port", "host", "observer", "port",
-        "routes",
+        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_memory", "_names",
+        "_pricing", "_relay", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "admin_port", "host",
+        "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -86,9 +85,9 @@ class Gateway:
         self._names = Names(config, only_routes=only_routes, proof=self._client.steering.model_proof)
         keys = read_keys(config).clients
         weak = check_reach(host, keys)
-        self._addresses = ClientAddresses(
-            most=config.server.connections_per_address, trusted=config.server.trusted_proxies
-        )
+        server = config.server
+        self._addresses = ClientAddresses(most=server.connections_per_address, trusted=server.trusted_proxies)
+        self._memory = Memory(server.memory_mib * 1024 * 1024)
         self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys)
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
@@ -170,8 +169,10 @@ class Gateway:
     async def _listen(self, app: App, limits: Limits, listener: socket.socket | None, port: int) -> None:
         loop = asyncio.get_running_loop()
 
+        shared = Shared(limits, self._connections, self._addresses, self._memory)
+
         def connection() -> Connection:
-            return Connection(app, limits, self._connections, self._addresses)
+            return Connection(app, shared)
 
         host, beside = _LOOPBACKS if self.host == _BOTH else (self.host, "")
         if listener is None:
@@ -201,8 +202,10 @@ class Gateway:
         operations = Operations(self.observer, self._state, self._siblings)
         app = AdminApp(guard=guard, addresses=self._addresses, observer=self.observer, operations=operations)
 
+        shared = Shared(limits, self._connections, self._addresses, self._memory)
+
         def connection() -> Connection:
-            return Connection(app, limits, self._connections, self._addresses)
+            return Connection(app, shared)
 
         if listener is None:
             opened = await _listening(connection, host, port)
@@ -275,7 +278,7 @@ class Gateway:
             listener.close()
         await self._end_of(self._connections, until)
         if self._connections:
-            self._relay.interrupt(Failure("overloaded", "the gateway is being shut down", 503, retry_after=1.0))
+            self._relay.interrupt(Failure("overloaded", "the gateway is being shut down", 503, 1.0))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(seconds, _LAST_WORDS_SECONDS)):
                     while self._connections:

@@ -1,0 +1,67 @@
+"""One budget of memory for the bodies of all requests under way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.events import Failure
+from dragoman.gateway.heads import BrokenRequest
+
+#: What a body takes while it is read and worked on: its bytes, and the same again for what is made of them.
+_SHARE: Final = 2
+#: When a client that was refused may try again, in seconds.
+_WAIT: Final = 2.0
+
+
+class Memory:
+    """Counts what is taken. One request alone is always let in: its own limit bounds it.
+
+    Attributes:
+        used: bytes.
+    """
+
+    __slots__ = ("_most", "used")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.used = 0
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes; False when there is no room for them, and nothing was taken."""
+        if self.used and self.used + size > self._most:
+            return False
+        self.used += size
+        return True
+
+    def give(self, size: int) -> None:
+        """Give them back."""
+        self.used -= size
+
+
+class Charge:
+    """What one request has taken."""
+
+    __slots__ = ("_memory", "_size")
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._size = 0
+
+    def cover(self, body: int) -> None:
+        """Take what a body of so many bytes needs, beyond what was taken.
+
+        Raises:
+            BrokenRequest: the requests under way take all there is.
+        """
+        more = _SHARE * body - self._size
+        if more <= 0:
+            return
+        if not self._memory.take(more):
+            message = "too many large requests are under way; try again"
+            raise BrokenRequest(Failure("overloaded", message, 503, retry_after=_WAIT))
+        self._size += more
+
+    def release(self) -> None:
+        """Give all of it back; again does nothing."""
+        self._memory.give(self._size)
+        self._size = 0

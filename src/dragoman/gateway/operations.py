@@ -95,8 +95,10 @@ class Operations:
                 outlet.start(200, _LINES)
                 while not draining.done():
                     coming = asyncio.create_task(came.wait())
-                    await asyncio.wait((coming, draining), timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
-                    coming.cancel()
+                    try:
+                        await asyncio.wait((coming, draining), timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        coming.cancel()
                     came.clear()
                     outlet.write(b"".join(lines) or b"\n")
                     lines.clear()

@@ -223,7 +223,7 @@ def test_white_space_between_two_pieces_stays_in_a_text():
     assert answered(pieces, SCHEMA)[0] == answered(["".join(pieces)], SCHEMA)[0] == '{"command": "say \\"x} y\\" now"}'
 
 
-@pytest.mark.parametrize("member", ['a:""', 'a: "y"', " a : 'y' and \"so\""])
+@pytest.mark.parametrize("member", ['a:""', 'a: "y"', "a: 'y' b\" c\""])
 def test_a_quote_before_a_bare_key_and_its_value_has_two_readings(member: str):
     """The text may end there and a comma be missing."""
-    assert answered([f'{{"command": "echo "{member}", "count": 1}}'], SCHEMA)[0] is None
+    assert answered([f'{{"command": "echo "{member}, "count": 1}}'], SCHEMA)[0] is None

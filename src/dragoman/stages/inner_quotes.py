@@ -15,10 +15,10 @@ _MARKUP: Final = re.compile(
     r"<\|[^|<>]{1,40}+\|>|<｜|｜>|</?(?:tool_call|function|parameter|invoke|arg_key|arg_value|tool|call)\b|\[/?TOOL_CALLS?\]"
 )
 _COLON: Final = re.compile(r"\s*+:")
-#: A key without its own quotes, right behind a quote and a comma.
-_BARE_MEMBER: Final = re.compile(r"\s*+[,;]\s*+['\"“]?[A-Za-z_$][\w$.-]*+['\"”]?\s*+:")
-#: The same with its value, right behind the quote alone.
-_BARE_MEMBER_AT_ONCE: Final = re.compile(r"\s*+[A-Za-z_$][\w$.-]*+\s*+:\s*+['\"“”„‘«]")
+#: A key without its own quotes, right behind a quote and a comma; behind the quote alone, with its value.
+_BARE_MEMBER: Final = re.compile(
+    r"\s*+(?:[,;]\s*+['\"“]?[A-Za-z_$][\w$.-]*+['\"”]?\s*+:|[A-Za-z_$][\w$.-]*+\s*+:\s*+['\"“”„‘«])"
+)
 _WORD_AND_COLON: Final = re.compile(r"(?<![\w$.-])([A-Za-z_$][\w$.-]*+)['\"”]?\s*+:")
 _LOOK_BACK: Final = 64
 _OPENS: Final = "([{<=:,;|&$`/"
@@ -38,12 +38,8 @@ def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[st
     """
     if _MARKUP.search(content) is not None:
         return False
-    for place in inner:
-        if (
-            _BARE_MEMBER.match(content, place + 1) is not None
-            or _BARE_MEMBER_AT_ONCE.match(content, place + 1) is not None
-        ):
-            return False
+    if any(_BARE_MEMBER.match(content, place + 1) for place in inner):
+        return False
     if _holds_key(content, closer, names) or _holds_bare_key(content, inner[0], names):
         return False
     if closer in _PAIRS and _PAIRS[closer] in content:

@@ -65,23 +65,30 @@ def inside(text: str) -> str:
     return out
 
 
+def grows(content: str, mark: str, names: frozenset[str], *, in_list: bool) -> bool:
+    """Whether a string with quotes (`mark`) inside it goes on over what could be a member or an item."""
+    keys = re.findall(rf"{mark}([^{mark}]*){mark}\s*:", content)
+    if any(key.strip() in names for key in keys):
+        return True
+    if re.search(rf"{mark}[^{mark}]*{mark}[^{mark}]*{mark}\s*:", content):
+        return True
+    if re.search(rf"{mark}\s*[,;]\s*[\"'“]?[A-Za-z_$][\w$.-]*[\"'”]?\s*:", content):
+        return True
+    if in_list and re.search(rf"{mark}\s*,\s*(?:[\"'“\d{{\[]|$)", content):
+        return True
+    bare = re.findall(r"[,;{\n]\s*([A-Za-z_$][\w$.-]*)\s*:", content.partition(mark)[2])
+    if names.intersection(bare):
+        return True
+    other = re.search(rf"{mark}.*?[\"'“]([^\"'“”]*)[\"'”]\s*:", content, re.DOTALL)
+    return other is not None and other[1].strip() in names
+
+
 def is_whole(content: str, quote: str, names: frozenset[str], *, in_list: bool) -> bool:
     """Whether a string with quotes inside it holds no member, no item, and no quotation that is left open."""
     mark = re.escape(quote)
-    plain, content = content, re.sub(r"/\*.*?\*/|(?://|#)[^\n]*\n", " ", content, flags=re.DOTALL)
-    keys = re.findall(rf"{mark}([^{mark}]*){mark}\s*:", content)
-    if any(key.strip() in names for key in keys):
+    stripped = re.sub(r"/\*.*?\*/|(?://|#)[^\n]*\n", " ", content, flags=re.DOTALL)
+    if any(grows(plain, mark, names, in_list=in_list) for plain in (content, stripped)):
         return False
-    if re.search(rf"{mark}[^{mark}]*{mark}[^{mark}]*{mark}\s*:", content):
-        return False
-    if re.search(rf"{mark}\s*[,;]\s*[\"'“]?[A-Za-z_$][\w$.-]*[\"'”]?\s*:", content):
-        return False
-    if in_list and re.search(rf"{mark}\s*,\s*(?:[\"'“\d{{\[]|$)", content):
-        return False
-    other = re.search(rf"{mark}.*?[\"'“]([^\"'“”]*)[\"'”]\s*:", content, re.DOTALL)
-    if other and other[1].strip() in names:
-        return False
-    content = plain
     if quote in "”’":
         if re.search(rf"{mark}\s*:", content) or content.find(quote) < content.find({"”": "“", "’": "‘"}[quote]):
             return False

@@ -65,6 +65,19 @@ TAGGED: dict[str, tuple[Dialect, str, str, str]] = {
         "Look.",
         "<|start|>assistant<|channel|>commentary to=functions.look <|message|>{}",
     ),
+    "harmony without its tokens": (
+        PLAIN,
+        'analysisSay "hi", no more.\nDone.assistantfinalHi!',
+        'Say "hi", no more.\nDone.',
+        "Hi!",
+    ),
+    "harmony without its tokens, before a call": (
+        PLAIN,
+        "assistantanalysisLook.assistantcommentary to=functions.look json{}",
+        "Look.",
+        "assistantcommentary to=functions.look json{}",
+    ),
+    "Gemma's channel": (PLAIN, "<|channel>thought\nTwo.\n<channel|>4", "Two.", "4"),
     "the dialect's pair": (NAMED, "<reasoning>Since.</reasoning> So.", "Since.", "So."),
     "a known pair beside the dialect's": (NAMED, "<think>Since.</think> So.", "Since.", "So."),
     "white space around": (PLAIN, "\n \n<think>\n\n Add. \n</think>\n\n 4 \n", "Add.", "4 \n"),
@@ -110,6 +123,11 @@ TEXTS = {
     "upper case": "<THINK>loud</THINK>",
     "an answer in brackets": "[THINKING] is a word",
     "another channel": "<|channel|>commentary to=functions.f<|message|>{}",
+    "a word": "analysis",
+    "a word of several": "analysis of the log: assistantfinal is a word",
+    "a name": " analysisResult = 1  # the assistantfinal channel",
+    "a lone tag behind a name": "analysisResult `</think>` is long enough for all that is held of a text",
+    "harmony's channel behind words": "As said, analysisLook.assistantfinalHi!",
     "comparison": "a<b, [1], c>d",
 }
 
@@ -262,7 +280,14 @@ def test_calls_behind_thinking_are_found():
     tools = (Tool("look", schema=Raw(b'{"type":"object","properties":{"at":{"type":"string"}}}')),)
     body = '<tool_call>{"name": "look", "arguments": {"at": "sky"}}</tool_call>'
     bare = '{"name": "look", "parameters": {"at": "sky"}}'
-    for message in ("<think>up</think>" + body, "up</think>" + body, "<think>up</think>" + bare, "up</think>" + bare):
+    unmarked = 'analysisupassistantcommentary to=functions.look json{"at": "sky"}'
+    for message in (
+        "<think>up</think>" + body,
+        "up</think>" + body,
+        "<think>up</think>" + bare,
+        "up</think>" + bare,
+        unmarked,
+    ):
         for cuts in ([], list(range(1, len(message)))):
             events = say(message, cuts=cuts)
             for stage in stages_for(tools, Policy(sequential=True), new_id=iter("abcdefghijkl").__next__):

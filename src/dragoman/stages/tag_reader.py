@@ -9,7 +9,20 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from dragoman.stages.tags import HARMONY, HARMONY_TEXT, KNOWN, PAIRS, Marks, Pair, Tags, Watch
+from dragoman.stages.tags import (
+    HARMONY,
+    HARMONY_TEXT,
+    KNOWN,
+    PAIRS,
+    UNMARKED,
+    UNMARKED_END,
+    UNMARKED_HELD,
+    Marks,
+    Pair,
+    Tags,
+    Watch,
+    may_be_unmarked,
+)
 
 #: "end": the thinking is whole; "was": the text so far was thinking.
 Found: TypeAlias = tuple[Literal["text", "thinking", "end", "was"], str]
@@ -19,7 +32,8 @@ class TagReader:
     """Reads the text of one part.
 
     Attributes:
-        mode: "start": tags count here; "thinking": inside tags; "text": only a lone closing tag counts, or nothing.
+        mode: "start": tags count here; "thinking": inside tags; "text": only a lone closing tag counts, or nothing;
+            "unmarked": it may be harmony without its tokens, and is held until that is known.
         has_markup: a tag was read.
     """
 
@@ -38,7 +52,7 @@ class TagReader:
         self._hold = ""  # what may become a tag
         self._space: list[str] = []  # white space that may be markup
         self.has_markup = False
-        self.mode: Literal["start", "thinking", "text"] = "thinking" if opened else "start"
+        self.mode: Literal["start", "thinking", "text", "unmarked"] = "thinking" if opened else "start"
 
     @property
     def is_done(self) -> bool:
@@ -66,14 +80,20 @@ class TagReader:
                 text = self._read_start(text, out)
             elif self.mode == "thinking":
                 text = self._read_thinking(text, out)
+            elif self.mode == "unmarked":
+                text = self._read_unmarked(text, out)
             else:
                 text = self._read_text(text, out)
-        self._is_plain = self.mode == "text" and not self._hold and not self._is_final
+        self._is_plain = self.mode == "text" and not (self._hold or self._is_final or self._is_fresh)
         return out
 
     def end(self) -> list[Found]:
         """The text ended."""
         out: list[Found] = []
+        if self.mode == "unmarked":  # it was text
+            self._hold, self.mode = "".join(self._space) + self._hold, "text"
+            self._space.clear()
+            out += self.feed("")
         rest, self._hold = self._hold, ""
         if self.mode == "text" and self._watch is not None and rest and not self._watch.is_quoted():
             closed = self._closers.search(rest)
@@ -98,9 +118,12 @@ class TagReader:
             return ""
         found = self._start.search(bare)
         if found is None or found.start():
-            if self._start.half(bare) == len(bare):
+            if self._start.half(bare) == len(bare) or (not self.has_markup and may_be_unmarked(bare)):
                 self._hold = bare
                 return ""
+            if not self.has_markup and UNMARKED.match(bare):
+                self.mode = "unmarked"
+                return bare
             space = "" if self._is_fresh else "".join(self._space)
             self._space.clear()
             self.mode = "text"
@@ -157,6 +180,25 @@ class TagReader:
             out.append(("thinking", "".join(self._space) + text))
             self._space.clear()
             self._is_fresh = False
+
+    def _read_unmarked(self, text: str, out: list[Found]) -> str:
+        """Harmony's analysis without its tokens: held until what ends it comes."""
+        found = UNMARKED_END.search(text)
+        if found is None:
+            size = max(0, len(text) - UNMARKED_HELD)
+            self._space.append(text[:size])
+            self._hold = text[size:]
+            return ""
+        said = "".join(self._space) + text[: found.start()]
+        self._space.clear()
+        bare = said.lstrip()
+        begun = UNMARKED.match(bare)
+        assert begun is not None
+        out += [("thinking", bare[begun.end() :].strip()), ("end", "")]
+        self._start_again()
+        self.mode, self._watch = "text", None
+        is_final = found.group() == "assistantfinal"
+        return text[found.end() if is_final else found.start() :]
 
     # ------------------------------------------------------------ text
 

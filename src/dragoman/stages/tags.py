@@ -55,6 +55,17 @@ HARMONY_TEXT: Final = tuple(
         "<|channel|>commentary<|message|>",
     )
 )
+#: Harmony as a whole message with its tokens taken away: how it begins, and what ends its analysis.
+UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
+UNMARKED_END: Final = re.compile(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
+_UNMARKED_WORD: Final = "assistantanalysis"
+#: What may become the end, at the end of a text.
+UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
+
+
+def may_be_unmarked(text: str) -> bool:
+    """Whether more text may show that a message is harmony without its tokens."""
+    return _UNMARKED_WORD.startswith(text) or _UNMARKED_WORD.removeprefix("assistant").startswith(text)
 
 
 _LONG: Final = 256  # characters

@@ -9,6 +9,7 @@ from typing import Final
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.typed_tags import refused
 from dragoman.stages.rescue.xml_values import leaf, value_until
 
 _NAME: Final = re.compile(r"[^\"'<>\n]+")
@@ -59,6 +60,9 @@ def invoke_call(
         found = _ATTRIBUTE.search(head)
         if not closed or found is None:
             break
+        if found[2] in keys:  # two readings
+            yield from refused(cursor, (end, *ends))
+            return False
         yield _key_piece(found[2], keys)
         trim = trims and (yield from cursor.peek()) == "\n"
         if not (yield from value_until(cursor, tools, name, found[2], (f"</{prefix}parameter>",), trim=trim)):
@@ -108,6 +112,9 @@ def argument_pairs(
                 return
             break
         key = written.strip()
+        if key in keys:
+            yield from refused(cursor, ends)
+            return
         yield _key_piece(key, keys)
         if not (yield from value_until(cursor, tools, name, key, (f"</{value_tag}",), trim=False)):
             break
@@ -123,7 +130,7 @@ def _joined_pair(
 ) -> Generator[Action, None, str]:
     """GLM 5.3 Flash's `<arg_key>KEY=VALUE</arg_value>`, the key one of the schema's; gives the tag behind it."""
     key, joint, value = written.partition("=")
-    if not joint or not tools.schema(name).has_member(key.strip()):
+    if not joint or key.strip() in keys or not tools.schema(name).has_member(key.strip()):
         return ""
     yield _key_piece(key.strip(), keys)
     yield Piece(leaf(value, tools.shape(name, key.strip())))

@@ -8,6 +8,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.typed_tags import refused
 from dragoman.stages.rescue.xml_values import value_until
 
 _NAME: Final = re.compile(r"[^<>\n]+")
@@ -49,6 +50,9 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
             yield Close("")
             return
         key = key.strip().strip("\"'")
+        if key in keys:  # two readings
+            yield from refused(cursor, ("</function>", end))
+            return
         yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
         keys.append(key)
         if not (yield from value_until(cursor, tools, name, key, ("</parameter>",))):

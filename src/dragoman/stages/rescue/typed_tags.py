@@ -15,7 +15,7 @@ from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, 
 _ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
 _HEAD_LIMIT: Final = 400
 #: Why a call whose markup does not go on is refused.
-_BROKEN: Final = "its tags do not close each other"
+_BROKEN: Final = "its tags do not close each other, or give an argument twice"
 
 #: Reads the head of an argument up to its value: the key ("" when it has none) and the type ("" when none is told).
 Head: TypeAlias = Callable[[Cursor], Generator[Action, None, tuple[str, str]]]

@@ -6,7 +6,7 @@ protocol are a `Dialect` (data).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, final
 from typing import Protocol as Interface
 
@@ -206,6 +206,11 @@ class Encoder(Interface):
         """The connection must be cut after these bytes, not ended: a call that had begun to leave has failed."""
         ...
 
+    @property
+    def lost(self) -> Sequence[Deviation]:
+        """What of the answer so far the protocol cannot say: a note for each field, with its path."""
+        ...
+
 
 class Stage(Interface):
     """Events → events; holds back only what it must."""
@@ -297,9 +302,21 @@ class ParseError(Interface):
 
 
 class RenderResponse(Interface):
-    """Writes a whole (non-streamed) response. A reply with a `Failure` is written by `render_error` instead."""
+    """Writes a whole (non-streamed) response. A reply with a `Failure` is written by `render_error` instead.
 
-    def __call__(self, reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = ...) -> bytes: ...
+    `lost` is given a note for each field of the answer that the protocol cannot say, with its path.
+    """
+
+    def __call__(
+        self,
+        reply: Reply,
+        *,
+        new_id: NewId,
+        model: str,
+        created: int,
+        style: ReplyStyle = ...,
+        lost: list[Deviation] | None = ...,
+    ) -> bytes: ...
 
 
 class RenderError(Interface):

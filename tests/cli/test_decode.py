@@ -185,6 +185,14 @@ def test_translated_bytes_say_the_same() -> None:
     assert after.deviations == ()
 
 
+def test_what_the_target_cannot_say_is_named_on_standard_error() -> None:
+    choice = {"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop", "odd": {"a": 1}}
+    body = json.dumps({"id": "c", "model": "m", "choices": [choice], "system_fingerprint": "fp"}).encode()
+    run = dragoman("translate", "--from", "openai-chat", "--to", "ollama-chat", stdin=body)
+    lost = b"dragoman: ollama-chat has no place for system_fingerprint, choices[0].odd\n"
+    assert (run.returncode, run.stderr) == (0, lost)
+
+
 def test_the_output_names_the_model_that_was_asked_for() -> None:
     words = ["translate", "--from", "openai-chat", "--to", "ollama-chat", "--model", "mine"]
     run = dragoman(*words, str(EXAMPLES / "glued.sse"))

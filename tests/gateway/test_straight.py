@@ -132,3 +132,18 @@ def test_at_the_end_of_the_gateway_it_is_told(tmp_path: Path) -> None:
         [(status, headers, body)] = answers
         assert (status, headers["retry-after"]) == (503, "1")
         assert "shut down" in json.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_clients_protocol_cannot_say_of_an_answer_is_counted(running: Running, stream: bool) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop", "odd": {"a": 1}}
+    body = json.dumps({"id": "c", "model": "m", "choices": [choice], "system_fingerprint": "fp"}).encode()
+    running.answer(whole(body, 200, "application/json"))
+    name = 'dragoman_deviations_total{provider="openai-chat",code="untranslated"}'
+    before = metrics(running).get(name, 0)
+    asked = {"model": "via-openai-chat", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    status, _, _ = running.request(
+        "POST", "/v1/messages", json.dumps({**asked, "stream": stream}).encode(), {"content-type": "application/json"}
+    )
+    assert status == 200
+    assert metrics(running)[name] - before == 2

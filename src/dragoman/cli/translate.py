@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
             break
     else:
         write(output.encode(reader.close()))
+    if output.lost:
+        complain(f"{options.target} has no place for {', '.join(output.lost)}")
     error = error_object(output.folded.reply().error)
     if error is not None:
         return complain(f"{error['kind']}: {error['message']}")
@@ -67,6 +69,11 @@ class _Output:
     def aborted(self) -> bool:
         """Nothing more may be written."""
         return self._encoder is not None and self._encoder.aborted
+
+    @property
+    def lost(self) -> list[str]:
+        """The paths of what could not be said."""
+        return [] if self._encoder is None else [deviation.where for deviation in self._encoder.lost]
 
     def encode(self, events: list[Event]) -> bytes:
         """The bytes for these events."""

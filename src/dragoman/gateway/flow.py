@@ -69,6 +69,8 @@ class Flow:
         finally:
             self._handle.cancel()
             self._record.passed = self._passes
+            if self._encoder is not None and not self._passes:
+                self._record.note(self._encoder.lost)
         if self.refused is not None:
             return
         if self._last is not None:

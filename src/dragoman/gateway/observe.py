@@ -138,6 +138,11 @@ class Record:
         """Count a deviation. Has the form of `OnDeviation`."""
         self.deviations[deviation.code] = self.deviations.get(deviation.code, 0) + 1
 
+    def note(self, lost: Iterable[Deviation]) -> None:
+        """Count what of the answer the client's protocol could not say."""
+        for deviation in lost:
+            self.deviate(self.target, deviation)
+
     def begin(self) -> None:
         """Something of the answer came."""
         if self.first_event is None:

@@ -22,7 +22,7 @@ from dragoman.client.straight import Straight
 from dragoman.client.target import Chain
 from dragoman.contract import Encoder, Glance, Parsed, Protocol, ReplyStyle
 from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
-from dragoman.events import Event, Failure, fold
+from dragoman.events import Deviation, Event, Failure, fold
 from dragoman.gateway.flow import Flow, pass_on
 from dragoman.gateway.http import Answer, Head, Outlet
 from dragoman.gateway.names import Names, UnknownModel
@@ -213,9 +213,11 @@ async def _whole(
         if is_unusable(reply) and not protocol.tells_failed_calls:
             _fail(protocol, call_failure(reply.failed_calls), stream, outlet, record)
             return
+        lost: list[Deviation] = []
         body = protocol.render_response(
-            reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style
+            reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style, lost=lost
         )
+        record.note(lost)
     outlet.send(Answer(200, body))
     record.end(last)
 

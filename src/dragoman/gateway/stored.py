@@ -18,7 +18,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.client.offloading import run_sized
 from dragoman.contract import Encoder, NewId, Parsed, Protocol, ReplyStyle, no_glance
 from dragoman.errors import WireError
-from dragoman.events import Failure, Reply
+from dragoman.events import Deviation, Failure, Reply
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.gateway.database import StoreFailed
 from dragoman.gateway.endpoint import Refused
@@ -169,9 +169,17 @@ class StoredTurn:
             return self._encoder
 
         def render_response(
-            reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN
+            reply: Reply,
+            *,
+            new_id: NewId,
+            model: str,
+            created: int,
+            style: ReplyStyle = _PLAIN,
+            lost: list[Deviation] | None = None,
         ) -> bytes:
-            self._whole = protocol.render_response(reply, new_id=new_id, model=model, created=created, style=style)
+            self._whole = protocol.render_response(
+                reply, new_id=new_id, model=model, created=created, style=style, lost=lost
+            )
             return self._whole
 
         return msgspec.structs.replace(

@@ -13,8 +13,10 @@ from typing import Any, Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
+from dragoman.crossing import Crossing
 from dragoman.errors import CALL_FAILED, STATUS, FailedCalls, failure_kind, failure_of
 from dragoman.events import (
+    Deviation,
     Event,
     Failure,
     Finish,
@@ -76,7 +78,8 @@ class Encoder:
     """Writes one response."""
 
     __slots__ = (
-        "_aborted", "_failed", "_head", "_index", "_kept", "_kind", "_model", "_new_id", "_opening", "_state",
+        "_aborted", "_crossing", "_failed", "_head", "_index", "_kept", "_kind", "_model", "_new_id", "_opening",
+        "_state", "lost",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
@@ -91,6 +94,8 @@ class Encoder:
         self._head = b""  # what stands before the text of a delta
         self._aborted = False
         self._failed = FailedCalls()
+        self._crossing = Crossing(NAME)
+        self.lost = self._crossing.lost
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Write what these events say."""
@@ -104,6 +109,7 @@ class Encoder:
                     self._open(out)
                 out.append(self._head + _json.encode_text(event.text) + b"}}\n\n")  # type: ignore[union-attr]
             elif kind in _WRITERS and not self._aborted:
+                self._crossing.note(event)
                 _WRITERS[kind](self, event, out)
         return b"".join(out)
 
@@ -241,9 +247,17 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
 
 
 def render_response(
-    reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _PLAIN_STYLE,
+    lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole message. `created` and `style` say nothing that this protocol could write."""
+    if lost is not None:
+        lost += Crossing(NAME).note_reply(reply)
     blocks = [_block(part) for part in reply.parts]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     message: _Object = {

@@ -13,8 +13,10 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
+from dragoman.crossing import Crossing
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
+    Deviation,
     Event,
     Failure,
     Finish,
@@ -59,8 +61,8 @@ class Encoder:
     """Encodes one streamed response."""
 
     __slots__ = (
-        "_after", "_before", "_failed", "_is_array", "_is_begun", "_is_over", "_kept", "_kept_of_part", "_model",
-        "_new_id", "_text", "_thought",
+        "_after", "_before", "_crossing", "_failed", "_is_array", "_is_begun", "_is_over", "_kept", "_kept_of_part",
+        "_model", "_new_id", "_text", "_thought", "lost",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
@@ -68,6 +70,8 @@ class Encoder:
         self._model = model
         self._is_array = style.array
         self._failed = FailedCalls()
+        self._crossing = Crossing(NAME)
+        self.lost = self._crossing.lost
         self._is_begun = False
         self._is_over = False
         self._before = (b"" if style.array else b"data: ") + _CANDIDATES
@@ -96,10 +100,12 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 out.append(b"%b%b%b" % (self._thought, _json.encode_text(event.text), self._after))
             elif type(event) is TextEnd or type(event) is ThinkingEnd:
+                self._crossing.note(event)
                 kept = native_fields(event.native, NAME) if event.native is not None else {}
                 if event.signature is not None or kept or self._kept_of_part:
                     self._close_part(event, previous, kept, out)
             elif type(event) in _RARE:
+                self._crossing.note(event)
                 self._encode_rare(event, out)
             previous = event
         return self._join(out)
@@ -191,8 +197,18 @@ def _render_last(
     return body | ({"usageMetadata": usage} if usage else {})
 
 
-def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+def render_response(
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _PLAIN,
+    lost: list[Deviation] | None = None,
+) -> bytes:
     """Write a whole response; the parts keep their order and their signatures."""
+    if lost is not None:
+        lost += Crossing(NAME).note_reply(reply)
     rendered = [render_part(part) for part in reply.parts]
     parts: list[Json] = [part for part in rendered if part is not None]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason

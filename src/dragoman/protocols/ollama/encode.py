@@ -13,8 +13,10 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import NewId, ReplyStyle
+from dragoman.crossing import Crossing
 from dragoman.errors import CALL_FAILED, FailedCalls, failure_of, status_of
 from dragoman.events import (
+    Deviation,
     Event,
     Failure,
     Finish,
@@ -22,7 +24,11 @@ from dragoman.events import (
     Reply,
     Start,
     TextDelta,
+    TextEnd,
+    TextStart,
     ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
     ToolCallEnd,
     ToolCallFailed,
 )
@@ -38,14 +44,17 @@ _UNMEASURED: Final = 1
 
 
 #: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
-_RARE: Final = frozenset({Start, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+_RARE: Final = frozenset(
+    {Start, TextStart, TextEnd, ThinkingStart, ThinkingEnd, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure}
+)
 
 
 class Encoder:
     """Encodes one streamed response."""
 
     __slots__ = (
-        "_after", "_before", "_calls", "_failed", "_held", "_is_over", "_native", "_style", "_thinking",
+        "_after", "_before", "_calls", "_crossing", "_failed", "_held", "_is_over", "_native", "_style", "_thinking",
+        "lost",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
@@ -56,6 +65,8 @@ class Encoder:
         self._style = style
         self._calls = 0
         self._failed = FailedCalls()
+        self._crossing = Crossing(NAME)
+        self.lost = self._crossing.lost
         self._held: list[Json] = []  # calls that leave together, where the client wants that
         self._is_over = False
         self._native: Fields = {}  # of the response; the last line tells it
@@ -74,6 +85,7 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 out.append(b"%b%b%b" % (self._thinking, _json.encode_text(event.text), self._after))
             elif type(event) in _RARE:
+                self._crossing.note(event)
                 self._encode_rare(event, out)
         return b"".join(out)
 
@@ -130,8 +142,18 @@ class Encoder:
         return b'%b""%b},%b\n' % (self._before, rest, fields[1:])
 
 
-def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+def render_response(
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _PLAIN,
+    lost: list[Deviation] | None = None,
+) -> bytes:
     """Write a whole response: one object with all text, all thinking and all calls."""
+    if lost is not None:
+        lost += Crossing(NAME).note_reply(reply)
     message: dict[str, Json] = {"role": "assistant"}
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
     message["content"] = "".join(texts)

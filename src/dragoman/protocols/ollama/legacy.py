@@ -14,8 +14,9 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
+from dragoman.crossing import Crossing
 from dragoman.errors import WireError
-from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ThinkingDelta
+from dragoman.events import Deviation, Event, Failure, Finish, Reply, TextDelta, ThinkingDelta
 from dragoman.fields import Fields, read, read_body, read_text
 from dragoman.protocols import ollama
 from dragoman.protocols.ollama.encode import render_end
@@ -57,12 +58,14 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
 class Encoder:
     """Encodes one streamed response."""
 
-    __slots__ = ("_after", "_before", "_is_over")
+    __slots__ = ("_after", "_before", "_crossing", "_is_over", "lost")
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
         self._before = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
         self._after = b',"done":false}\n'
         self._is_over = False
+        self._crossing = Crossing(None)
+        self.lost = self._crossing.lost
 
     @property
     def aborted(self) -> bool:
@@ -80,6 +83,7 @@ class Encoder:
                     thinking = _json.encode_text(text)
                     out.append(b'%b,"response":"","thinking":%b%b' % (self._before, thinking, self._after))
                 case Finish():
+                    self._crossing.note(event)
                     end = _json.encode(render_end(event.reason, event.native_reason, event.usage))
                     out.append(b'%b,"response":"",%b\n' % (self._before, end[1:]))
                     self._is_over = True
@@ -87,7 +91,7 @@ class Encoder:
                     out.append(_json.encode({"error": message}) + b"\n")
                     self._is_over = True
                 case _:
-                    pass
+                    self._crossing.note(event)
         return b"".join(out)
 
     def keepalive(self) -> bytes:
@@ -95,8 +99,18 @@ class Encoder:
         return b"" if self._is_over else b'%b,"response":""%b' % (self._before, self._after)
 
 
-def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+def render_response(
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _PLAIN,
+    lost: list[Deviation] | None = None,
+) -> bytes:
     """Write a whole response."""
+    if lost is not None:
+        lost += Crossing(None).note_reply(reply)
     fields: dict[str, Json] = {"model": model, "created_at": render_time(created)}
     fields["response"] = reply.text
     if reply.thinking:

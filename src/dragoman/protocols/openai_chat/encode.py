@@ -13,8 +13,10 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
+from dragoman.crossing import Crossing
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
+    Deviation,
     Event,
     Failure,
     FailureKind,
@@ -74,9 +76,9 @@ class Encoder:
     """
 
     __slots__ = (
-        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_details", "_failed", "_head",
-        "_held", "_is_over", "_is_refused", "_late", "_native", "_new_id", "_style", "_text_key", "_thinking_key",
-        "_usage", "aborted",
+        "_after", "_before", "_call_after", "_call_before", "_calls", "_cost", "_crossing", "_details", "_failed",
+        "_head", "_held", "_is_over", "_is_refused", "_late", "_native", "_new_id", "_style", "_text_key",
+        "_thinking_key", "_usage", "aborted", "lost",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
@@ -99,6 +101,8 @@ class Encoder:
         self._is_refused = False
         self._late: Fields = {}  # of the response, for its end
         self._failed = FailedCalls()
+        self._crossing = Crossing(NAME)
+        self.lost = self._crossing.lost
         self._usage = NO_USAGE
         self._cost: Cost | None = None
         self._is_over = False
@@ -123,6 +127,7 @@ class Encoder:
             elif type(event) in _WRITERS:
                 if not self._before and type(event) is not Start:
                     self._name_response(None)
+                self._crossing.note(event)
                 _WRITERS[type(event)](self, event, out)
         return b"".join(out)
 
@@ -249,8 +254,18 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
 # ---------------------------------------------------------------- whole responses and errors
 
 
-def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+def render_response(
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _PLAIN,
+    lost: list[Deviation] | None = None,
+) -> bytes:
     """Write a whole response. All text stands before all calls: the protocol has no other order."""
+    if lost is not None:
+        lost += Crossing(NAME).note_reply(reply)
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
     fields = native_fields(reply.native, NAME)

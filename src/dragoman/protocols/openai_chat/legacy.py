@@ -15,8 +15,9 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
+from dragoman.crossing import Crossing
 from dragoman.errors import WireError
-from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, UsageUpdate
+from dragoman.events import Deviation, Event, Failure, Finish, Reply, Start, TextDelta, UsageUpdate
 from dragoman.fields import Fields, read, read_body
 from dragoman.framing import write_event
 from dragoman.protocols import openai_chat
@@ -71,7 +72,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
 class Encoder:
     """Encodes one streamed response. Thinking has no place in it."""
 
-    __slots__ = ("_after", "_before", "_head", "_is_over", "_style", "_usage")
+    __slots__ = ("_after", "_before", "_crossing", "_head", "_is_over", "_style", "_usage", "lost")
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> None:
         self._head: dict[str, Json] = {
@@ -82,6 +83,8 @@ class Encoder:
         self._style = style
         self._usage = NO_USAGE
         self._is_over = False
+        self._crossing = Crossing(None)
+        self.lost = self._crossing.lost
 
     @property
     def aborted(self) -> bool:
@@ -96,16 +99,18 @@ class Encoder:
                 case TextDelta(_, text):
                     out.append(b"%b%b%b" % (self._before, _json.encode_text(text), self._after))
                 case Start():
+                    self._crossing.note(event)
                     out.append(b'%b""%b' % (self._before, self._after))
                 case UsageUpdate(usage):
                     self._usage = self._usage.merged(usage)
                 case Finish():
+                    self._crossing.note(event)
                     self._finish(event, out)
                 case Failure():
                     out.append(write_event(render_error(event)[1]))
                     self._is_over = True
                 case _:
-                    pass
+                    self._crossing.note(event)
         return b"".join(out)
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
@@ -122,8 +127,18 @@ class Encoder:
         return b"" if self._is_over else b": keep-alive\n\n"
 
 
-def render_response(reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN) -> bytes:
+def render_response(
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _PLAIN,
+    lost: list[Deviation] | None = None,
+) -> bytes:
     """Write a whole response."""
+    if lost is not None:
+        lost += Crossing(None).note_reply(reply)
     text = reply.text
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": _WORDS.get(reason, "stop")}

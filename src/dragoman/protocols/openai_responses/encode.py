@@ -12,8 +12,10 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
+from dragoman.crossing import Crossing
 from dragoman.errors import CALL_FAILED, STATUS, FailedCalls
 from dragoman.events import (
+    Deviation,
     Event,
     Failure,
     FailureKind,
@@ -36,19 +38,13 @@ from dragoman.events import (
 )
 from dragoman.framing import write_event
 from dragoman.protocols.openai_responses.content import is_content_part
+from dragoman.protocols.openai_responses.kept import DEFAULTS
 from dragoman.protocols.openai_responses.output import OutputItem, PartForm, call_form, form_of, own_fields
 from dragoman.protocols.openai_responses.usage import render_usage
 from dragoman.protocols.openai_responses.wire import NAME, RUNNING
 from dragoman.types import NO_USAGE, Native, Opaque
 
 _DEFAULT_STYLE: Final = ReplyStyle()
-#: What the response repeats of the request, when the request did not say it.
-_DEFAULTS: Final[dict[str, Json]] = {
-    "instructions": None, "max_output_tokens": None, "metadata": {}, "parallel_tool_calls": True,
-    "previous_response_id": None, "reasoning": {"effort": None, "summary": None}, "store": False,
-    "temperature": None, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": None,
-    "truncation": "disabled", "user": None,
-}  # fmt: skip
 _CODES: Final[dict[FailureKind, str]] = {
     "auth": "invalid_api_key", "quota": "insufficient_quota", "bad_request": "invalid_prompt",
     "too_large": "invalid_prompt", "not_found": "model_not_found", "context": "context_length_exceeded",
@@ -72,8 +68,8 @@ class Encoder:
     """
 
     __slots__ = (
-        "_created", "_echo", "_failed", "_held", "_id", "_item", "_items", "_kept", "_model", "_new_id", "_number",
-        "_output", "_part", "_phase", "_refused", "_style", "_usage", "_used_ids", "response",
+        "_created", "_crossing", "_echo", "_failed", "_held", "_id", "_item", "_items", "_kept", "_model", "_new_id",
+        "_number", "_output", "_part", "_phase", "_refused", "_style", "_usage", "_used_ids", "lost", "response",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _DEFAULT_STYLE) -> None:
@@ -88,6 +84,8 @@ class Encoder:
         self._output: list[Raw] = []
         self._items = 0  # items that were opened; one whose call failed is not in the output
         self._failed = FailedCalls()
+        self._crossing = Crossing(NAME)
+        self.lost = self._crossing.lost
         self._item: OutputItem | None = None
         self._part: PartForm | None = None  # of the open item, once something was written
         self._held: TextStart | ThinkingStart | ToolCallStart | None = None  # a part of which nothing was written
@@ -113,6 +111,7 @@ class Encoder:
             if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
                 self._delta(event.text, out)  # type: ignore[union-attr]
             elif kind in _WRITERS and self._phase != "ended" and self._phase != "aborted":
+                self._crossing.note(event)
                 _WRITERS[kind](self, event, out)
         return b"".join(out)
 
@@ -165,7 +164,7 @@ class Encoder:
             "output": self._output,
             "usage": render_usage(self._usage, self._kept.get("usage")) if is_last else None,
         }
-        return {**_DEFAULTS, **self._kept, **self._style.echo, **head}
+        return {**DEFAULTS, **self._kept, **self._style.echo, **head}
 
     def _end(self, status: str, out: list[bytes], *, error: Json = None, details: Json = None) -> None:
         response = _json.encode(self._response_object(status, error=error, details=details))
@@ -370,11 +369,19 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
 
 
 def render_response(
-    reply: Reply, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _DEFAULT_STYLE
+    reply: Reply,
+    *,
+    new_id: NewId,
+    model: str,
+    created: int,
+    style: ReplyStyle = _DEFAULT_STYLE,
+    lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response: what the stream of the same events ends with."""
     encoder = Encoder(new_id=new_id, model=model, created=created, style=style)
     encoder.encode(unfold(reply))
+    if lost is not None:
+        lost += encoder.lost
     return encoder.response
 
 

@@ -14,6 +14,14 @@ _MODELLED: Final = frozenset(
      "instructions", "tools", "output_text"}
 )  # fmt: skip
 
+#: What the response repeats of the request, when the request did not say it.
+DEFAULTS: Final[dict[str, Json]] = {
+    "instructions": None, "max_output_tokens": None, "metadata": {}, "parallel_tool_calls": True,
+    "previous_response_id": None, "reasoning": {"effort": None, "summary": None}, "store": False,
+    "temperature": None, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": None,
+    "truncation": "disabled", "user": None,
+}  # fmt: skip
+
 
 def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
     """What a response says beside what is modelled; of its usage what `Usage` does not hold."""

@@ -227,3 +227,26 @@ def test_white_space_between_two_pieces_stays_in_a_text():
 def test_a_quote_before_a_bare_key_and_its_value_has_two_readings(member: str):
     """The text may end there and a comma be missing."""
     assert answered([f'{{"command": "echo "{member}, "count": 1}}'], SCHEMA)[0] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"command": "ls", command: "rm"}',
+        "{'command': 'ls', 'command': 'rm'}",
+        '{"box": {"width": 1, label: "a", "width": 2}}',
+        '{"count": 5 // x\r"note": "y"\n}',
+        '{"count": 5, # x\u2028"note": "y"\n}',
+        '// x\r{"count": 5}\n{"count": 6}',
+        '{"command": {"ls"}}',
+        '{"box": {"a"}}',
+        '{"command"}',
+    ],
+)
+def test_a_key_that_stands_twice_a_comment_of_two_lines_and_a_set_of_no_list_are_no_reading(text: str):
+    assert answered([text], SCHEMA)[0] is answered(list(text), SCHEMA)[0] is None
+
+
+def test_a_comment_ends_with_its_line():
+    text = '{"count": 5, // x\r\n"note": "y"}'
+    assert answered([text], SCHEMA)[0] == answered(list(text), SCHEMA)[0] == '{"count": 5, "note": "y"}'

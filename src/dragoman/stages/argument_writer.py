@@ -118,8 +118,8 @@ class ArgumentWriter:
     def make_set(self) -> None:
         """The object that was begun is a set, which becomes a list."""
         shape = self.stack.pop().shape
-        if not self.stack and not shape.takes_live("array"):
-            raise Unreadable("expected the arguments to be an object, got a set")
+        if shape.types is not None and "array" not in shape.types:
+            raise Unreadable("expected no set here")
         self.gap[self.gap.index("{") :] = []
         if not shape.takes_live("array"):
             self._begin_capture(shape)

@@ -39,6 +39,8 @@ _LITERALS: Final = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TRUE": "true", "FALSE": "false"}
 _HEXADECIMAL: Final = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,64})")
 _PADDED: Final = re.compile(r"(-?)0+(\d+)")
+#: What ends a line, and so a comment, for some readers and not for others.
+_OTHER_LINE_END: Final = re.compile("\r(?!\n)|[\v\f\x85\u2028\u2029]")
 _ENDS: Final = re.compile(r"\s*+[,}\]]")
 _MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each may close it
 _ANYTHING: Final = ToolSchema({})
@@ -132,17 +134,25 @@ class NearJson:
             passed.append(place)
             end = "*/" if mark == "/*" else "\n"
             found = self._next(end, place + len(end))
-            place = found + len(end) if found >= 0 else len(self._text)
+            behind = found + len(end) if found >= 0 else len(self._text)
+            if end == "\n" and 0 <= self._next("", place) < behind:
+                raise Unreadable("a comment holds a line end of another kind")
+            place = behind
         for comment in passed:
             self._behind[comment] = place
         return place
 
     def _next(self, end: str, place: int) -> int:
-        """Where the next of these is, -1 when none is. No text is searched twice."""
+        """Where the next of these is, "" for another line end; -1 when none is. No text is searched twice."""
         known = self._ends.get(end, -2)
         if known == -1 or known >= place:
             return known
-        known = self._ends[end] = self._text.find(end, place)
+        if end:
+            known = self._text.find(end, place)
+        else:
+            found = _OTHER_LINE_END.search(self._text, place)
+            known = found.start() if found is not None else -1
+        self._ends[end] = known
         return known
 
     # ------------------------------------------------------------ keys
@@ -161,18 +171,24 @@ class NearJson:
             raw = self._string.taken()
             if text.startswith(":", self._skip(end + 1)):
                 self._note_quotes(mark)
-                writer.add_key(unescaped(raw), f'"{raw}"')
+                self._add_key(unescaped(raw), f'"{raw}"')
                 return "colon", end + 1
         else:
             found = _BARE_KEY.match(text, place)
             if found is not None and text.startswith(":", self._skip(found.end())):
                 writer.note("repaired-arguments", "key without quotes")
-                writer.add_key(found.group(), f'"{found.group()}"')
+                self._add_key(found.group(), f'"{found.group()}"')
                 return "colon", found.end()
         if state == "key-or-end" and _SET_ITEM.match(text, place):
             writer.make_set()
             return self._read_value("value", place)
         raise Unreadable("expected a key or the end of the object")
+
+    def _add_key(self, key: str, text: str) -> None:
+        container = self._writer.container
+        if container is not None and key in container.keys:
+            raise Unreadable("a key stands twice in one object")
+        self._writer.add_key(key, text)
 
     def _note_quotes(self, mark: str) -> None:
         if mark != '"':

@@ -87,7 +87,9 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     with playing(lambda request: say("hello")) as server:
         config = tmp_path / "dragoman.toml"
         config.write_text(server.table())
-        command = [sys.executable, "-c", code, "chat", "lab/m", "--config", str(config), "--folder", str(tmp_path)]
+        work = tmp_path / "work"
+        work.mkdir()
+        command = [sys.executable, "-c", code, "chat", "lab/m", "--config", str(config), "--folder", str(work)]
         environ = {"XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
         chat = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
         assert chat.returncode == 1 and 'pip install "dragoman[agent]"' in chat.stderr

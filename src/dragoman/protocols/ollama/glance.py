@@ -78,6 +78,7 @@ class _Answer(msgspec.Struct, gc=False):
     error: _json.Raw = NOTHING
     response: None = None
     thinking: None = None
+    delta: None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

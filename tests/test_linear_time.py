@@ -1,0 +1,158 @@
+"""The work of every reader grows with what it reads, whatever repeats in it, and depth ends in an error of ours.
+
+`places.py` is the table; a decoder, stage or family that has no row there fails here.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+import statistics
+import time
+
+import pytest
+
+from dragoman.protocols import PROTOCOLS
+from dragoman.stages.rescue import FAMILIES
+from growth import steps_of
+from patterns import ROOT
+from places import BEGINNINGS, PLACES, Place
+
+TOKENS = [
+    "<", "<!--", "<think>", "</think>", "<|", "<a ", "<a>", "</", "&lt;", "&#", "[", "]", "{", "}", "(", ")", "{{",
+    '"', '\\"', "'", "`", "```", "```json\n", "\\", "\\\\", "\\u", "\\ud83d", '"\\u00', " ", "\n", "\r", "\t", "\n\n",
+    "}}",
+    "a", "0", "9", "-", "_", "a b ", "=", ",", ":", ";", "/", "//", "/*", "*", "#", "a(", "f(a=", "a=", "'a':", '"a":',
+    '{"a":', "{'a':", '{"a":[', '{"', "[1,", "1,", "1.", "1e", "0x", "None,", "True ", "data:", "data: {}\n\n",
+    "event: a\n", '{"a":1}', '{"a":1}\n', "<tool_call>", "</tool_call>", '<tool_call>{"name":"f","arguments":{',
+    '<tool_call>{"name":"f","arguments":{}}</tool_call>', '{"name":"f","arguments":{', "<function=f>", "<parameter=a>",
+    "[TOOL_CALLS]", "functions.f:0", '<invoke name="f">', "<|tool", "<|python_tag|>", "Action: f\nAction Input: ",
+    "\x1b]", "\x1b[", "\x9d", "é", "\ud83d", "\ufeff", "\u00a0", "“", "<script ", "<title>", "raw='", "> ",
+]  # fmt: skip
+#: Characters of the smaller text; the larger one is four times as long.
+SIZE = 300
+#: What four times the text may cost: an exponent of 1.2, and what is done once.
+MOST_GROWTH, ONCE = 4**1.2, 300
+
+each_place = pytest.mark.parametrize("place", PLACES)
+
+#: Classes with a method `feed` → the row in which they run.
+FEEDERS = {
+    "array_items.py ArrayItems": "items of an array",
+    "arguments_text.py Restated": "openai-chat calls",
+    "client/exchange.py Exchange": "openai-chat says",  # hands bytes to the decoder
+    "client/passing.py Frames": "openai-chat says",
+    "client/passing.py PassingExchange": "openai-chat says",
+    "contract.py Decoder": "openai-chat says",
+    "contract.py Stage": "stages",
+    "framing.py BodyReader": "openai-chat sends ''",
+    "framing.py _EventLines": "openai-chat sends 'data: '",
+    "partial.py PartialArguments": "arguments' text",
+    "pipe.py Pipe": "openai-chat says",
+    "pipe.py Reader": "openai-chat says",
+    **{f"protocols/{folder}/decode.py Decoder": f"{name} says" for folder, name in (
+        ("anthropic", "anthropic-messages"), ("gemini", "gemini-generate"), ("ollama", "ollama-chat"),
+        ("openai_chat", "openai-chat"), ("openai_responses", "openai-responses"))},
+    **{f"stages/{name}": "stages" for name in (
+        "arguments.py Arguments", "expected.py Expected", "names.py Names", "rescue/code.py Code",
+        "rescue/scan.py Scanner", "rescue/stage.py Rescue", "sequence.py Sequencer", "strict.py Strict",
+        "thinking.py ThinkingTags", "wrapper.py ParallelWrapper", "tag_reader.py TagReader", "repair.py Repairer")},
+    "stages/prompted.py Prompted": "stages, asked in the prompt",
+    "stages/structured.py Structured": "stages, asked by schema",
+}  # fmt: skip
+
+
+def test_every_reader_has_a_row():
+    found = {
+        f"{path.relative_to(ROOT).as_posix()} {node.name}"
+        for path in ROOT.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(inner, ast.FunctionDef) and inner.name == "feed" for inner in node.body)
+    }
+    assert found - set(FEEDERS) == set(), "a reader without a row"
+    assert set(FEEDERS.values()) <= set(PLACES)
+    assert {f"family {family.name}" for family in FAMILIES} <= set(PLACES)
+    for protocol in PROTOCOLS:
+        assert {f"{protocol} {what}" for what in ("says", "calls", "requests", "sends ''")} <= set(PLACES)
+    assert len(set(TOKENS)) >= 80
+
+
+@each_place
+def test_the_work_grows_with_the_text(place: str):
+    run = PLACES[place]
+    run(TOKENS[0])  # caches fill
+    wrong = []
+    for beginning in BEGINNINGS.get(place, ("",)):
+        for token in TOKENS:
+            few, many = (work_of(run, beginning, token, size) for size in (SIZE, 4 * SIZE))
+            # Where a bound is reached, or a call is first whole, the work leaps once: then the next step decides.
+            if many > MOST_GROWTH * few + ONCE and work_of(run, beginning, token, 16 * SIZE) > MOST_GROWTH * many:
+                wrong.append((beginning, token, few, many))
+    assert not wrong
+
+
+def work_of(run: Place, beginning: str, token: str, size: int) -> int:
+    """Lines that run for a text of this size."""
+    text = beginning + token * (size // len(token))
+    return steps_of(lambda: run(text))
+
+
+@each_place
+@pytest.mark.parametrize("token", ["[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("])
+def test_depth_ends_in_an_error_of_ours(place: str, token: str):
+    for beginning in BEGINNINGS.get(place, ("",)):
+        PLACES[place](beginning + token * (100_000 // len(token)))
+
+
+# ---------------------------------------------------------------- processor time, in `make soak`
+
+#: Texts a place; the target of `make soak` is 100,000 (`DRAGOMAN_FUZZ_TEXTS`).
+TEXTS = int(os.environ.get("DRAGOMAN_FUZZ_TEXTS", "5000"))
+#: A text may take so many times the median time of a byte.
+MOST_TIMES = 20
+
+
+def seconds_of(place: str, text: str) -> float:
+    begun = time.process_time()
+    PLACES[place](text)
+    return time.process_time() - begun
+
+
+def made_text(chance: random.Random, place: str) -> str:
+    """1 to 64 KiB: one to four stretches, each of one to three tokens that repeat."""
+    size = int(1024 * 64 ** chance.random())
+    stretches = chance.randrange(1, 5)
+    text = chance.choice(BEGINNINGS.get(place, ("",)))
+    for _ in range(stretches):
+        unit = "".join(chance.choices(TOKENS, k=chance.randrange(1, 4)))
+        text += unit * (size // stretches // len(unit) + 1)
+    return text[:size]
+
+
+def slow_texts(place: str, texts: int, *, seconds: float = 1e9) -> tuple[list[tuple[float, str]], int]:
+    """The texts that take more than their share, with how many times the median; and how many were tried."""
+    made: list[tuple[float, int, int]] = []
+    until = time.monotonic() + seconds
+    for number in range(texts):
+        if time.monotonic() > until:
+            break
+        text = made_text(random.Random(f"{place} {number}"), place)
+        made.append((seconds_of(place, text) / len(text), number, len(text)))
+    median = statistics.median(each for each, _, _ in made)
+    slow = []
+    for each, number, size in made:
+        if each > MOST_TIMES * median:
+            text = made_text(random.Random(f"{place} {number}"), place)
+            best = min(each, *(seconds_of(place, text) / size for _ in range(2)))
+            if best > MOST_TIMES * median:
+                slow.append((best / median, text[:60] + "…" + text[-60:]))
+    return slow, len(made)
+
+
+@pytest.mark.soak
+@each_place
+def test_no_text_takes_more_than_its_share_of_time(place: str):
+    slow, _ = slow_texts(place, TEXTS)
+    assert not slow

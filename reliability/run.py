@@ -39,6 +39,7 @@ RELIABILITY: Final = {
     "R24": "r24_overflow",
     "R28": "r28_rate_limits",
     "R30": "r30_quiet_logs",
+    "H6": "h06_linear",
 }
 SECURITY: Final = {
     "S2": "s02_exposure",

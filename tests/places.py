@@ -63,9 +63,9 @@ def said(text: str, *, thinking: bool = False) -> list[list[Event]]:
     return [[Start("r", "m", 1), start(0)], *middle, [end(0), Finish("stop")]]
 
 
-def called(text: str) -> list[list[Event]]:
+def called(text: str, size: int = _DELTA) -> list[list[Event]]:
     """An answer that calls with these arguments, as they stand."""
-    middle: list[list[Event]] = [[ToolCallDelta(0, piece)] for piece in pieces(text)]
+    middle: list[list[Event]] = [[ToolCallDelta(0, piece)] for piece in pieces(text, size)]
     start: list[Event] = [Start("r", "m", 1), ToolCallStart(0, "call_1", "f")]
     return [start, *middle, [ToolCallEnd(0, ToolCall("call_1", "f", text)), Finish("tool_use")]]
 

@@ -1,0 +1,106 @@
+"""H6: what repeats without end holds nobody up: bodies, arguments, conversations, depth. By processor time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from dragoman import _json
+from dragoman.errors import DragomanError
+from dragoman.gateway.bodies import check_shape
+from dragoman.history import fit
+from dragoman.protocols import PROTOCOLS
+from dragoman.stages import Policy, stages_for
+from dragoman.types import Request, Tool
+from places import BEGINNINGS, PLACES, called
+from reliability.row import Result, Scale, milliseconds
+from test_linear_time import TOKENS, slow_texts
+from test_many_calls import CONVERSATIONS
+
+_MIB = 1024 * 1024
+_TOOLS = (Tool("f", "", _json.raw({"type": "object", "properties": {"a": {"type": "string"}}})),)
+#: Bytes that are read at once.
+_READ = 64 * 1024
+
+
+def measure(scale: Scale) -> Iterator[Result]:
+    """The longest that one body, one read of arguments, one conversation takes; then depth and made-up texts."""
+    slowest, what = most((spent(lambda body=body: _check(body)), name) for name, body in bodies())
+    yield Result("C1", "a body of 1 MiB: ≤ 50 ms", f"{milliseconds(slowest)} ({what!r})", slowest <= 0.05)
+    tokens = TOKENS[:: 1 if not scale.quick else 5]
+    slowest, what = most((longest_read(first + token * (_MIB // len(token))), f"{first}{token}")
+                         for first in ('{"a":"', "```json\n{", "{") for token in tokens)  # fmt: skip
+    goal = "arguments of 1 MiB, read by 64 KiB: each read ≤ 50 ms"
+    yield Result("C2", goal, f"most {milliseconds(slowest)} ({what!r}), {3 * len(tokens)} kinds", slowest <= 0.05)
+    count = scale.pick(20_000, 2_000)
+    slowest, what = most(
+        (spent(lambda made=made, name=name: _converse(made(count), name)), f"{made.__name__}, {name}")
+        for made in CONVERSATIONS
+        for name in PROTOCOLS
+    )
+    goal = "20,000 calls, whatever their ids: fitted, written and read ≤ 1 s"
+    yield Result("H6", goal, f"{count:,} calls: most {slowest:.2f} s ({what})", slowest <= 1)
+    broken = [place for place in PLACES for token in ("[", '{"a":', "<a>", "f(") if _breaks(place, token)]
+    yield Result("H7", "depth 100,000: 0 RecursionError", f"{len(broken)} of {len(PLACES)} readers", not broken)
+    texts, slow, tried = scale.pick(300, 20), [], 0
+    for place in PLACES:
+        found, number = slow_texts(place, texts, seconds=120)
+        tried += number
+        slow += [f"{place}: {times:.0f} × {text!r}" for times, text in found]
+    for line in slow:
+        print("   ", line)
+    measured = f"{len(slow)} of {tried:,} texts of 1 to 64 KiB ({len(PLACES)} readers)"
+    yield Result("C1", "no text takes over 20 × the median time of a byte", measured, not slow)
+
+
+def most(measured: Iterator[tuple[float, str]]) -> tuple[float, str]:
+    return max(measured)
+
+
+def spent(run: Callable[[], object]) -> float:
+    """Processor seconds, the best of three."""
+    times = []
+    for _ in range(3):
+        begun = time.process_time()
+        run()
+        times.append(time.process_time() - begun)
+    return min(times)
+
+
+def bodies() -> Iterator[tuple[str, bytes]]:
+    for first in ("", "{" * 130 + '"', "[" * 130, '{"a":"'):
+        for token in TOKENS:
+            yield first[-2:] + token, (first + token * (_MIB // len(token))).encode("utf-8", "replace")
+
+
+def _check(body: bytes) -> None:
+    with suppress(DragomanError):
+        check_shape(body)
+
+
+def longest_read(text: str) -> float:
+    """Of a call with these arguments: the longest that one read takes all stages, or its end."""
+    stages = stages_for(_TOOLS, Policy(sequential=True), new_id=lambda: "X" * 24)
+    slowest = 0.0
+    for events in called(text, size=_READ):
+        begun = time.process_time()
+        for stage in stages:
+            events = stage.feed(events)
+        slowest = max(slowest, time.process_time() - begun)
+    return slowest
+
+
+def _converse(messages: list[object], name: str) -> None:
+    wire = PROTOCOLS[name]
+    fitted, _ = fit(Request("m", tuple(messages)), protocol=wire.name)  # type: ignore[arg-type]
+    wire.parse_request(wire.render_request(fitted).http.body, path="/v1beta/models/m:generateContent")
+
+
+def _breaks(place: str, token: str) -> bool:
+    try:
+        for first in BEGINNINGS.get(place, ("",)):
+            PLACES[place](first + token * (100_000 // len(token)))
+    except RecursionError:
+        return True
+    return False

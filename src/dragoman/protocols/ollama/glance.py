@@ -48,6 +48,7 @@ class _Function(msgspec.Struct, gc=False):
     name: _Name
     arguments: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
     parameters: None = None
+    index: _Count | None = None
 
 
 class _Call(msgspec.Struct, gc=False):
@@ -55,6 +56,8 @@ class _Call(msgspec.Struct, gc=False):
     id: _Name | None = None
     name: None = None
     arguments: None = None
+    index: _Count | None = None
+    type: str | None = None
 
 
 class _Message(msgspec.Struct, gc=False):

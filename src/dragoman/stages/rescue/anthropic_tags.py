@@ -25,4 +25,8 @@ FAMILY = Family(
     openers=tuple(f"<{prefix}{tag}" for prefix in ("", _PREFIX) for tag in ("function_calls>", "invoke name=")),
     parse=_parse,
     source="https://github.com/openclaw/openclaw/issues/97750 (read 2026-11-22)",
+    residue=(
+        "</invoke>",
+        "</function_calls>",
+    ),
 )

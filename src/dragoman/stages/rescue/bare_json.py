@@ -11,7 +11,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         yield from cursor.expect("{")
     while True:
-        yield from call_object(cursor, tools)
+        yield from call_object(cursor, tools, is_message=True)
         found = yield from cursor.closing("{", ",", ";", "]")
         if found in (",", ";"):
             yield from cursor.space()

@@ -22,7 +22,7 @@ from dragoman.types import Tool
 
 @final
 class More:
-    """Nothing to say until more text comes, or the text ends."""
+    """More text is needed."""
 
 
 @final
@@ -70,8 +70,7 @@ class NotACall(Exception):
 
 
 MORE: Final = More()
-#: The arguments' own brackets closed a call.
-BODY: Final = "body"
+BODY: Final = "body"  # the arguments' own brackets closed a call
 Action: TypeAlias = More | Open | Piece | Close
 Parser: TypeAlias = Generator[Action, None, None]
 
@@ -79,8 +78,7 @@ _OUTSIDE: Final = re.compile(r'["{}\[\]<]')
 _INSIDE: Final = re.compile(r'["\\]')
 _SPACE: Final = re.compile(r"\s*")
 _NAME_LIMIT: Final = 200
-#: White space before a closing tag; more is none of the markup.
-_SPACE_LIMIT: Final = 1000
+_SPACE_LIMIT: Final = 1000  # before a closing tag; more is none of the markup
 #: What `closing` passes over that shows of no call that it was not cut: it may stand in a list that was.
 _PUNCTUATION: Final = frozenset({"]", ")", "}", ",", ";", "```"})
 
@@ -383,7 +381,8 @@ class Family(msgspec.Struct, frozen=True, eq=False):
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
     the whole message, and only when the arguments fit the tool's schema. `named`: the name of an offered tool stands
-    before the opener. `source`: where the format is described.
+    before the opener. `residue`: closing tags and turn tokens behind its calls.
+    `source`: where the format is described.
     """
 
     name: str
@@ -392,3 +391,10 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     source: str
     where: Literal["anywhere", "line", "message"] = "anywhere"
     named: bool = False
+    residue: tuple[str, ...] = ()
+
+    def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
+        """Its calls from behind the opener on, and the residue behind them."""
+        yield from self.parse(cursor, tools, opener)
+        while self.residue and (yield from cursor.closing(*self.residue)):
+            pass

@@ -62,4 +62,8 @@ FAMILY = Family(
     openers=(*_SECTION, *_CALL),
     parse=_parse,
     source="https://github.com/sgl-project/sglang/pull/9446 (both formats, read 2026-11-21)",
+    residue=(
+        *_CALL_END,
+        *_SECTION_END,
+    ),
 )

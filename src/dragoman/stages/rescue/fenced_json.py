@@ -16,7 +16,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     while True:
         if (yield from cursor.word(_LANGUAGE, 16)) not in _LANGUAGES:
             raise NotACall
-        yield from call_objects(cursor, tools)
+        yield from call_objects(cursor, tools, is_message=True)
         yield from cursor.closing("```")
         if not (yield from cursor.closing("```")):
             return

@@ -61,7 +61,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     while True:
         yield from _call(cursor, tools)
-        if not (yield from cursor.closing(opener)):
+        while (mark := (yield from cursor.closing(opener, *_BEHIND))) in _BEHIND:
+            pass
+        if not mark:
             return
 
 
@@ -84,8 +86,6 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
         yield Close("", str(problem))
     if reader.is_unquoted:
         cursor.skip(len(cursor.rest()))  # markers, which prove nothing here
-    while (yield from cursor.closing(*_BEHIND)):
-        pass
 
 
 class _Reader:
@@ -259,6 +259,7 @@ FAMILY = Family(
     openers=("<|tool_call>", "<start_function_call>", "<call>"),
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/gemma4_test.go)",
+    residue=(*_BEHIND, "}"),
 )
 BARE = Family(
     name="gemma-bare",
@@ -266,4 +267,5 @@ BARE = Family(
     parse=_parse_bare,
     where="message",
     source="https://github.com/vllm-project/vllm (tests/tool_parsers/test_gemma4_regex_and_bare_calls.py)",
+    residue=_BEHIND,
 )

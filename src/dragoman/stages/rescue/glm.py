@@ -34,4 +34,9 @@ FAMILY = Family(
     openers=("<tool_call>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/glm47_moe_tool_parser/ (read 2026-11-21)",
+    residue=(
+        "</tool_call>",
+        "<|observation|>",
+        "<|user|>",
+    ),
 )

@@ -18,4 +18,5 @@ FAMILY = Family(
     openers=("<|tool_call|>", "<function_call>"),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/granite_tool_parser/ (read 2026-11-22)",
+    residue=("<|end_of_text|>",),
 )

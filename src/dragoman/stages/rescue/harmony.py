@@ -56,4 +56,9 @@ FAMILY = Family(
     openers=("<|channel|>", "<|start|>assistant", *_BARE),
     parse=_parse,
     source="https://github.com/openai/harmony (docs/format.md); https://github.com/lablup/mlxcel/issues/654",
+    residue=(
+        "<|call|>",
+        "<|end|>",
+        "<|return|>",
+    ),
 )

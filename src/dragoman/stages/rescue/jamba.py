@@ -20,4 +20,5 @@ FAMILY = Family(
     openers=("<tool_calls>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.18.2/api/vllm/tool_parsers/hunyuan_a13b_tool_parser/ (read 2026-11-22)",
+    residue=("</tool_calls>",),
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.stages.rescue.cursor import BODY, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
 _ARGUMENT_KEYS: Final = frozenset({"arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs"})
@@ -19,20 +19,37 @@ _ALL_KEYS: Final = _NAME_KEYS | _ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = re.compile(r"[\w.-]+")
 #: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
 _MOST_WRAPPED: Final = 4
+#: Characters of a name or an id.
+_LONGEST: Final = 150
 
 
-def call_object(cursor: Cursor, tools: Tools) -> Parser:
-    """One call object from behind its brace on: live once its name is known, else held until it is."""
-    yield from _CallObject(cursor, tools).read()
+def call_object(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
+    """One call object from behind its brace on: live once its name is known, else held until it is.
+
+    `is_message`: no marker stands before it, so that it is none from the first key on that no call has.
+    """
+    yield from _CallObject(cursor, tools, is_message=is_message).read()
 
 
 class _CallObject:
     """Reads one call object."""
 
-    __slots__ = ("_cursor", "_depth", "_held", "_id", "_name", "_opened", "_problem", "_tools", "_unread")
+    __slots__ = (
+        "_cursor",
+        "_depth",
+        "_held",
+        "_id",
+        "_is_message",
+        "_name",
+        "_opened",
+        "_problem",
+        "_tools",
+        "_unread",
+    )
 
-    def __init__(self, cursor: Cursor, tools: Tools) -> None:
+    def __init__(self, cursor: Cursor, tools: Tools, *, is_message: bool) -> None:
         self._cursor = cursor
+        self._is_message = is_message
         self._tools = tools
         self._depth = 1  # braces that are open
         self._name = self._id = ""
@@ -77,6 +94,8 @@ class _CallObject:
             raise NotACall
         yield from cursor.space()
         first = yield from cursor.peek()
+        if self._is_message:
+            yield from self._check(key, first)
         if key in _ARGUMENT_KEYS and self._name and not (self._opened or self._held):
             if first == "{" and not (yield from cursor.object_begins()):
                 raise NotACall
@@ -95,6 +114,21 @@ class _CallObject:
         if cursor.ended and not cursor.rest() and not self._name:
             raise NotACall
         return False
+
+    def _check(self, key: str, first: str) -> Parser:
+        """A member of what may be an answer in JSON: no call when a call has no such key, or not such a value."""
+        cursor = self._cursor
+        if key not in _ALL_KEYS:
+            raise NotACall
+        if key in _ARGUMENT_KEYS:
+            begun = (yield from cursor.peek(2)) if first == '"' else ""
+            if first not in ("{", '"', "'", "n", "") or begun[1:] not in ("{", '"', "\\", " ", ""):
+                raise NotACall
+        elif key in _NAME_KEYS or key in _ID_KEYS:
+            while '"' not in cursor.rest()[1:] and first == '"' and not cursor.ended:
+                if len(cursor.rest()) > _LONGEST:
+                    raise NotACall
+                yield MORE
 
     def _note(self, key: str, value: str) -> None:
         """A member that is not the arguments of a known tool."""
@@ -162,8 +196,8 @@ def _name(value: str, tools: Tools) -> str:
     return offered
 
 
-def call_objects(cursor: Cursor, tools: Tools) -> Parser:
-    """One call object, a list of them, or several in a row."""
+def call_objects(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
+    """One call object, a list of them, or several in a row. `is_message`: as of `call_object`."""
     yield from cursor.space()
     listed = yield from cursor.take("[")
     count, opened_by = 0, ""
@@ -172,7 +206,7 @@ def call_objects(cursor: Cursor, tools: Tools) -> Parser:
             yield from cursor.space()
             if not (yield from cursor.take("{")):
                 break
-        yield from call_object(cursor, tools)
+        yield from call_object(cursor, tools, is_message=is_message)
         count += 1
         opened_by = yield from cursor.closing(",", ";", "{")
         if not opened_by:

@@ -39,4 +39,9 @@ FAMILY = Family(
     openers=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", _CALL),
     parse=_parse,
     source="https://huggingface.co/moonshotai/Kimi-K2-Thinking/blob/main/docs/tool_call_guidance.md (read 2026-11-21)",
+    residue=(
+        _CALL_END,
+        *_SECTION_END,
+        "<|im_end|>",
+    ),
 )

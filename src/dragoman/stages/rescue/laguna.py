@@ -36,4 +36,8 @@ FAMILY = Family(
     openers=("<tool_call>", _SLIP),
     parse=_parse,
     source="https://github.com/ollama/ollama/pull/17603 (the parser of the model's forms, read 2026-11-21)",
+    residue=(
+        "</tool_call>",
+        "</assistant>",
+    ),
 )

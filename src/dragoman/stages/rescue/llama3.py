@@ -44,4 +44,9 @@ FAMILY = Family(
     openers=("<|python_tag|>", "<function="),
     parse=_parse,
     source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",
+    residue=(
+        "<|eom_id|>",
+        "<|eot_id|>",
+        "</function>",
+    ),
 )

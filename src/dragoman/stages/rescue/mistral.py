@@ -43,4 +43,5 @@ FAMILY = Family(
     openers=("[TOOL_CALLS]",),
     parse=_parse,
     source="https://docs.vllm.ai/en/latest/api/vllm/tool_parsers/mistral_tool_parser/ (read 2026-11-21)",
+    residue=("</s>",),
 )

@@ -17,4 +17,8 @@ FAMILY = Family(
     openers=("<function_calls>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.19.1/api/vllm/tool_parsers/olmo3_tool_parser/ (read 2026-11-21)",
+    residue=(
+        "</function_calls>",
+        "<|im_end|>",
+    ),
 )

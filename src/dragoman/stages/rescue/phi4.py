@@ -16,4 +16,5 @@ FAMILY = Family(
     openers=("functools[",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/phi4mini_tool_parser/ (read 2026-11-22)",
+    residue=("<|end|>",),
 )

@@ -65,4 +65,9 @@ FAMILY = Family(
     openers=("<tool_call>", "<function="),
     parse=_parse,
     source="https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat template, read 2026-11-21)",
+    residue=(
+        "</function>",
+        "</tool_call>",
+        "<|im_end|>",
+    ),
 )

@@ -257,7 +257,7 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         cursor = Cursor(rest)
-        self._race.append(Runner(family, family.parse(cursor, self._tools, opener), cursor))
+        self._race.append(Runner(family, family.read(cursor, self._tools, opener), cursor))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come; gives the text that is left when none reads on."""

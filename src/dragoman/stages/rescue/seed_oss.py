@@ -21,4 +21,9 @@ FAMILY = Family(
     openers=("<seed:tool_call>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/latest/api/vllm/parser/seed_oss/ (read 2026-11-22)",
+    residue=(
+        "</function>",
+        "</seed:tool_call>",
+        "<seed:eos>",
+    ),
 )

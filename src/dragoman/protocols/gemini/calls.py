@@ -14,8 +14,8 @@ from dragoman.protocols.gemini.partial import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
 from dragoman.types import Native
 
-#: Why a call with streamed arguments ends: its own end came, another call begins, the turn ended well, or it did not.
-_Proof: TypeAlias = Literal["ended", "next", "closed", "broken"]
+#: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
+_Proof: TypeAlias = Literal["ended", "next", "over"]
 
 
 class _PartialCall:
@@ -88,12 +88,12 @@ class CallReader:
 
     def _end(self, partial: _PartialCall, proof: _Proof) -> None:
         """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
-        the turn went on or ended well."""
+        another call began: at the end of a response that announced more of it, what is missing may be any parameter."""
         self._partial = None
         assembly, call, arguments = self._assembly, partial.call, partial.arguments
         if arguments.problem:
             assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
-        elif proof == "broken" or (proof != "ended" and arguments.is_cut()):
+        elif proof == "over" or (proof != "ended" and arguments.is_cut()):
             assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")
         else:
             if proof != "ended":
@@ -112,7 +112,7 @@ class CallReader:
         if not isinstance(call, Malformed):
             self.read(call, signature)
 
-    def close(self, *, ended_well: bool) -> None:
+    def close(self) -> None:
         """Nothing more comes: settle the call that is open."""
         if self._partial is not None:
-            self._end(self._partial, "closed" if ended_well else "broken")
+            self._end(self._partial, "over")

@@ -102,8 +102,7 @@ class Decoder:
         if self._begun and assembly.reason is None and not self._failed_reason and self._is_whole():
             assembly.deviate("missing-stop-reason", "finishReason")
             assembly.finish(None, "stop")
-        is_cut = self._failed_reason or assembly.reason in (None, "length", "content_filter")
-        self._calls.close(ended_well=not is_cut)
+        self._calls.close()
         if self._begun and assembly.phase != "closed":
             assembly.end_native = self._kept.native()
         if self._failed_reason:

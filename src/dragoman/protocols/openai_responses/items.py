@@ -51,13 +51,14 @@ class Item:
         call_id: the id of its call as the wire told it first.
         is_named: an event named it by its id, so that another id is not its own.
         is_doubtful: arguments came that may be its own, so that only a final event can tell them.
+        is_final: its arguments were told whole.
         done: its end was seen.
         repeated: the final list of output has named it.
     """
 
     __slots__ = (
-        "call", "call_id", "done", "extras", "id", "index", "is_doubtful", "is_named", "key", "kind", "native", "part",
-        "pieces", "prefill", "repeated", "said", "text_index", "type",
+        "call", "call_id", "done", "extras", "id", "index", "is_doubtful", "is_final", "is_named", "key", "kind",
+        "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "type",
     )  # fmt: skip
 
     def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
@@ -77,6 +78,7 @@ class Item:
         self.call_id = ""
         self.is_named = False
         self.is_doubtful = False
+        self.is_final = False
         self.done = False
         self.repeated = False
 
@@ -277,6 +279,7 @@ class Items:
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         call = item.call
+        item.is_final = True
         if call is None or not call.is_open():
             return
         said = call.text.raw()
@@ -366,16 +369,20 @@ class Items:
         if item.is_doubtful:
             self._drop_doubtful(call)
         elif fields.get("status") == "incomplete" and (call.kind == "custom" or not call.text.is_whole()):
-            message = f"tool call {call.name or '(no name)'}: the provider says that it is incomplete"
-            self._assembly.drop_call(call, "cut", message)
+            self._drop_cut(call, "the provider says that it is incomplete")
         else:
             self._assembly.end_call(call)
 
     def close(self) -> None:
-        """No final event can tell any more what the arguments of a call are."""
+        """No final event can tell any more what the arguments of a call are. Free text has no end of its own."""
         for item in self.all:
             if item.is_doubtful and item.call is not None:
                 self._drop_doubtful(item.call)
+            elif item.call is not None and item.call.kind == "custom" and not item.is_final:
+                self._drop_cut(item.call, "nothing says that its input is whole")
+
+    def _drop_cut(self, call: OpenCall, why: str) -> None:
+        self._assembly.drop_call(call, "cut", f"tool call {call.name or '(no name)'}: {why}")
 
     def _drop_doubtful(self, call: OpenCall) -> None:
         message = f"tool call {call.name or '(no name)'}: arguments came that do not say which call they belong to"

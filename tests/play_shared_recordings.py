@@ -4,7 +4,8 @@ Each answer is decoded whole and in pieces and held against naive readers of the
 recordings and share no code with dragoman): the same text, thinking, calls, usage and stop reason; rare content is
 kept; what is written again, whole and streamed, in all five protocols is read back the same and fits the types of the
 vendors' SDKs. Exits 1 when something differs that neither the recordings' own list nor
-`shared_recordings_excused.json` excuses. `--only PROTOCOL`, `--id ID`, `-v`.
+`shared_recordings_excused.json` excuses, or when an entry of ours excuses nothing any more. `--only PROTOCOL`,
+`--id ID`, `-v`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import dragoman
 from dragoman.events import Event, Failure, Reply, fold
@@ -34,25 +35,48 @@ PIECE = 61
 SAMPLE = 4
 
 
-class Tally:
-    """How often each check ran, and what differed."""
+Rules: TypeAlias = dict[str, list[dict[str, Any]]]
 
-    def __init__(self, excused: dict[str, list[dict[str, Any]]], is_expected: Callable[..., bool]) -> None:
+
+class Tally:
+    """How often each check ran, and what differed.
+
+    `foreign`: what the recordings' own list excuses, `own`: what ours does. Each entry of ours must excuse something.
+    """
+
+    def __init__(self, foreign: Rules, own: Rules, is_expected: Callable[..., bool]) -> None:
         self.ran: collections.Counter[str] = collections.Counter()
         self.excused: collections.Counter[str] = collections.Counter()
         self.differ: dict[str, list[tuple[str, list[Any]]]] = collections.defaultdict(list)
-        self._rules = excused
+        self._own = own
+        self._rules = {check: [*foreign.get(check, []), *own.get(check, [])] for check in {**foreign, **own}}
         self._is_expected = is_expected
+        self._unused = {
+            (check, rule["why"], id) for check, rules in own.items() for rule in rules for id in rule["ids"]
+        }
 
     def add(self, check: str, case: dict[str, Any], problems: list[Any]) -> None:
         """Note what a check found; nothing is good."""
         self.ran[check] += 1
         if not problems:
             return
+        self._use(check, case["id"], [json.dumps(problem, default=str) for problem in problems])
         if self._is_expected(self._rules, case["id"], check, problems):
             self.excused[check] += 1
         else:
             self.differ[check].append((case["id"], problems))
+
+    def _use(self, check: str, id: str, problems: list[str]) -> None:
+        for name, rules in self._own.items():
+            for rule in rules if check == name or (name.endswith(" ") and check.startswith(name)) else ():
+                if any(rule["match"] in problem for problem in problems):
+                    self._unused.discard((name, rule["why"], id))
+
+    def unused(self) -> list[str]:
+        """Entries of our list that excused nothing: they must leave it. Of a run over all recordings only."""
+        return [
+            f"excuses nothing, remove it from {EXCUSED.name}: {check} {id}" for check, _, id in sorted(self._unused)
+        ]
 
 
 def ids() -> Callable[[], str]:
@@ -147,7 +171,7 @@ def refused_by_types(form: str, frames: list[Any], check: Callable[[Any], Any]) 
             continue
         try:
             check(frame)
-        except ValueError as problem:
+        except (ValueError, AttributeError) as problem:  # Google's enums take no number that way
             return [(form, "sdk", str(problem)[:200])]
     return []
 
@@ -175,9 +199,8 @@ def main() -> int:
     sys.path.insert(0, str(RECORDINGS))
     inside, readers = importlib.import_module("inside"), importlib.import_module("readers")
     rules = json.loads((RECORDINGS / "expected.json").read_text(encoding="utf-8"))
-    for check, excused in json.loads(EXCUSED.read_text(encoding="utf-8")).items():
-        rules[check] = [*rules.get(check, []), *excused]
-    tally, sdk, count = Tally(rules, inside.is_expected), inside.sdk_checkers(), 0
+    own = json.loads(EXCUSED.read_text(encoding="utf-8"))
+    tally, sdk, count = Tally(rules, own, inside.is_expected), inside.sdk_checkers(), 0
     chosen = argparse.Namespace(only=options.only, id=options.id, limit=None, repo=None)
     for count, case in enumerate(inside.load(chosen), 1):
         try:
@@ -190,7 +213,9 @@ def main() -> int:
             print(f"{check}: {tally.ran[check]} ran, {tally.excused[check]} excused, {len(differ)} differ")
         for id, problems in differ[: 400 if options.v else 3]:
             print(f"    {id} {str(problems)[:300]}")
-    failed = sum(len(found) for check, found in tally.differ.items() if not check.startswith("low"))
+    unused = tally.unused() if not (options.only or options.id) else []
+    print(*unused, sep="\n", end="\n" if unused else "")
+    failed = sum(len(found) for check, found in tally.differ.items() if not check.startswith("low")) + len(unused)
     print(f"recorded exchanges: {count} played, {sum(tally.ran.values())} checks, {failed} differ")
     return 1 if failed or not count else 0
 

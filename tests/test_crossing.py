@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman import _json
+from dragoman import _json, decode
 from dragoman._json import Json, Raw
 from dragoman.contract import Protocol
 from dragoman.events import (
@@ -147,6 +147,63 @@ def test_nothing_of_its_own_is_named_as_lost(name: ProtocolName) -> None:
     events: list[Event] = [Start("x", native=native), TextStart(0, native), TextDelta(0, "Hi"), TextEnd(0)]
     for _, lost, _ in written(PROTOCOLS[name], [*events, Finish("stop", native=native)]):
         assert lost == []
+
+
+PAGE, TITLE = "https://example.org/a", "A"
+ENTRIES: dict[str, Json] = {
+    "openai-chat": {
+        "type": "url_citation", "url_citation": {"url": PAGE, "title": TITLE, "start_index": 1, "end_index": 4},
+    },
+    "openai-responses": {"type": "url_citation", "url": PAGE, "title": TITLE, "start_index": 1, "end_index": 4},
+    "anthropic-messages": {
+        "type": "web_search_result_location", "url": PAGE, "title": TITLE, "cited_text": "said", "encrypted_index": "x",
+    },
+}  # fmt: skip
+
+
+def citing(name: ProtocolName) -> list[Event]:
+    """An answer that cites one page, as its protocol does."""
+    chunks = {"groundingChunks": [{"web": {"uri": PAGE, "title": TITLE}}], "webSearchQueries": ["q"]}
+    grounding = Native(name, {"candidates": _json.raw([{"groundingMetadata": chunks}])})
+    key = "citations" if name == "anthropic-messages" else "annotations"
+    native = Native(name, {key: _json.raw([ENTRIES[name]])}) if name in ENTRIES else None
+    end = Finish("stop", native=None if native else grounding)
+    return [Start("x"), TextStart(0), TextDelta(0, "Hello"), TextEnd(0, native=native), end]
+
+
+@pytest.mark.parametrize("form", ["stream", "whole"])
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini-generate"])
+@pytest.mark.parametrize("source", [*ENTRIES, "gemini-generate"])
+def test_a_cited_page_is_cited_in_the_other_protocols_words(
+    source: ProtocolName, target: ProtocolName, form: str
+) -> None:
+    protocol, lost = PROTOCOLS[target], []
+    events = citing(source)
+    if form == "stream":
+        encoder = protocol.encoder(new_id=ids, model="m", created=1)
+        body, lost = encoder.encode(events), encoder.lost
+    else:
+        body = protocol.render_response(fold(events), new_id=ids, model="m", created=1, lost=lost)
+    reply = decode(body, target)
+    assert (reply.text, reply.deviations) == ("Hello", ())
+    if target == "gemini-generate":
+        assert reply.native is not None
+        found = json.loads(bytes(reply.native.fields["candidates"]))[0]["groundingMetadata"]["groundingChunks"]
+        assert found == [{"web": {"uri": PAGE, "title": TITLE}}]
+    else:
+        native = reply.parts[0].native  # type: ignore[union-attr]
+        assert native is not None
+        (entry,) = json.loads(bytes(native.fields["annotations"]))
+        page = entry.get("url_citation", entry)
+        assert (page["url"], page["title"]) == (PAGE, TITLE)
+        if page["start_index"] is not None:
+            is_placed = source in ("openai-chat", "openai-responses")
+            assert (page["start_index"], page["end_index"]) == ((1, 4) if is_placed else (0, 5))
+        assert page["start_index"] is not None or (target, form) == ("openai-chat", "stream")
+    paths = {re.sub(r"^.*[.]", "", each.where) for each in lost}
+    if source != target:
+        assert ("encrypted_index" in paths) == (source == "anthropic-messages")
+        assert ("webSearchQueries" in paths) == (source == "gemini-generate")
 
 
 def test_fields_are_named_by_their_path() -> None:

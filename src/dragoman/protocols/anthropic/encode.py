@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import CALL_FAILED, STATUS, FailedCalls, failure_kind, failure_of
 from dragoman.events import (
     Deviation,
@@ -109,7 +109,7 @@ class Encoder:
                     self._open(out)
                 out.append(self._head + _json.encode_text(event.text) + b"}}\n\n")  # type: ignore[union-attr]
             elif kind in _WRITERS and not self._aborted:
-                self._crossing.note(event)
+                event = self._crossing.take(event, events)
                 _WRITERS[kind](self, event, out)
         return b"".join(out)
 
@@ -256,8 +256,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole message. `created` and `style` say nothing that this protocol could write."""
-    if lost is not None:
-        lost += Crossing(NAME).note_reply(reply)
+    reply = crossed(reply, NAME, None, lost)
     blocks = [_block(part) for part in reply.parts]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     message: _Object = {

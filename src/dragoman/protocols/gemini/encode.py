@@ -8,12 +8,13 @@ that has not left yet, else as an empty part of its own, as Gemini itself does.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.citations import CitationForm
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,
@@ -37,6 +38,8 @@ from dragoman.protocols.gemini.numbers import FINISH_REASONS, with_names
 from dragoman.protocols.gemini.wire import NAME, REASONS, render_seal
 from dragoman.types import Media, Opaque, Part, StopReason, Text, Thinking, ToolCall, Usage
 
+#: Pages stand beside the whole answer.
+_CITED: Final = CitationForm(None)
 _PLAIN: Final = ReplyStyle()
 _EMPTY: Final[dict[str, Json]] = {"content": {"parts": [{"text": ""}], "role": "model"}}
 _CANDIDATES: Final = b'{"candidates":[{"content":{"parts":['
@@ -70,7 +73,7 @@ class Encoder:
         self._model = model
         self._is_array = style.array
         self._failed = FailedCalls()
-        self._crossing = Crossing(NAME)
+        self._crossing = Crossing(NAME, _CITED)
         self.lost = self._crossing.lost
         self._is_begun = False
         self._is_over = False
@@ -100,12 +103,12 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 out.append(b"%b%b%b" % (self._thought, _json.encode_text(event.text), self._after))
             elif type(event) is TextEnd or type(event) is ThinkingEnd:
-                self._crossing.note(event)
-                kept = native_fields(event.native, NAME) if event.native is not None else {}
-                if event.signature is not None or kept or self._kept_of_part:
-                    self._close_part(event, previous, kept, out)
+                ended: Any = self._crossing.take(event, events)
+                kept = native_fields(ended.native, NAME) if ended.native is not None else {}
+                if ended.signature is not None or kept or self._kept_of_part:
+                    self._close_part(ended, previous, kept, out)
             elif type(event) in _RARE:
-                self._crossing.note(event)
+                event = self._crossing.take(event, events)
                 self._encode_rare(event, out)
             previous = event
         return self._join(out)
@@ -207,8 +210,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response; the parts keep their order and their signatures."""
-    if lost is not None:
-        lost += Crossing(NAME).note_reply(reply)
+    reply = crossed(reply, NAME, _CITED, lost)
     rendered = [render_part(part) for part in reply.parts]
     parts: list[Json] = [part for part in rendered if part is not None]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason

@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import CALL_FAILED, FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,
@@ -85,7 +85,7 @@ class Encoder:
             elif type(event) is ThinkingDelta:
                 out.append(b"%b%b%b" % (self._thinking, _json.encode_text(event.text), self._after))
             elif type(event) in _RARE:
-                self._crossing.note(event)
+                event = self._crossing.take(event, events)
                 self._encode_rare(event, out)
         return b"".join(out)
 
@@ -152,8 +152,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response: one object with all text, all thinking and all calls."""
-    if lost is not None:
-        lost += Crossing(NAME).note_reply(reply)
+    reply = crossed(reply, NAME, None, lost)
     message: dict[str, Json] = {"role": "assistant"}
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
     message["content"] = "".join(texts)

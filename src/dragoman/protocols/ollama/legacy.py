@@ -14,7 +14,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Event, Failure, Finish, Reply, TextDelta, ThinkingDelta
 from dragoman.fields import Fields, read, read_body, read_text
@@ -83,7 +83,7 @@ class Encoder:
                     thinking = _json.encode_text(text)
                     out.append(b'%b,"response":"","thinking":%b%b' % (self._before, thinking, self._after))
                 case Finish():
-                    self._crossing.note(event)
+                    self._crossing.take(event)
                     end = _json.encode(render_end(event.reason, event.native_reason, event.usage))
                     out.append(b'%b,"response":"",%b\n' % (self._before, end[1:]))
                     self._is_over = True
@@ -91,7 +91,7 @@ class Encoder:
                     out.append(_json.encode({"error": message}) + b"\n")
                     self._is_over = True
                 case _:
-                    self._crossing.note(event)
+                    self._crossing.take(event)
         return b"".join(out)
 
     def keepalive(self) -> bytes:
@@ -109,8 +109,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response."""
-    if lost is not None:
-        lost += Crossing(None).note_reply(reply)
+    crossed(reply, None, None, lost)
     fields: dict[str, Json] = {"model": model, "created_at": render_time(created)}
     fields["response"] = reply.text
     if reply.thinking:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,
@@ -38,6 +38,7 @@ from dragoman.events import (
 )
 from dragoman.fields import Fields, native_fields, read_fields, read_items
 from dragoman.framing import write_event
+from dragoman.protocols.openai_chat.kept import CITED, placed
 from dragoman.protocols.openai_chat.usage import render_usage
 from dragoman.protocols.openai_chat.wire import NAME, image_url
 from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, Text, Thinking, ToolCall
@@ -101,7 +102,7 @@ class Encoder:
         self._is_refused = False
         self._late: Fields = {}  # of the response, for its end
         self._failed = FailedCalls()
-        self._crossing = Crossing(NAME)
+        self._crossing = Crossing(NAME, CITED)
         self.lost = self._crossing.lost
         self._usage = NO_USAGE
         self._cost: Cost | None = None
@@ -127,7 +128,7 @@ class Encoder:
             elif type(event) in _WRITERS:
                 if not self._before and type(event) is not Start:
                     self._name_response(None)
-                self._crossing.note(event)
+                event = self._crossing.take(event, events)
                 _WRITERS[type(event)](self, event, out)
         return b"".join(out)
 
@@ -264,8 +265,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response. All text stands before all calls: the protocol has no other order."""
-    if lost is not None:
-        lost += Crossing(NAME).note_reply(reply)
+    reply = crossed(reply, NAME, CITED, lost)
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
     fields = native_fields(reply.native, NAME)
@@ -309,9 +309,11 @@ def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
     message: dict[str, Json] = {
         "role": "assistant", "content": None if is_silent else content, "refusal": "".join(refusals) or None,
     }  # fmt: skip
+    at = 0
     for text in texts:
         notes = native_fields(text.native, NAME).get("annotations")
-        _merge(message, {"annotations": read_items(notes)} if notes is not None else {})
+        _merge(message, {"annotations": placed(notes, at, at + len(text.text))} if notes is not None else {})
+        at += len(text.text)
         message |= _seal(text.signature) if text.signature else {}
     thinking = [part for part in reply.parts if isinstance(part, Thinking)]
     if any(part.text for part in thinking):

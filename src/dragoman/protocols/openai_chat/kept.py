@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
+from dragoman.citations import Citation, CitationForm
 from dragoman.fields import Fields
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
@@ -23,6 +24,23 @@ from dragoman.protocols.openai_chat.wire import (
 )
 from dragoman.types import Native
 
+
+def _render_citation(cited: Citation) -> Json:
+    page: Json = {"url": cited.url, "title": cited.title or "", "start_index": cited.start, "end_index": cited.end}
+    return {"type": "url_citation", "url_citation": page | ({"content": cited.quote} if cited.quote else {})}
+
+
+def placed(annotations: Raw, start: int, end: int) -> Json:
+    """Annotations of a text; pages of which nobody said where they stand do behind all of it: clients need a place."""
+    entries = _json.decode(bytes(annotations))
+    for entry in entries if isinstance(entries, list) else ():
+        page = entry.get("url_citation") if isinstance(entry, dict) else None
+        if isinstance(page, dict) and page.get("start_index", 0) is None:
+            page |= {"start_index": start, "end_index": end}
+    return None if isinstance(entries, Malformed) else entries
+
+
+CITED: Final = CitationForm(_render_citation, has_places=True, has_quotes=True, of_message=True)
 _DEEPEST: Final = 32  # objects in each other whose fields are joined
 
 

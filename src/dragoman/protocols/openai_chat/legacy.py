@@ -15,7 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Event, Failure, Finish, Reply, Start, TextDelta, UsageUpdate
 from dragoman.fields import Fields, read, read_body
@@ -99,18 +99,18 @@ class Encoder:
                 case TextDelta(_, text):
                     out.append(b"%b%b%b" % (self._before, _json.encode_text(text), self._after))
                 case Start():
-                    self._crossing.note(event)
+                    self._crossing.take(event)
                     out.append(b'%b""%b' % (self._before, self._after))
                 case UsageUpdate(usage):
                     self._usage = self._usage.merged(usage)
                 case Finish():
-                    self._crossing.note(event)
+                    self._crossing.take(event)
                     self._finish(event, out)
                 case Failure():
                     out.append(write_event(render_error(event)[1]))
                     self._is_over = True
                 case _:
-                    self._crossing.note(event)
+                    self._crossing.take(event)
         return b"".join(out)
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
@@ -137,8 +137,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response."""
-    if lost is not None:
-        lost += Crossing(None).note_reply(reply)
+    crossed(reply, None, None, lost)
     text = reply.text
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": _WORDS.get(reason, "stop")}

@@ -10,6 +10,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.citations import Citation, CitationForm
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Media, Native, Opaque, Text
@@ -24,6 +25,14 @@ _MIME_OF_SUFFIX: Final = {
     "md": "text/markdown",
     "json": "application/json",
 }
+
+
+def _render_citation(cited: Citation) -> Json:
+    places = {"start_index": cited.start, "end_index": cited.end}
+    return {"type": "url_citation", "url": cited.url, "title": cited.title or "", **places}
+
+
+CITED: Final = CitationForm(_render_citation, has_places=True)
 
 
 def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:

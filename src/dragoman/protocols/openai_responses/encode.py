@@ -12,7 +12,7 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.contract import NewId, ReplyStyle
-from dragoman.crossing import Crossing
+from dragoman.crossing import Crossing, crossed
 from dragoman.errors import CALL_FAILED, STATUS, FailedCalls
 from dragoman.events import (
     Deviation,
@@ -37,7 +37,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.framing import write_event
-from dragoman.protocols.openai_responses.content import is_content_part
+from dragoman.protocols.openai_responses.content import CITED, is_content_part
 from dragoman.protocols.openai_responses.kept import DEFAULTS
 from dragoman.protocols.openai_responses.output import OutputItem, PartForm, call_form, form_of, own_fields
 from dragoman.protocols.openai_responses.usage import render_usage
@@ -84,7 +84,7 @@ class Encoder:
         self._output: list[Raw] = []
         self._items = 0  # items that were opened; one whose call failed is not in the output
         self._failed = FailedCalls()
-        self._crossing = Crossing(NAME)
+        self._crossing = Crossing(NAME, CITED)
         self.lost = self._crossing.lost
         self._item: OutputItem | None = None
         self._part: PartForm | None = None  # of the open item, once something was written
@@ -111,7 +111,7 @@ class Encoder:
             if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:
                 self._delta(event.text, out)  # type: ignore[union-attr]
             elif kind in _WRITERS and self._phase != "ended" and self._phase != "aborted":
-                self._crossing.note(event)
+                event = self._crossing.take(event, events)
                 _WRITERS[kind](self, event, out)
         return b"".join(out)
 
@@ -379,9 +379,7 @@ def render_response(
 ) -> bytes:
     """Write a whole response: what the stream of the same events ends with."""
     encoder = Encoder(new_id=new_id, model=model, created=created, style=style)
-    encoder.encode(unfold(reply))
-    if lost is not None:
-        lost += encoder.lost
+    encoder.encode(unfold(crossed(reply, NAME, CITED, lost)))
     return encoder.response
 
 

@@ -83,7 +83,11 @@ class PartForm:
             return []
         self._extras |= {name: fields[name] for name in ("annotations", "logprobs") if name in fields}
         found = _decode_list(self._extras["annotations"]) if "annotations" in self._extras else []
-        return [] if isinstance(found, Malformed) else found
+        if isinstance(found, Malformed) or not found:
+            return []
+        placed = [_placed(raw, len("".join(self.pieces))) for raw in found]
+        self._extras["annotations"] = _json.raw(placed)
+        return placed
 
     def whole_text(self, call: ToolCall) -> str:
         """The text of a call. A free text that came inside a function's arguments is taken out of them."""
@@ -96,6 +100,14 @@ class PartForm:
     def keep(self, fields: dict[str, Raw]) -> None:
         """Take the part's fields that its start told."""
         self._extras = {name: raw for name, raw in fields.items() if name in ("annotations", "logprobs")}
+
+
+def _placed(annotation: Raw, length: int) -> Raw:
+    """A cited page stands behind the whole text when nobody said where it stands: clients need a place."""
+    value = _json.decode(bytes(annotation))
+    if not isinstance(value, dict) or value.get("start_index", 0) is not None:
+        return annotation
+    return _json.raw({**value, "start_index": 0, "end_index": length})
 
 
 def form_of(event: TextStart | ThinkingStart) -> PartForm:

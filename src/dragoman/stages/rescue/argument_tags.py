@@ -9,7 +9,7 @@ from typing import Final
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.typed_tags import refused
+from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, value_until
 
 _NAME: Final = re.compile(r"[^\"'<>\n]+")
@@ -65,7 +65,17 @@ def invoke_call(
             return False
         yield _key_piece(found[2], keys)
         trim = trims and (yield from cursor.peek()) == "\n"
-        if not (yield from value_until(cursor, tools, name, found[2], (f"</{prefix}parameter>",), trim=trim)):
+        nested = (
+            f"<{prefix}invoke name=",
+            "<function=",
+            "<parameter=",
+        )  # Qwen's calls close their arguments with the same tag
+        stops = (f"</{prefix}parameter>", f"{parameter} ", *nested)
+        stop = yield from value_until(cursor, tools, name, found[2], stops, trim=trim)
+        if stop in stops[1:]:
+            yield from refused_to_the_end(cursor) if stop in nested else refused(cursor, (end, *ends))
+            return False
+        if not stop:
             break
         mark = yield from cursor.closing(parameter, end, *ends)
     is_whole = mark == end or mark in ends
@@ -116,7 +126,11 @@ def argument_pairs(
             yield from refused(cursor, ends)
             return
         yield _key_piece(key, keys)
-        if not (yield from value_until(cursor, tools, name, key, (f"</{value_tag}",), trim=False)):
+        stop = yield from value_until(cursor, tools, name, key, (f"</{value_tag}", f"<{key_tag}"), trim=False)
+        if stop == f"<{key_tag}":
+            yield from refused_to_the_end(cursor)
+            return
+        if not stop:
             break
         mark = yield from cursor.closing(f"<{key_tag}", *ends)
     is_whole = mark in ends

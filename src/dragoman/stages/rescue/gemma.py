@@ -25,6 +25,7 @@ from dragoman.stages.rescue.cursor import (
     Piece,
     Tools,
 )
+from dragoman.stages.rescue.typed_tags import refused_to_the_end
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
 _WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
@@ -44,6 +45,10 @@ _SLIP: Final = "a single quotation mark and no tag behind the call: it may end e
 
 class _Unreadable(Exception):
     """Not a value of this form; the message says what stands there."""
+
+
+class _Nested(Exception):
+    """The end of a text is followed by what ends no value: a call may stand in it."""
 
 
 class _Cut(Exception):
@@ -82,6 +87,8 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
         yield Close(closed_by, "" if closed_by else _SLIP)
     except _Cut:
         yield Close("")
+    except _Nested:
+        yield from refused_to_the_end(cursor)
     except _Unreadable as problem:
         yield Close("", str(problem))
     if reader.is_unquoted:
@@ -96,11 +103,12 @@ class _Reader:
         is_unquoted: a text had no quotation token at its end: only the end of the answer shows that none was to come.
     """
 
-    __slots__ = ("_cursor", "_open", "is_slip", "is_unquoted")
+    __slots__ = ("_cursor", "_is_text", "_open", "is_slip", "is_unquoted")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._open: list[str] = []  # what closes the brackets that are open
+        self._is_text = False  # the last value stood between quotation tokens
         self.is_slip = self.is_unquoted = False
 
     def members(self, brace: str) -> Parser:
@@ -150,6 +158,7 @@ class _Reader:
             yield from self.members(first) if first == "{" else self._list()
             return
         quote = yield from cursor.take(*_QUOTES)
+        self._is_text = bool(quote)
         if quote:
             yield from self._text(quote)
         elif first == '"':
@@ -231,7 +240,7 @@ class _Reader:
         if mark == ",":
             self._cursor.skip(1)
         elif mark != end:
-            raise _Unreadable("a value is followed by neither a comma nor its end")
+            raise _Nested if self._is_text else _Unreadable("a value is followed by neither a comma nor its end")
 
 
 def _tail(text: str, quote: str) -> str:

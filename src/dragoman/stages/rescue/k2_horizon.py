@@ -48,7 +48,7 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     return key.strip() if mark == _VALUE else "", kind.strip()
 
 
-_TAGS: Final = Tags(("<ifm|arg_key>",), _head, ("</ifm|arg_value>",), (_CALL_END, _CALLS_END))
+_TAGS: Final = Tags(("<ifm|arg_key>",), _head, ("</ifm|arg_value>",), (_CALL_END, _CALLS_END), calls=(_CALL,))
 
 FAMILY = Family(
     name="k2-horizon",

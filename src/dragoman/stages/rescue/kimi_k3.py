@@ -60,7 +60,9 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     return found.get("key", ""), found.get("type", "")
 
 
-_TAGS: Final = Tags(("<|open|>argument",), _head, ("<|close|>argument<|sep|>",), (_CALL_END, *_SECTION_ENDS))
+_TAGS: Final = Tags(
+    ("<|open|>argument",), _head, ("<|close|>argument<|sep|>",), (_CALL_END, *_SECTION_ENDS), calls=(_CALL,)
+)
 
 FAMILY = Family(
     name="kimi-k3",

@@ -41,6 +41,7 @@ _TAGS: Final = Tags(
     ("</function>", _WRAPPER_END),
     trims=True,
     has_sections=True,
+    calls=(_FUNCTION, "<function="),
 )
 
 FAMILY = Family(

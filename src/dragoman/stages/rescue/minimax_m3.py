@@ -10,12 +10,14 @@ from typing import Final
 from dragoman import _json
 from dragoman.stages.rescue.argument_tags import quoted_name
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.typed_tags import refused
+from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, live_string, member
 from dragoman.stages.schema import Shape, ToolSchema
 
 _MARK: Final = "]<]minimax[>["
 _TAG_LIMIT: Final = 200
+#: No tag: a call begins in a value.
+_NESTED: Final = "<"
 _ENDS: Final = ("/invoke", "/tool_call")
 
 
@@ -38,9 +40,12 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     yield Open(name)
     schema = tools.schema(name)
     keys: list[str] = []
-    while tag and not tag.startswith("/") and tag not in keys:
+    while tag and not tag.startswith(("/", _NESTED)) and tag not in keys:
         yield member(tag, keys)
         tag = yield from _value(cursor, schema, schema.member(schema.root(), tag), tag)
+    if tag == _NESTED:
+        yield from refused_to_the_end(cursor)
+        return
     if tag not in _ENDS:
         yield from refused(cursor, tuple(f"{_MARK}<{end}>" for end in _ENDS))
         return
@@ -64,13 +69,14 @@ def _tag(cursor: Cursor) -> Generator[Action, None, str]:
 
 def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Generator[Action, None, str]:
     """The value of an argument and its closing tag, which may lack its mark; gives the tag behind it, "" when the
-    value has no end or more than one reading."""
+    value has no end or more than one reading, `_NESTED` when a call begins in it."""
     bare = f"</{key}>"
     if shape.types is not None and shape.takes_live("string"):
         stop = yield from live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False)
         tag = (yield from _tag(cursor)) if stop else ""
         if stop == _MARK:
-            return (yield from _next_tag(cursor)) if tag == f"/{key}" else ""
+            nested = _NESTED if tag.startswith(("tool_call", "invoke name=")) else ""
+            return (yield from _next_tag(cursor)) if tag == f"/{key}" else nested
         return tag if tag != f"/{key}" else ""
     text, stop = yield from cursor.until(_MARK)
     tag = (yield from _tag(cursor)) if stop else ""

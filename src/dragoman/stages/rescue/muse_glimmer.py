@@ -62,7 +62,7 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     return (yield from attributes(cursor)).get("name", ""), ""
 
 
-_TAGS: Final = Tags((_ARGUMENT,), _head, ("</atem:parameter>",), ("</atem:invoke>", _CALLS_END))
+_TAGS: Final = Tags((_ARGUMENT,), _head, ("</atem:parameter>",), ("</atem:invoke>", _CALLS_END), calls=(_INVOKE,))
 
 FAMILY = Family(
     name="muse-glimmer",

@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.typed_tags import refused
+from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import value_until
 
 _NAME: Final = re.compile(r"[^<>\n]+")
@@ -55,8 +55,14 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
             return
         yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
         keys.append(key)
-        if not (yield from value_until(cursor, tools, name, key, ("</parameter>",))):
+        stop = yield from value_until(
+            cursor, tools, name, key, ("</parameter>", "<parameter=", "<function=", "<invoke name=")
+        )
+        if not stop:
             yield Close("")
+            return
+        if stop != "</parameter>":
+            yield from refused_to_the_end(cursor)  # `<parameter=` begins a call too, in a slip
             return
 
 

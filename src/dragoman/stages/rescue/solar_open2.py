@@ -29,7 +29,7 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     return key.strip() if mark else "", ""
 
 
-_TAGS: Final = Tags(("<|tool_arg:start|>",), _head, ("<|tool_arg:end|>",), ("<|tool_call:end|>",))
+_TAGS: Final = Tags(("<|tool_arg:start|>",), _head, ("<|tool_arg:end|>",), ("<|tool_call:end|>",), calls=(_CALL,))
 
 FAMILY = Family(
     name="solar-open2",

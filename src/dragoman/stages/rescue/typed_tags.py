@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
@@ -16,6 +16,8 @@ _ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([
 _HEAD_LIMIT: Final = 400
 #: Why a call whose markup does not go on is refused.
 _BROKEN: Final = "its tags do not close each other, or give an argument twice"
+#: Why a call whose value holds another call's markup is refused, with all that stands behind it.
+_NESTED: Final = "a value holds the markup of a call, so that its end and its own call's have two readings"
 
 #: Reads the head of an argument up to its value: the key ("" when it has none) and the type ("" when none is told).
 Head: TypeAlias = Callable[[Cursor], Generator[Action, None, tuple[str, str]]]
@@ -27,7 +29,7 @@ class Tags(msgspec.Struct, frozen=True):
 
     `openers` begin an argument, `head` reads on to its value, `closers` end that. `ends`: what ends the call, the
     closing tags of what is around it too. `trims`: a line end inside the tags of a value that begins with one is
-    markup. `has_sections`: a value may stand in `<![CDATA[…]]>`.
+    markup. `has_sections`: a value may stand in `<![CDATA[…]]>`. `calls`: what begins a call.
     """
 
     openers: tuple[str, ...]
@@ -36,6 +38,7 @@ class Tags(msgspec.Struct, frozen=True):
     ends: tuple[str, ...]
     trims: bool = False
     has_sections: bool = False
+    calls: tuple[str, ...] = ()
 
 
 def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[str, str]]:
@@ -48,7 +51,8 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     """The call of a known tool from its first argument on; gives whether it was whole.
 
     It needs a closing tag. A value that holds markup of its own family has two readings, and so has an argument that
-    comes twice: the call is refused, and what follows up to its end belongs to it.
+    comes twice: the call is refused, and what follows up to its end belongs to it. All that follows does where the
+    value holds the beginning of a call.
     """
     mark = yield from cursor.closing(*tags.openers, *tags.ends)
     if not mark and cursor.rest():
@@ -63,6 +67,9 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
         stop = yield from _value(cursor, tools, name, key, kind, tags)
         if stop in tags.ends:
             yield Close("", _BROKEN)
+            return False
+        if stop in tags.calls or stop == SECTION:
+            yield from refused_to_the_end(cursor)
             return False
         if stop not in tags.closers:
             break
@@ -84,12 +91,22 @@ def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
     yield Close("", "" if is_cut else _BROKEN)
 
 
+def refused_to_the_end(cursor: Cursor) -> Parser:
+    """The open call has a value in which a call begins: nobody can tell where the two end. What follows may be part of
+    the value, so that no call is taken out of it: it is passed over with the call."""
+    while not cursor.ended:
+        cursor.skip(len(cursor.rest()))
+        yield MORE
+    cursor.skip(len(cursor.rest()))
+    yield Close("", _NESTED)
+
+
 def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:
     """The value of an argument whose tag tells its type, JSON unless that is "string" or "any"; without one the
     schema says it. Gives what ended it."""
     if tags.has_sections and (yield from cursor.closing(SECTION)):
         return (yield from section_until(cursor, tools.shape(name, key), tags.closers))
-    stops = (*tags.closers, *tags.openers, *tags.ends)
+    stops = (*tags.closers, *tags.openers, *tags.ends, *tags.calls)
     trim = tags.trims and (yield from cursor.peek()) == "\n"
     if not kind:
         return (yield from value_until(cursor, tools, name, key, stops, trim=trim))
@@ -116,7 +133,13 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
         yield from named_call(cursor, name)
         yield from cursor.closing(*ends)
         return
-    tags = Tags(spellings(f"<{prefix}", "parameter"), _string_head, spellings(f"</{prefix}", "parameter>"), ends)
+    tags = Tags(
+        spellings(f"<{prefix}", "parameter"),
+        _string_head,
+        spellings(f"</{prefix}", "parameter>"),
+        ends,
+        calls=spellings(f"<{prefix}", "invoke"),
+    )
     yield from tagged_call(cursor, tools, name, tags)
 
 

@@ -72,7 +72,7 @@ def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None
 
 def section_until(cursor: Cursor, shape: Shape, stops: tuple[str, ...]) -> Generator[Action, None, str]:
     """A value from behind `<![CDATA[` up to `]]>` and one of the closing tags; gives which. `]]>` before anything else
-    is text, and before another section nothing."""
+    is text, and before another section nothing. A section inside it that has no end of its own gives `SECTION`."""
     pieces: list[str] = []
     while True:
         text, end = yield from cursor.until("]]>")
@@ -80,7 +80,10 @@ def section_until(cursor: Cursor, shape: Shape, stops: tuple[str, ...]) -> Gener
         if not end:
             return ""
         if stop := (yield from cursor.closing(*stops)):
-            yield Piece(leaf("".join(pieces), shape))
+            text = "".join(pieces)
+            if text.count(SECTION) > text.count(end):  # a section in it that nothing else ends: two readings
+                return SECTION
+            yield Piece(leaf(text, shape))
             return stop
         if not (yield from cursor.take(SECTION)):
             pieces.append(end)

@@ -59,6 +59,7 @@ class Assembly:
         "_cost",
         "_failed_calls",
         "_before_surrogate",
+        "_has_strays",
         "_high_surrogate",
         "_ids",
         "_names_tool_use",
@@ -108,6 +109,7 @@ class Assembly:
         self._ids: dict[str, OpenCall] = {}
         self._usable_calls = 0
         self._failed_calls = 0
+        self._has_strays = False  # arguments came that belong to no call
         self._usage = NO_USAGE
         self._cost: Cost | None = None
         self._semantic = False
@@ -432,6 +434,10 @@ class Assembly:
             settled = Settled(None, kind="cut", problem="the response ended before the call did")
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled):
             return
+        if self._is_doubtful(call):
+            problem = "arguments came that name no call; they may be its own"
+            self._fail_call(call, "lost", f"tool call {call.name}: {problem}")
+            return
         if settled.text is None:
             self._fail_call(call, settled.kind, f"tool call {call.name or '(no name)'}: {settled.problem}")
             return
@@ -455,6 +461,12 @@ class Assembly:
         if settled.cut_after:
             further = self.open_call(None, call.name)
             self._fail_call(further, "cut", f"tool call {call.name}: further arguments in the same call are cut")
+
+    def _is_doubtful(self, call: OpenCall) -> bool:
+        """Whether a call without arguments may have lost them: some came that belong to no call."""
+        if call.kind != "function" or not call.name or call.text.raw().strip() not in ("", "{}"):
+            return False
+        return self._has_strays or any(not one.name and not one.text.is_blank() for one in self._calls.values())
 
     def _glued(self, name: str) -> int:
         """How many times an offered name a name is, where it is none itself; 0 when it is no such thing."""
@@ -498,6 +510,7 @@ class Assembly:
         call.state = "failed"
         call.live = None
         self._failed_calls += 1
+        self._has_strays = self._has_strays or (kind == "nameless" and not call.text.is_blank())
         self.events.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
 
     # ------------------------------------------------------------ counts and ends

@@ -381,8 +381,8 @@ class Family(msgspec.Struct, frozen=True, eq=False):
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
     the whole message, and only when the arguments fit the tool's schema. `named`: the name of an offered tool stands
-    before the opener. `residue`: closing tags and turn tokens behind its calls.
-    `source`: where the format is described.
+    before the opener. `residue`: closing tags and turn tokens behind its calls. `line_openers`: those of the openers
+    that count at the start of a line alone. `source`: where the format is described.
     """
 
     name: str
@@ -392,6 +392,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     where: Literal["anywhere", "line", "message"] = "anywhere"
     named: bool = False
     residue: tuple[str, ...] = ()
+    line_openers: tuple[str, ...] = ()
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Its calls from behind the opener on, and the residue behind them."""

@@ -56,9 +56,6 @@ FAMILY = Family(
     openers=("<|channel|>", "<|start|>assistant", *_BARE),
     parse=_parse,
     source="https://github.com/openai/harmony (docs/format.md); https://github.com/lablup/mlxcel/issues/654",
-    residue=(
-        "<|call|>",
-        "<|end|>",
-        "<|return|>",
-    ),
+    residue=("<|call|>", "<|end|>", "<|return|>"),
+    line_openers=tuple(opener for opener in _BARE if not opener.startswith("assistant")),  # a sentence may hold them
 )

@@ -226,7 +226,9 @@ class Scanner:
         begun = []
         for family in self._families:
             fitting = [opener for opener in family.openers if text.startswith(opener, place)]
-            if fitting and (family.where != "line" or self._code.is_line_start()):
+            if (family.where == "line" or family.line_openers) and not self._code.is_line_start():
+                fitting = [opener for opener in fitting if family.where != "line" and opener not in family.line_openers]
+            if fitting:
                 begun.append((family, max(fitting, key=len)))
         return begun
 

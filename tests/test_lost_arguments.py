@@ -38,13 +38,6 @@ STREAMS = {
     "chat, before the call": (
         "openai-chat", chat(calls({"index": 1, "id": "b", "function": {"arguments": LOST}}), calls(NAMED)),
     ),
-    "chat, a placeholder": (
-        "openai-chat",
-        chat(
-            calls({**NAMED, "function": {"name": "search", "arguments": "{}"}}),
-            calls({"index": 1, "id": "b", "function": {"arguments": LOST}}),
-        ),
-    ),
     "responses": (
         "openai-responses",
         events(

@@ -109,7 +109,7 @@ class Assembly:
         self._ids: dict[str, OpenCall] = {}
         self._usable_calls = 0
         self._failed_calls = 0
-        self._has_strays = False  # arguments came that belong to no call
+        self._has_strays = False
         self._usage = NO_USAGE
         self._cost: Cost | None = None
         self._semantic = False
@@ -434,7 +434,7 @@ class Assembly:
             settled = Settled(None, kind="cut", problem="the response ended before the call did")
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled):
             return
-        if self._is_doubtful(call):
+        if call.kind == "function" and call.name and call.text.is_blank() and self.has_strays:
             problem = "arguments came that name no call; they may be its own"
             self._fail_call(call, "lost", f"tool call {call.name}: {problem}")
             return
@@ -462,11 +462,10 @@ class Assembly:
             further = self.open_call(None, call.name)
             self._fail_call(further, "cut", f"tool call {call.name}: further arguments in the same call are cut")
 
-    def _is_doubtful(self, call: OpenCall) -> bool:
-        """Whether a call without arguments may have lost them: some came that belong to no call."""
-        if call.kind != "function" or not call.name or call.text.raw().strip() not in ("", "{}"):
-            return False
-        return self._has_strays or any(not one.name and not one.text.is_blank() for one in self._calls.values())
+    @property
+    def has_strays(self) -> bool:
+        """Whether arguments came that belong to no call."""
+        return self._has_strays or any(not call.name and not call.text.is_blank() for call in self._calls.values())
 
     def _glued(self, name: str) -> int:
         """How many times an offered name a name is, where it is none itself; 0 when it is no such thing."""

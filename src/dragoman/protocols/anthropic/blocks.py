@@ -201,7 +201,7 @@ class Blocks:
         if not _is_empty_object(block.prefilled):
             self._add_prefilled(block, call)
         self._assembly.end_call(call)
-        if is_blank and block.prefilled and call.is_open():
+        if is_blank and block.prefilled and call.is_open() and not self._assembly.has_strays:
             # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
             self._assembly.add_arguments(call, "{}")
         block.prefilled = ""

@@ -380,9 +380,9 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     """A format in which models write tool calls as text.
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
-    the whole message, and only when the arguments fit the tool's schema. `named`: the name of an offered tool stands
-    before the opener. `residue`: closing tags and turn tokens behind its calls. `line_openers`: those of the openers
-    that count at the start of a line alone. `source`: where the format is described.
+    the whole message whose arguments fit the tool's schema. `named`: an offered tool's name stands before the opener.
+    `residue`: closing tags and turn tokens behind its calls. `line_openers`: openers that count at the start of a line
+    alone. `source`: where the format is described.
     """
 
     name: str

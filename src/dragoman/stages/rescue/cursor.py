@@ -381,8 +381,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
     the whole message whose arguments fit the tool's schema. `named`: an offered tool's name stands before the opener.
-    `residue`: closing tags and turn tokens behind its calls. `line_openers`: openers that count at the start of a line
-    alone. `source`: where the format is described.
+    `residue`: what stands behind its calls. `line_openers`: those that count at a line's start alone. `source`: a page.
     """
 
     name: str

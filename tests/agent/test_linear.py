@@ -76,6 +76,7 @@ def seconds(reader: Callable[[str], object], text: str, tries: int = 3) -> float
     return best
 
 
+@pytest.mark.soak  # it takes times
 @pytest.mark.parametrize("name", READERS)
 def test_time_grows_no_faster_than_the_text(name: str) -> None:
     """Quadratic time would be 16 times as long for four times the text; a floor keeps the clock's grain out."""

@@ -53,7 +53,7 @@ def load_case(name: str, response: Response) -> Case:
         wire=b"".join(response.pieces),
         kind="capture",
         status=response.status,
-        tools=[{"name": tool} for tool in expected.get("tools", [])],
+        tools=[{"name": tool, "parameters": {"type": "object"}} for tool in expected.get("tools", [])],
         expect={
             "tool_calls": calls,
             "text": expected.get("text", ""),

@@ -136,10 +136,11 @@ def test_nothing_passes_that_the_configuration_wants_changed(tmp_path: Path, mor
 def test_headers_that_belong_to_the_body_go_with_it(clean: Running) -> None:
     clean.answer(stream_of("anthropic-messages", reply("text")))
     path, body = asked("anthropic-messages")
-    clean.request("POST", path, body, {"anthropic-beta": "lab-2026", "x-other": "1"})
+    clean.request("POST", path, body, {"anthropic-beta": "lab-2026", "x-other": "1", "x-a-token": "2"})
     [seen] = clean.provider.requests
     assert seen.headers["anthropic-beta"] == "lab-2026"
-    assert "x-other" not in seen.headers
+    assert seen.headers["x-other"] == "1"
+    assert "x-a-token" not in seen.headers
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

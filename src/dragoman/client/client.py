@@ -16,6 +16,7 @@ from dragoman.client.capability import ModelFacts
 from dragoman.client.clocks import read_clocks
 from dragoman.client.course import Course
 from dragoman.client.exchange import OnDeviation, OnWire
+from dragoman.client.forwarding import ClientHead, as_client
 from dragoman.client.images import Images
 from dragoman.client.inventory import take_stock
 from dragoman.client.local import LocalServers
@@ -218,6 +219,7 @@ class AsyncClient:
         owner: str = "",
         trace_parent: str = "",
         original: Original | None = None,
+        head: ClientHead | None = None,
         begun: Straight | None = None,
         size: int = 0,
     ) -> AsyncStream:
@@ -231,8 +233,8 @@ class AsyncClient:
             owner: whose conversation it is; nobody gets the seals of another's.
             trace_parent: the trace that it is part of, for the provider.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
-            begun: the shortest way, which was tried and did not do.
-            size: of the request in bytes; a large one is worked on in a thread.
+            head: of the client's request, where it came over HTTP.
+            begun: the shortest way, which was tried and did not do. `size`: of the request in bytes.
 
         Raises:
             ConfigError: no target of the chain may be asked.
@@ -254,6 +256,7 @@ class AsyncClient:
             owner=owner,
             trace_parent=trace_parent,
             original=original,
+            head=head,
             size=size,
         )
         return AsyncStream(
@@ -282,6 +285,7 @@ class AsyncClient:
             return None
         if ready is not target and not self.steering.passes(ready, original):
             return None
+        ready = as_client(ready, original.head)
         outgoing = self._addresses.outgoing(ready, original, asks_usage=False)
         if trace_parent:
             outgoing.headers["traceparent"] = trace_parent

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from dragoman.client.forwarding import ClientHead, addressed
 from dragoman.client.target import Target
 from dragoman.client.tools_way import Asked, ask_again, ask_first
 from dragoman.contract import NewId
@@ -16,7 +17,7 @@ from dragoman.estimate import estimate_tokens
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
 from dragoman.history import Watch, fit
 from dragoman.pipe import Reader
-from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.providers.endpoint import Outgoing
 from dragoman.secret import masked
 from dragoman.stages import nothing_fits, stages_for
 from dragoman.types import Cost, Origin, Request, Usage
@@ -44,7 +45,7 @@ class Exchange:
     """
 
     __slots__ = (
-        "_asked", "_deviations", "_error_body", "_headers", "_new_id", "_on_deviation", "_on_wire", "_origin",
+        "_asked", "_deviations", "_error_body", "_head", "_headers", "_new_id", "_on_deviation", "_on_wire", "_origin",
         "_price_of",
         "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "_withdraw",
         "outgoing",
@@ -64,23 +65,25 @@ class Exchange:
         said: tuple[Deviation, ...] = (),
         trace_parent: str = "",
         on_wire: OnWire | None = None,
+        head: ClientHead | None = None,
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
         `withdraw`: is told of what speaks against the target's wire. `watch` sees the answer's events and keeps its
         seals. `said`: what else the caller is told.
-        `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes."""
+        `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes.
+        `head`: of the client's request; what of it a provider of the same protocol gets is sent along."""
         protocol = target.protocol
         request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
         self._asked = asked = asked or ask_first(target, request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
-        key = target.key.reveal() if target.key is not None else None
-        self.outgoing: Outgoing = endpoint(target.provider, rendered.http, model=target.model, key=key)
+        self.outgoing, unsaid = addressed(target, rendered.http, head)
+        self._head = head
         self._trace_parent = trace_parent
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
-        self._deviations: list[Event] = [*said, *unfit, *asked.deviations, *rendered.deviations]
+        self._deviations: list[Event] = [*said, *unsaid, *unfit, *asked.deviations, *rendered.deviations]
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         names = frozenset(tool.name for tool in asked.tools)
         self._reader = Reader(
@@ -136,6 +139,7 @@ class Exchange:
         """The answer has begun: the request is not sent again, so it need not be held."""
         self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
         del self._request, self._asked
+        self._head = None
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
@@ -185,6 +189,7 @@ class Exchange:
             watch=self._watch,
             trace_parent=self._trace_parent,
             on_wire=self._on_wire,
+            head=self._head,
         )
 
     def _error(self, body: bytes) -> Failure:

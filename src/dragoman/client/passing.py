@@ -15,16 +15,15 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation, without_secrets
+from dragoman.client.forwarding import ClientHead, with_query
 from dragoman.client.target import Target
 from dragoman.contract import Glance, NewId, Parsed, Protocol
 from dragoman.events import Deviation, Event, Failure, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
-from dragoman.providers.endpoint import Outgoing, endpoint, with_fields
+from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
 from dragoman.secret import masked
 from dragoman.types import Message, Request, Text
 
-#: Headers of a client that belong to what its body asks for.
-_FORWARDED: Final = ("anthropic-beta", "openai-beta")
 #: More of a frame than this is not waited for.
 _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
@@ -41,16 +40,16 @@ _LONGEST_CHOICE: Final = 512
 class Original:
     """A client's request as it came. `glance` is what was seen of it without reading it."""
 
-    __slots__ = ("_parsed", "body", "glance", "headers", "path", "protocol")
+    __slots__ = ("_parsed", "body", "glance", "head", "path", "protocol")
 
     def __init__(
-        self, protocol: Protocol, body: bytes, glance: Glance, *, path: str, headers: Mapping[str, str]
+        self, protocol: Protocol, body: bytes, glance: Glance, *, path: str, head: ClientHead | None = None
     ) -> None:
         self.protocol = protocol
         self.body = body
         self.glance = glance
         self.path = path
-        self.headers = {name: headers[name] for name in _FORWARDED if name in headers}
+        self.head = head
         self._parsed: Parsed | None = None
 
     def parsed(self) -> Parsed:
@@ -324,27 +323,35 @@ class Addresses:
     __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, bool], tuple[Target, Outgoing]] = {}
+        self._kept: dict[tuple[str, bool], tuple[Target, Outgoing, dict[str, str]]] = {}
 
     def outgoing(self, target: Target, original: Original, *, asks_usage: bool) -> Outgoing:
         """The request for a target."""
-        form = self._form(target, is_stream=original.glance.stream)
+        form, fixed = self._form(target, is_stream=original.glance.stream)
         body = with_fields(_spliced(target, original, asks_usage), target.provider)
-        return Outgoing(form.method, form.url, {**original.headers, **form.headers}, body)
+        head = original.head
+        if head is None:
+            return Outgoing(form.method, form.url, {**form.headers}, body)
+        headers = {**form.headers, **head.passing(), **fixed}
+        return Outgoing(form.method, with_query(form.url, head.query()), headers, body)
 
-    def _form(self, target: Target, *, is_stream: bool) -> Outgoing:
-        """The request without its body: only the model and whether it streams decide the rest."""
+    def _form(self, target: Target, *, is_stream: bool) -> tuple[Outgoing, dict[str, str]]:
+        """The request without its body: only the model and whether it streams decide the rest. And those of its headers
+        that no client's take the place of."""
         kept = self._kept.get((target.name, is_stream))
         if kept is not None and kept[0] is target:
-            return kept[1]
+            return kept[1], kept[2]
         question = Request(target.model, (Message("user", (Text("?"),)),), stream=is_stream)
         http = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
         key = target.key.reveal() if target.key is not None else None
         form = endpoint(target.provider, http, model=target.model, key=key)
+        fixed = fixed_headers(target.provider, key)
+        if target.client_login:  # the key may be a client's own, which is not kept
+            return form, fixed
         if len(self._kept) >= _MOST_FORMS:
             self._kept.clear()
-        self._kept[target.name, is_stream] = (target, form)
-        return form
+        self._kept[target.name, is_stream] = (target, form, fixed)
+        return form, fixed
 
 
 def _spliced(target: Target, original: Original, asks_usage: bool) -> bytes:

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.client.clocks import Clocks
 from dragoman.client.exchange import Exchange, OnDeviation, OnWire
+from dragoman.client.forwarding import ClientHead, as_client
 from dragoman.client.images import Images
 from dragoman.client.local import LocalServers
 from dragoman.client.offloading import run_sized
@@ -40,7 +41,8 @@ class Preparation:
     """Makes one request ready for any target."""
 
     __slots__ = (
-        "_has_price", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size", "_trace_parent",
+        "_has_price", "_head", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size",
+        "_trace_parent",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +56,7 @@ class Preparation:
         owner: str,
         trace_parent: str,
         original: Original | None,
+        head: ClientHead | None,
         size: int,
     ) -> None:
         """`said`: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
@@ -66,6 +69,7 @@ class Preparation:
         self._owner = owner
         self._trace_parent = trace_parent
         self._original = original
+        self._head = head
         self._size = size
 
     async def make_ready(self, target: Target) -> tuple[Exchange | PassingExchange, float]:
@@ -75,7 +79,7 @@ class Preparation:
             DragomanError: the target cannot be asked this.
         """
         means, original = self._means, self._original
-        ready = await means.servers.ready(means.steering.in_proven_way(target))
+        ready = as_client(await means.servers.ready(means.steering.in_proven_way(target)), self._head)
         is_local = target.provider.local
         if original is not None and means.steering.passes(ready, original):
             limit = means.clocks.first_event_of(local=is_local, reasoning=True, whole=not original.glance.stream)
@@ -105,6 +109,7 @@ class Preparation:
             said=self._said,
             trace_parent=self._trace_parent,
             on_wire=means.on_wire,
+            head=self._head,
         )
 
     def _passing(self, target: Target, original: Original) -> PassingExchange:

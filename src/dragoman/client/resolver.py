@@ -112,6 +112,7 @@ def _target(
         tools_required=required,
         refuses_tools=way == "auto" and known.tools is False,
         thinking=model.thinking or route.thinking,
+        client_login=theirs.client_login,
     )
 
 

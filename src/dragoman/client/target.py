@@ -22,7 +22,8 @@ class Target(msgspec.Struct, frozen=True):
     the route, the provider's table and the model's. `options`: parameters, by their names in `Params`, where a request
     names none of its own.
     `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
-    are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `digest` names the
+    are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `client_login`: a
+    client of its protocol may bring its own login in place of `key`. `digest` names the
     weights, where the server has told; a proof of other weights does not count.
     """
 
@@ -38,6 +39,7 @@ class Target(msgspec.Struct, frozen=True):
     tools_required: bool = True
     refuses_tools: bool = False
     thinking: ThinkingPolicy = "same"
+    client_login: bool = False
     digest: str | None = None
 
     @property

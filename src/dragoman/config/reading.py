@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -104,7 +105,9 @@ class _Reading:
         if mine.api_key is not None:
             check_reference(mine.api_key, f"{where}.api_key")
         rest = {key: value for key, value in table.items() if key not in _USERS_OWN}
-        return ProviderConfig(rest, mine.api_key, mine.clean, mine.strict)
+        if mine.client_login:
+            _check_login(name, rest)
+        return ProviderConfig(rest, mine.api_key, mine.clean, mine.strict, mine.client_login)
 
     def _keys(
         self, providers: Mapping[str, ProviderConfig], catalog: Catalog
@@ -206,8 +209,23 @@ class _Reading:
 
 #: A key of so many parts takes the reader a few milliseconds; the time grows with their square.
 _MOST_DOTS: Final = 1_000
-_USERS_OWN: Final = ("api_key", "clean", "strict")
+_USERS_OWN: Final = ("api_key", "clean", "strict", "client_login")
+_THIS_MACHINE: Final = ("127.0.0.1", "localhost", "::1")
 _SECTIONS: Final = ("server", "admin", "providers", "routes", "models", "validate", "http", "prices", "agent")
+
+
+def _check_login(name: str, table: Mapping[str, Any]) -> None:
+    """A client's login goes to its vendor alone: at the catalogue's address, or through this machine."""
+    where = f"providers.{_dotted(name)}"
+    vendor = load_catalog().providers.get(name)
+    if vendor is None or not vendor.has_logins:
+        raise ConfigError(f"{where}.client_login: only for the vendor whose clients log in to it")
+    for key in ("has_logins", "also", "region", "regions", "placeholders", "path"):
+        if key in table:
+            raise ConfigError(f"{where}.{key}: not beside client_login, which holds for the vendor's own address")
+    host = urlsplit(str(table.get("base_url", ""))).hostname
+    if host is not None and host not in _THIS_MACHINE:
+        raise ConfigError(f"{where}.base_url: expected the vendor's own address beside client_login, or 127.0.0.1")
 
 
 def key_variable(provider: Provider, environ: Mapping[str, str]) -> str | None:

@@ -84,8 +84,8 @@ class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ProviderConfig(msgspec.Struct, frozen=True):
-    """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean, and
-    whether its first deviation is a failure.
+    """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean,
+    whether its first deviation is a failure, and whether a client's own login goes to it (`client_login`).
 
     `clean`: known to keep to its protocol, so same-protocol traffic passes as bytes. None: not said.
     """
@@ -94,6 +94,7 @@ class ProviderConfig(msgspec.Struct, frozen=True):
     api_key: str | None = None
     clean: bool | None = None
     strict: Strictness = False
+    client_login: bool = False
 
 
 @final

@@ -137,6 +137,7 @@ class App:
             await self._operations.respond(head, outlet, only=only)
             return
         record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
+        head = self._guard.without_keys(head)
         outlet.headers.update(record.headers)
         try:
             answering = self._respond(head, body, outlet, record)

@@ -10,10 +10,13 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import parse_qs
 
+import msgspec
+
 from dragoman.events import Failure
 from dragoman.gateway.http import Head
 from dragoman.secret import Secret
 
+_KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key")
 _SHA256: Final = "sha256:"
 _AUTHORITY: Final = re.compile(
     r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]{2,45})\]|(?P<plain>[A-Za-z0-9._-]{1,255}))(?::[0-9]{0,5})?"
@@ -79,6 +82,18 @@ class Guard:
                 if hmac.compare_digest(digest, ours):
                     found = ours
         return found.hex()
+
+    def without_keys(self, head: Head) -> Head:
+        """The head without the gateway's own keys, so that none goes further. Another bearer is the client's own."""
+        if not self._digests:
+            return head
+        headers = {name: value for name, value in head.headers.items() if name not in _KEY_HEADERS}
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            shown = hashlib.sha256(bearer.strip().encode("utf-8", "replace")).digest()
+            if any(hmac.compare_digest(shown, ours) for ours in self._digests):
+                del headers["authorization"]
+        return msgspec.structs.replace(head, headers=headers)
 
 
 def shown_keys(head: Head) -> list[str]:

@@ -16,6 +16,7 @@ import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
 from dragoman.client.fallback import Attempt, Outcome
+from dragoman.client.forwarding import ClientHead
 from dragoman.client.offloading import LARGE, run_sized
 from dragoman.client.passing import Original
 from dragoman.client.straight import Straight
@@ -68,7 +69,8 @@ class Relay:
         try:
             size = len(body)
             glance = await run_sized(size, partial(protocol.glance, body, path=head.target))
-            original = self._passable(protocol, head, body, glance)
+            client_head = ClientHead(protocol.name, head.headers, query=head.query)
+            original = self._passable(protocol, head, body, glance, client_head)
             if original is not None:
                 parsed = original.skimmed()
             else:
@@ -93,6 +95,7 @@ class Relay:
                 owner=record.owner,
                 trace_parent=record.trace_parent,
                 original=original,
+                head=client_head,
                 begun=straight,
                 size=size,
             )
@@ -120,7 +123,9 @@ class Relay:
             # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
             _refuse(protocol, Failure("bad_request", str(problem), 400), outlet, record)
 
-    def _passable(self, protocol: Protocol, head: Head, body: bytes, glance: Glance | None) -> Original | None:
+    def _passable(
+        self, protocol: Protocol, head: Head, body: bytes, glance: Glance | None, client_head: ClientHead
+    ) -> Original | None:
         """The request, if its bytes may pass to the first target of its route; else it must be read.
 
         Raises:
@@ -130,7 +135,7 @@ class Relay:
             return None
         if protocol.name == _STYLED and style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None
-        original = Original(protocol, body, glance, path=head.target, headers=head.headers)
+        original = Original(protocol, body, glance, path=head.target, head=client_head)
         return original if self._client.steering.passes(self._names.chain(glance.model).targets[0], original) else None
 
     async def _passed(self, protocol: Protocol, straight: Straight, outlet: Outlet, record: Record) -> bool:

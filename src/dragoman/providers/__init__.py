@@ -26,6 +26,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A service, or a server on this machine, that answers requests. `catalog.toml` explains the fields.
 
     `path` "": the protocol's own. `body`, `path` and `query` belong to `protocol`, not to those of `also`.
+    `has_logins`: its own clients log in to it, and send a bearer in place of a key.
     `retired`: the day (ISO 8601) on which the vendor closed it; None while it is open.
     """
 
@@ -43,6 +44,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     body: dict[str, Any] = {}
     local: bool = False
     retired: str | None = None
+    has_logins: bool = False
     dialect: Dialect = PLAIN
     source: str = ""
 
@@ -190,7 +192,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 #: Keys of a user's provider table that belong to whoever reads the configuration.
-_USERS_OWN: Final = ("api_key", "clean")
+_USERS_OWN: Final = ("api_key", "clean", "client_login")
 _FIELDS: Final = (*(name for name in Provider.__struct_fields__ if name != "name"), "region")
 
 

@@ -57,8 +57,17 @@ def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | No
     url = _joined(provider.base_url, path)
     if provider.query:
         url += ("&" if "?" in url else "?") + urlencode(provider.query)
-    headers = {"content-type": "application/json", **http.headers, **provider.headers, **_auth(provider, key)}
+    headers = {"content-type": "application/json", **http.headers, **fixed_headers(provider, key)}
     return Outgoing(http.method, url, headers, with_fields(http.body, provider))
+
+
+def fixed_headers(provider: Provider, key: str | None) -> dict[str, str]:
+    """The headers that every request to a provider has, whatever a client's own say.
+
+    Raises:
+        ConfigError: the key cannot stand in a header.
+    """
+    return {**{name.lower(): value for name, value in provider.headers.items()}, **_auth(provider, key)}
 
 
 def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:

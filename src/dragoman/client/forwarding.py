@@ -1,0 +1,144 @@
+"""What of a client's request head goes on to a provider that speaks the client's protocol.
+
+Vendors switch on what a body asks for by headers (`anthropic-beta`, `anthropic-version`, `openai-beta`), and tell
+clients apart by others, so that all pass to a provider of the same protocol, but for those that belong to the
+connection, to the client's key, or to whoever stands between. To a provider of another protocol none passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.client.target import Target
+from dragoman.contract import HttpRequest
+from dragoman.deviations import clip
+from dragoman.events import Deviation
+from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.secret import Secret
+from dragoman.types import ProtocolName
+
+#: Those of one connection (RFC 9110, 7.6.1), of the body's form, and of who asks which host from where.
+_OF_THE_CONNECTION: Final = frozenset({
+    "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect", "host",
+    "content-length", "content-encoding", "content-type", "content-md5", "digest", "accept-encoding", "range", "via",
+    "forwarded", "x-real-ip", "true-client-ip", "origin", "referer", "dnt", "traceparent", "tracestate", "baggage",
+    "x-request-id",
+})  # fmt: skip
+_FAMILIES: Final = (
+    "proxy-",
+    "x-forwarded-",
+    "x-envoy-",
+    "cf-",
+    "sec-",
+    "if-",
+    "access-control-",
+    "x-dragoman-",
+    "x-amz-",
+)
+#: A header with one of these in its name may hold what only one server may know.
+_SECRET_WORDS: Final = (
+    "auth", "token", "secret", "cookie", "password", "passwd", "credential", "apikey", "api-key", "api_key",
+    "access-key", "private", "signature", "jwt", "bearer", "account",
+)  # fmt: skip
+_SECRET_ENDS: Final = ("-key", "_key", "-pass", "-pin")
+#: Headers that switch on what a body asks for, by their endings; they mean nothing in another protocol.
+_SWITCHES: Final = ("-beta",)
+#: The credentials of a bearer (RFC 6750, 2.1); two headers joined by a comma are none.
+_LOGIN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_LONGEST_NAME: Final = 128
+#: Parameters of the address that belong to what the body asks for.
+_QUERY: Final = frozenset({"beta=true"})
+
+
+@final
+class ClientHead:
+    """The head of a client's request: headers with names in lower case, and its own login.
+
+    `login`: the bearer of the client's `authorization`, which is no key of the gateway. Only a target with
+    `client_login` is sent it, and it is kept no longer than the request.
+    """
+
+    __slots__ = ("_headers", "_passing", "_query", "login", "protocol")
+
+    def __init__(self, protocol: ProtocolName, headers: Mapping[str, str], *, query: str = "") -> None:
+        """`headers`: without the gateway's own keys."""
+        self.protocol = protocol
+        self._headers = headers
+        self._query = query
+        self._passing: dict[str, str] | None = None
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        is_login = scheme.lower() == "bearer" and _LOGIN.fullmatch(shown.strip()) is not None
+        self.login = Secret(shown.strip()) if is_login else None
+
+    def passing(self) -> dict[str, str]:
+        """The headers for a provider of the same protocol. One that `connection` lists belongs to the connection."""
+        if self._passing is None:
+            listed = self._headers.get("connection", "").lower()
+            options = {option.strip() for option in listed.split(",")} if "," in listed or listed else ()
+            self._passing = {
+                name: value if value.isascii() else _mended(value)
+                for name, value in self._headers.items()
+                if may_pass(name) and name not in options and (value.isprintable() or not value.isascii())
+            }
+        return self._passing
+
+    def query(self) -> str:
+        """What of the address's query belongs to what the body asks for; "" without any."""
+        return "&".join([each for each in self._query.split("&") if each in _QUERY]) if self._query else ""
+
+    def unsaid(self) -> list[Deviation]:
+        """A note for each header that switches something on, for a provider of another protocol."""
+        return [
+            Deviation("untranslated", f"headers.{name}", clip(value), "note")
+            for name, value in self._headers.items()
+            if name.endswith(_SWITCHES) and may_pass(name)
+        ]
+
+
+def as_client(target: Target, head: ClientHead | None) -> Target:
+    """The target with the client's own login in place of its key, where it takes that from clients of its protocol."""
+    if not target.client_login or head is None or head.login is None or head.protocol != target.protocol.name:
+        return target
+    provider = msgspec.structs.replace(target.provider, auth="bearer")
+    return msgspec.structs.replace(target, key=head.login, provider=provider)
+
+
+def _mended(value: str) -> str:
+    """A value beyond ASCII, which was read as Latin-1, as the text whose UTF-8 it was; else in question marks."""
+    return value.encode("latin-1", "replace").decode("utf-8", "replace").encode("ascii", "replace").decode()
+
+
+def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tuple[Outgoing, list[Deviation]]:
+    """A rendered request for a target with what of the client's head goes there; and what of that cannot be said.
+
+    Raises:
+        ConfigError: as `endpoint`.
+    """
+    key = target.key.reveal() if target.key is not None else None
+    if head is None or head.protocol != target.protocol.name:
+        outgoing = endpoint(target.provider, http, model=target.model, key=key)
+        return outgoing, [] if head is None else head.unsaid()
+    http = msgspec.structs.replace(http, headers={**http.headers, **head.passing()})
+    outgoing = endpoint(target.provider, http, model=target.model, key=key)
+    return msgspec.structs.replace(outgoing, url=with_query(outgoing.url, head.query())), []
+
+
+@lru_cache(maxsize=1024)
+def may_pass(name: str) -> bool:
+    """Whether a header of this name (in lower case) may be passed on to a provider of the client's protocol."""
+    if len(name) > _LONGEST_NAME or name in _OF_THE_CONNECTION or name.startswith(_FAMILIES):
+        return False
+    return not name.endswith(_SECRET_ENDS) and not any(word in name for word in _SECRET_WORDS)
+
+
+def with_query(url: str, query: str) -> str:
+    """An address with more of a query."""
+    if not query:
+        return url
+    return f"{url}{'&' if urlsplit(url).query else '?'}{query}"

@@ -23,8 +23,10 @@ from dragoman.client.clocks import Clocks
 from dragoman.client.transport import Transport
 from dragoman.config import load_config
 from dragoman.events import Failure
-from dragoman.gateway.edge import Connection
+from dragoman.gateway.client_addresses import ClientAddresses
+from dragoman.gateway.edge import Connection, Shared
 from dragoman.gateway.http import Answer, Head, Limits, Outlet
+from dragoman.gateway.memory import Memory
 from dragoman.gateway.serve import Gateway
 from dragoman.providers.endpoint import Outgoing
 
@@ -183,8 +185,8 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     provider = await loop.create_server(Provider, "127.0.0.1", 0)
     port = provider.sockets[0].getsockname()[1]
-    peers: set[Connection] = set()
-    bare = await loop.create_server(lambda: Connection(Bare(port), Limits(), peers), "127.0.0.1", 0)
+    shared = Shared(Limits(), set(), ClientAddresses(most=0), Memory(1 << 30))
+    bare = await loop.create_server(lambda: Connection(Bare(port), shared), "127.0.0.1", 0)
     asked = request("/v1/chat/completions", "m", stream=False, size=400)
     direct, through = await client(port), await client(bare.sockets[0].getsockname()[1])
     await microseconds(through, asked, 200)

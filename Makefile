@@ -9,7 +9,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install mutants demo demo-validate live test bench bench-peers bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install mutants demo demo-validate live test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -47,6 +47,9 @@ test: $(STAMP)  ## lint, types, import contracts, tests, the corpora and recordi
 
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 	.venv/bin/python bench/run.py
+
+bench-against: $(STAMP)  ## this code beside an older commit, row by row: make bench-against BEFORE=v0.1 ONLY=request,stream
+	.venv/bin/python bench/against.py $(BEFORE) --only "$(ONLY)"
 
 bench-peers: $(STAMP)  ## the same over sockets with further libraries, each installed from PyPI into .venv-bench
 	.venv/bin/python bench/peers.py

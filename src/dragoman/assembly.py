@@ -40,7 +40,7 @@ from dragoman.events import (
     settle_reason,
 )
 from dragoman.open_parts import OpenCall, OpenPart
-from dragoman.settled import Settled, is_plain_object, is_same
+from dragoman.settled import Settled, is_placeholder, is_plain_object, is_same
 from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, ToolCall, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
@@ -56,6 +56,7 @@ class Assembly:
 
     __slots__ = (
         "_calls",
+        "_contradiction",
         "_cost",
         "_failed_calls",
         "_before_surrogate",
@@ -114,6 +115,7 @@ class Assembly:
         self._cost: Cost | None = None
         self._semantic = False
         self._unreadable = ""
+        self._contradiction = ""  # why a call that has left may be another one
         self._reported: set[tuple[str, str]] = set()
         self._high_surrogate = ""
         self._before_surrogate = ""  # the text that `_high_surrogate` was cut from
@@ -415,6 +417,34 @@ class Assembly:
         if call.is_open():
             self._fail_call(call, kind, message)
 
+    def tell_whole(self, call: OpenCall, text: str, where: str) -> None:
+        """The whole arguments of a call, after their pieces or in their place: what the pieces did not say is added.
+        Otherwise than they, it contradicts them."""
+        said = call.text.raw() or call.arguments
+        if call.kind == "function":
+            text = text.lstrip()
+        if call.is_open() and text.startswith(said):
+            if len(text) > len(said):
+                self.add_arguments(call, text[len(said) :])
+        elif call.is_open() and call.kind == "function" and call.text.is_whole() and not call.text.is_closed():
+            self.add_arguments(call, text)  # `{}` was a placeholder
+        elif call.kind == "custom" or is_placeholder(text):
+            if call.kind == "custom" and text.strip() and text != said:
+                self.contradict(call, where)
+        elif not (is_same(text, said) or is_same(text, call.arguments)):
+            self.contradict(call, where)
+
+    def contradict(self, call: OpenCall, where: str) -> None:
+        """The wire tells a call in two ways. It fails; where it has left, the answer fails at its end."""
+        if self.phase != "open":
+            return
+        self.deviate("final-differs", where)
+        message = f"tool call {call.name or '(no name)'}: it came twice, with contents that contradict each other"
+        if call.is_open():
+            self._fail_call(call, "contradicted", message)
+        elif call.state == "whole":
+            self._contradiction = self._contradiction or message
+
     def settle_whole_calls(self) -> None:
         """Close the calls that are whole: another part opens, or a stop reason was seen (more may still come)."""
         ripe, self._ripe = self._ripe, {}
@@ -602,9 +632,9 @@ class Assembly:
             if marker:
                 self.deviate("no-end-marker", "end", f"no {marker}")
             self.end()
-        if self._unreadable and not self._semantic:
+        if self._contradiction or (self._unreadable and not self._semantic):
             self.phase = "open"  # what ended was no response
-            self.fail("wire", f"expected a response, got {self._unreadable}")
+            self.fail("wire", self._contradiction or f"expected a response, got {self._unreadable}")
             return
         if not self._semantic and not self._failed_calls and not is_running:
             self.deviate("empty-response", "end", self._native_reason or "")

@@ -21,13 +21,14 @@ CallKind: TypeAlias = Literal["function", "custom"]
 class CallSlots:
     """Finds the call of each fragment of one response and lets it grow."""
 
-    __slots__ = ("_assembly", "_by_index", "_last", "_shared", "_unmatched")
+    __slots__ = ("_assembly", "_by_index", "_doubted", "_last", "_shared", "_unmatched")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._by_index: dict[int, OpenCall] = {}
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
+        self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
         self._shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
@@ -229,7 +230,7 @@ class CallSlots:
         signature: str | None = None,
         native: Native | None = None,
         where: str = "message.tool_calls",
-    ) -> None:
+    ) -> OpenCall:
         """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id.
 
         In a final message that follows deltas, what was streamed already counts once.
@@ -243,17 +244,20 @@ class CallSlots:
             ):
                 self._unmatched.remove(call)
                 assembly.deviate("duplicate-final", where)
-                self._complete(call, arguments, where)
+                if name in ("", call.name):
+                    assembly.tell_whole(call, arguments, where)
+                else:
+                    assembly.contradict(call, where)
                 call.signature = call.signature or signature
-                return
-        assembly.whole_call(id, name, arguments, kind=kind, signature=signature, native=native)
+                return call
+        told = assembly.whole_call(id, name, arguments, kind=kind, signature=signature, native=native)
+        left_out = [call for call in self._unmatched if call.name == name and call.state == "whole"]
+        if left_out:
+            self._doubted.append((told, left_out))
+        return told
 
-    def _complete(self, call: OpenCall, arguments: str, where: str) -> None:
-        """Add what the deltas of a call did not say, when the final text begins with what they said."""
-        if not call.is_open() or call.text.is_closed():
-            return
-        said = call.text.raw()
-        if arguments.startswith(said):
-            self._assembly.add_arguments(call, arguments[len(said) :])
-        elif not call.text.is_blank():
-            self._assembly.deviate("final-differs", where)
+    def compare(self) -> None:
+        """No message comes any more: a call that a final one left out and told otherwise contradicts it."""
+        for told, left_out in self._doubted:
+            if any(call in self._unmatched for call in left_out):
+                self._assembly.contradict(told, "message.tool_calls")

@@ -38,7 +38,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "part-not-opened": ("A delta for a part that was not opened.", "The part is opened."),
     "part-not-closed": ("A part was not closed before the end.", "It is closed."),
     "duplicate-final": ("A final event repeats what its deltas said.", "What was not said yet is added, the rest is ignored."),
-    "final-differs": ("A final event contradicts its deltas.", "The deltas stand when they are whole, else the final text."),
+    "final-differs": ("What is told twice differs.", "Of a text the deltas stand; a call fails, the answer where it has left."),
     "empty-error": ("An `error` field that holds nothing.", "It is ignored."),
     # ------------------------------------------------------------ calls
     "missing-id": ("A tool call has no id.", "One is made up."),

@@ -40,7 +40,7 @@ FailureKind: TypeAlias = Literal[
     "rate", "overloaded", "timeout", "connection", "wire", "internal",
 ]  # fmt: skip
 Severity: TypeAlias = Literal["fault", "note"]
-CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "refused"]
+CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "refused", "contradicted"]
 
 
 @final
@@ -148,9 +148,8 @@ class ToolCallFailed(msgspec.Struct, frozen=True):
 
     `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "lost" (more of it may have
     been in a frame that could not be read, or behind the end of the text it was written in), "nameless", "refused"
-    (the provider withdrew it, or its text is not of its format). `arguments` is the raw text that came; `message`
-    never holds it.
-    A nameless call has no `ToolCallStart`.
+    (the provider withdrew it, or its text is not of its format), "contradicted" (it came in two ways). `arguments` is
+    the raw text that came; `message` never holds it. A nameless call has no `ToolCallStart`.
     """
 
     index: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, final
 
 import msgspec
@@ -44,6 +45,28 @@ def is_same(one: str, other: str) -> bool:
         return True
     value = _json.decode_object(one)
     return not isinstance(value, _json.Malformed) and is_same_value(value, _json.decode_object(other))
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether an argument text says nothing: blank, `null` or `{}`."""
+    text = text.strip()
+    return text in ("", "{}", "null") or (text[0] == "{" and text[-1] == "}" and text[1:-1].isspace())
+
+
+def contradicts(one: str, other: str) -> bool:
+    """Whether two whole argument texts cannot be those of one call."""
+    return not (is_placeholder(one) or is_placeholder(other) or is_same(one.strip(), other.strip()))
+
+
+def told_once(texts: Iterable[str]) -> tuple[str, bool]:
+    """The whole arguments that several places tell, and whether all that say something say the same."""
+    chosen, is_one = "", True
+    for text in texts:
+        if is_placeholder(chosen):
+            chosen = text or chosen
+        elif contradicts(chosen, text):
+            is_one = False
+    return chosen, is_one
 
 
 def is_same_value(one: _json.Json, other: _json.Json) -> bool:

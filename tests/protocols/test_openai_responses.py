@@ -624,7 +624,7 @@ def test_final_arguments_that_contradict_a_cut_call_fail_it():
     )
     assert reply.tool_calls == []
     assert isinstance(reply.error, ToolCallFailed)
-    assert (reply.error.kind, reply.stop_reason) == ("unreadable", "error")
+    assert (reply.error.kind, reply.stop_reason) == ("contradicted", "error")
 
 
 @pytest.mark.parametrize("kind", ["refusal", "output_text"])

@@ -28,6 +28,7 @@ from dragoman.protocols.anthropic.wire import (
     read_text,
     rest_of,
 )
+from dragoman.settled import contradicts, is_placeholder, told_once
 from dragoman.types import Native, Opaque
 
 #: Kind of a block → type of the deltas that grow it.
@@ -37,18 +38,31 @@ _TAKES: Final = {"text": "text_delta", "thinking": "thinking_delta"}
 class Block:
     """A content block that was opened.
 
-    `takes`: the type of the deltas that grow it and need no more looking at; "" for none. `prefilled` are arguments
-    that its start held, until a delta says them again or the block ends. `fields` are an opaque block's and `gains`
+    `takes`: the type of the deltas that grow it and need no more looking at; "" for none. `told` are whole arguments
+    that its start held; `has_input` says that it held any, `{}` included. `fields` are an opaque block's and `gains`
     what its deltas said, `citations` a text block's, `sealed` a signature that the start held.
     """
 
-    __slots__ = ("call", "citations", "fields", "gains", "is_ended", "kind", "part", "prefilled", "sealed", "takes")
+    __slots__ = (
+        "call",
+        "citations",
+        "fields",
+        "gains",
+        "is_ended",
+        "has_input",
+        "kind",
+        "part",
+        "sealed",
+        "takes",
+        "told",
+    )
 
     def __init__(self, kind: Literal["text", "thinking", "call", "opaque"]) -> None:
         self.kind = kind
         self.part: OpenPart | None = None
         self.call: OpenCall | None = None
-        self.prefilled = ""
+        self.has_input = False
+        self.told = ""
         self.sealed = ""
         self.citations: list[Raw] = []
         self.fields: dict[str, Raw] = {}
@@ -90,9 +104,11 @@ class Blocks:
 
     def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
         """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
-        if not call.is_open() or not read_text(fields.get("name")):
+        if call.state == "whole" or not read_text(fields.get("name")):
             return False
-        return not call.name or (not block.is_ended and bool(call.id) and call.id == read_text(fields.get("id")))
+        if not call.name:
+            return call.is_open()
+        return not block.is_ended and bool(call.id) and call.id == read_text(fields.get("id"))
 
     def _say_again(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
         block.is_ended = False
@@ -102,8 +118,7 @@ class Blocks:
                 call.id = id
                 self._assembly.register(call)
             self._assembly.announce(call)
-        if call.text.is_blank() and _is_empty_object(block.prefilled):
-            block.prefilled = self._read_input(fields)
+        self._read_input(block, call, fields)
 
     def open(self, index: int, fields: dict[str, Raw]) -> None:
         """A block opens with what its start says (of a whole message: with all of it)."""
@@ -153,19 +168,30 @@ class Blocks:
         block = Block("call")
         native = rest_of(fields, "type", "id", "name", "input", *SIBLING_INPUTS)
         block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
-        block.prefilled = self._read_input(fields)
-        if not block.prefilled:
+        self._read_input(block, block.call, fields)
+        if not block.has_input:
             block.takes = "input_json_delta"
         return block
 
-    def _read_input(self, fields: dict[str, Raw]) -> str:
-        """The text of `input`; "" when there is none."""
-        value = fields.get("input", UNSET)
-        sibling = next((key for key in SIBLING_INPUTS if key in fields), "")
-        if sibling and bytes(value) in (b"", b"{}", b"null"):
+    def _read_input(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
+        """Take the whole arguments that a start holds, under each key that may have them."""
+        told = [block.told, self._input_text(fields.get("input", UNSET))]
+        siblings = [key for key in SIBLING_INPUTS if key in fields]
+        if siblings:
             # quirk: input-under-a-sibling-key
-            self._assembly.deviate("sibling-key", "tool_use", sibling)
-            value = fields[sibling]
+            self._assembly.deviate("sibling-key", "tool_use", siblings[0])
+            told += [self._input_text(fields[key]) for key in siblings]
+        chosen, is_one = told_once(told)
+        block.has_input = block.has_input or bool(chosen)
+        block.told = "" if is_placeholder(chosen) else chosen
+        if block.told:
+            block.takes = ""  # each delta is compared with it
+        if not is_one:
+            self._assembly.contradict(call, "tool_use.input")
+        else:
+            self._compare(block, call)
+
+    def _input_text(self, value: Raw) -> str:
         text = _json.raw_text(value).strip()
         if text[:1] == '"':
             # quirk: input-as-text
@@ -173,6 +199,12 @@ class Blocks:
             if text:
                 self._assembly.deviate("arguments-type", "tool_use.input", "a string")
         return "" if text == "null" else text
+
+    def _compare(self, block: Block, call: OpenCall) -> None:
+        """A call whose start held whole arguments must come to them by its deltas too."""
+        said = call.text.raw()
+        if block.told and call.text.is_closed() and not said.startswith(block.told) and contradicts(said, block.told):
+            self._assembly.contradict(call, "tool_use.input")
 
     def stop(self, index: int) -> None:
         """`content_block_stop`."""
@@ -198,19 +230,18 @@ class Blocks:
 
     def _end_call(self, block: Block, call: OpenCall) -> None:
         is_blank = call.text.is_blank()
-        if not _is_empty_object(block.prefilled):
-            self._add_prefilled(block, call)
+        self._add_told(block, call)
         self._assembly.end_call(call)
-        if is_blank and block.prefilled and call.is_open() and not self._assembly.has_strays:
+        if is_blank and block.has_input and call.is_open() and not self._assembly.has_strays:
             # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
             self._assembly.add_arguments(call, "{}")
-        block.prefilled = ""
+        block.has_input = False
 
-    def _add_prefilled(self, block: Block, call: OpenCall) -> None:
+    def _add_told(self, block: Block, call: OpenCall) -> None:
         """The start's arguments count when no delta said any."""
-        if block.prefilled and (call.text.is_blank() or _is_empty_object(call.text.raw())):
-            self._assembly.add_arguments(call, block.prefilled)
-        block.prefilled = ""
+        if block.told and is_placeholder(call.text.raw()):
+            self._assembly.add_arguments(call, block.told)
+        block.told = ""
 
     def _end_opaque(self, block: Block) -> None:
         """Join what the deltas said to what the start said: strings grow, lists gain, the rest is set."""
@@ -235,9 +266,9 @@ class Blocks:
             if is_good:
                 self._assembly.deviate("part-not-closed", f"content_block {index}")
             if block.call is not None:
-                if is_good and not _is_empty_object(block.prefilled):
-                    self._add_prefilled(block, block.call)
-                elif is_good and block.prefilled and block.call.text.is_blank():
+                if is_good and block.told:
+                    self._add_told(block, block.call)
+                elif is_good and block.has_input and block.call.text.is_blank():
                     self._assembly.add_arguments(block.call, "{}")
                 block.is_ended = True
                 block.takes = ""
@@ -312,15 +343,14 @@ class Blocks:
             block.is_ended = True
         if block.is_ended:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
-        elif _is_empty_object(block.prefilled):
-            block.prefilled = ""
+        elif not block.told:
             block.takes = "input_json_delta"
-        elif not _is_empty_object(text):
+        elif not is_placeholder(text):
             # quirk: input-in-start-and-again
             self._assembly.deviate("repeated-arguments", f"content_block {index}")
-            block.prefilled = ""
-            block.takes = "input_json_delta"
         self._assembly.add_arguments(call, text)
+        if block.told:
+            self._compare(block, call)
 
     def _waiting_call(self) -> Block | None:
         """The one call that is open; None when there is none, or several."""
@@ -346,7 +376,3 @@ def _seal(block: Block, part: OpenPart, signature: str) -> None:
     is_first = so_far == block.sealed
     part.signature = signature if is_first or signature.startswith(so_far) else so_far + signature
     block.sealed = ""
-
-
-def _is_empty_object(text: str) -> bool:
-    return text in ("", "{}") or (text[:1] == "{" and text[1:-1].isspace() and text[-1:] == "}")

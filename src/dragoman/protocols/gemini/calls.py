@@ -12,6 +12,7 @@ from dragoman.open_parts import OpenCall
 from dragoman.protocols.gemini.loosen import loosen_call, loosen_pieces
 from dragoman.protocols.gemini.partial import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
+from dragoman.settled import told_once
 from dragoman.types import Native
 
 #: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
@@ -54,35 +55,46 @@ class CallReader:
         if call.partialArgs or call.willContinue:
             opened = assembly.open_call(call.id, call.name, native=native)
             opened.signature = signature or None
-            self._partial = _PartialCall(opened, PartialArguments(call.args))
+            self._partial = _PartialCall(opened, PartialArguments())
             self._grow(self._partial, call)
             return
         if not call.name:
             assembly.deviate("missing-name", "functionCall")
             if not call.id and call.args is NOTHING and call.arguments is NOTHING:
                 return  # an empty call: the end of one that had ended
-        arguments = self._arguments_of(call)
+        arguments, is_one = self._arguments_of(call)
+        if not is_one:
+            assembly.contradict(assembly.open_call(call.id, call.name, native=native), "functionCall")
+            return
         assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
-    def _arguments_of(self, call: FunctionCall) -> str:
-        """The arguments of a whole call. Proto JSON leaves an empty object out."""
-        given = call.args
-        if given is NOTHING and (call.arguments is not NOTHING or call.parameters is not NOTHING):
+    def _arguments_of(self, call: FunctionCall) -> tuple[str, bool]:
+        """The arguments of a whole call, and whether all its keys tell the same. Proto JSON leaves an empty object
+        out."""
+        text, is_one = self._argument_text(call.args), True
+        if call.arguments is not NOTHING or call.parameters is not NOTHING:
             # quirk: args-under-a-sibling-key
             self._assembly.deviate("sibling-key", "functionCall", "arguments, parameters")
-            given = call.parameters if call.arguments is NOTHING else call.arguments
-        text = _json.raw_text(given)
-        if text[:1] == '"':
-            self._assembly.deviate("arguments-type", "functionCall.args", "a string")
-            inner = _json.decode_lenient(bytes(given))
-            return inner if isinstance(inner, str) else ""
+            siblings = (self._argument_text(raw) for raw in (call.arguments, call.parameters))
+            text, is_one = told_once([text, *siblings])
         if text == "null":
             self._assembly.deviate("missing-arguments", "functionCall.args", "null")
-        return "{}" if text in ("", "null") else text
+        return "{}" if text in ("", "null") else text, is_one
+
+    def _argument_text(self, given: Raw) -> str:
+        text = _json.raw_text(given)
+        if text[:1] != '"':
+            return text
+        self._assembly.deviate("arguments-type", "functionCall.args", "a string")
+        inner = _json.decode_lenient(bytes(given))
+        return inner if isinstance(inner, str) else ""
 
     def _grow(self, partial: _PartialCall, call: FunctionCall) -> None:
         for piece in call.partialArgs or ():
             partial.arguments.add(piece)
+        if call.args is not NOTHING or call.arguments is not NOTHING or call.parameters is not NOTHING:
+            told, is_one = self._arguments_of(call)
+            partial.arguments.tell_whole(told, is_one=is_one)
         if not call.willContinue:
             self._end(partial, "ended")
 
@@ -91,15 +103,17 @@ class CallReader:
         another call began: at the end of a response that announced more of it, what is missing may be any parameter."""
         self._partial = None
         assembly, call, arguments = self._assembly, partial.call, partial.arguments
+        is_cut = proof == "over" or (proof != "ended" and arguments.is_cut())
+        text = arguments.text()
         if arguments.problem:
             assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
-        elif proof == "over" or (proof != "ended" and arguments.is_cut()):
+        elif is_cut:
             assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")
         else:
             if proof != "ended":
                 # quirk: gem-partial-args-missing-terminal
                 assembly.deviate("part-not-closed", f"call {call.index}")
-            assembly.add_arguments(call, arguments.text())
+            assembly.add_arguments(call, text)
             assembly.end_call(call)
 
     def read_sibling(self, raw: Raw, signature: str) -> None:

@@ -12,80 +12,118 @@ from typing import Final, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.protocols.gemini.wire import NOTHING, PartialArgument
+from dragoman.settled import contradicts, told_once
 
 _STEP: Final = re.compile(
     r"""\.(?P<name>[^.\[\]]+)|\[(?P<index>\d{1,9})\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
 )
 _ESCAPE: Final = re.compile(r"\\(.)")
 _DEEPEST: Final = 100
+_PATHS: Final = "the paths of the arguments' pieces contradict each other"
+_CONTRADICTION: Final = "its whole arguments contradict their pieces"
 _Step: TypeAlias = str | int
+
+
+class _OpenText:
+    """A text that goes on: where it stands, what came of it, and what an earlier piece had said there."""
+
+    __slots__ = ("earlier", "holder", "pieces", "step")
+
+    def __init__(self, holder: Json, step: _Step, earlier: Json | None) -> None:
+        self.holder = holder
+        self.step = step
+        self.earlier = earlier
+        self.pieces: list[str] = []
 
 
 class PartialArguments:
     """Puts the pieces of one call together. Time is linear in what comes, and in the depth of its paths.
 
+    A text that announced more goes on with the next piece of its path. A value that is told again must be the same.
+
     Attributes:
         problem: why the pieces make no object; "" while they do.
     """
 
-    __slots__ = ("_growing", "_holder", "_path", "_root", "_whole", "problem")
+    __slots__ = ("_open", "_root", "_told", "problem")
 
-    def __init__(self, whole: Raw) -> None:
-        """`whole`: arguments that came at once, before any piece; unset when there are none."""
-        self._whole = _json.raw_text(whole)
-        value = _json.decode(self._whole) if self._whole else {}
-        self._root: dict[str, Json] = value if isinstance(value, dict) else {}
-        self._path = ""  # of the text that is growing
-        self._holder: tuple[Json, _Step] | None = None  # where it goes
-        self._growing: list[str] = []
+    def __init__(self) -> None:
+        self._told = ""  # whole arguments, beside the pieces
+        self._root: dict[str, Json] = {}
+        self._open: dict[str, _OpenText] = {}  # by path
         self.problem = ""
+
+    def tell_whole(self, text: str, *, is_one: bool = True) -> None:
+        """Take whole arguments, that all pieces come to. `is_one`: they stand there once, or alike."""
+        self._told, is_same = told_once((self._told, text))
+        if not (is_one and is_same):
+            self.problem = self.problem or _CONTRADICTION
 
     def add(self, piece: PartialArgument) -> None:
         """Take the next piece."""
         if self.problem:
             return
-        self._whole = ""
-        if self._holder is not None and piece.jsonPath == self._path:
-            self._growing.append(piece.stringValue or "")
-        else:
-            self._close_text()
-            self._begin(piece)
-        if self._holder is not None and not piece.willContinue:
-            self._close_text()
+        text = self._open.get(piece.jsonPath) or self._begin(piece)
+        if text is not None:
+            text.pieces.append(piece.stringValue or "")
+            if not piece.willContinue:
+                del self._open[piece.jsonPath]
+                self._close(text)
 
     def is_cut(self) -> bool:
         """Whether more was announced: text that goes on, or nothing came at all."""
-        return self._holder is not None or not (self._root or self._whole)
+        return bool(self._open) or not (self._root or self._told)
 
     def text(self) -> str:
-        """The arguments as JSON text."""
-        self._close_text()
-        return self._whole or _json.to_text(self._root)
+        """The arguments as JSON text. Nothing more comes: what is open closes, and `problem` is final."""
+        for text in self._open.values():
+            self._close(text)
+        self._open.clear()
+        if not self._root:
+            return self._told or "{}"
+        written = _json.to_text(self._root)
+        if contradicts(written, self._told):
+            self.problem = self.problem or _CONTRADICTION
+        return written
 
-    def _begin(self, piece: PartialArgument) -> None:
+    def _begin(self, piece: PartialArgument) -> _OpenText | None:
+        """A value that comes at once, or a text that opens."""
         steps = _parse_path(piece.jsonPath)
         if not steps:
             self.problem = "a piece of the arguments has no readable path"
-            return
+            return None
         holder = self._reach(steps)
         if holder is None:
-            self.problem = "the paths of the arguments' pieces contradict each other"
-            return
+            self.problem = _PATHS
+            return None
+        step = steps[-1]
+        is_known = step in holder if isinstance(holder, dict) else int(step) < len(holder)
+        earlier = holder[step] if is_known else None
         if piece.numberValue is not NOTHING:
-            _put(holder, steps[-1], Raw(bytes(piece.numberValue)))
+            value: Json = Raw(bytes(piece.numberValue))
         elif piece.boolValue is not None:
-            _put(holder, steps[-1], piece.boolValue)
+            value = piece.boolValue
         elif piece.nullValue is not NOTHING and piece.stringValue is None:
-            _put(holder, steps[-1], None)
+            value = None
         else:
-            _put(holder, steps[-1], "")  # keeps the place among its neighbours
-            self._path, self._holder, self._growing = piece.jsonPath, (holder, steps[-1]), [piece.stringValue or ""]
+            if not is_known:
+                _put(holder, step, "")  # keeps the place among its neighbours
+            elif not isinstance(earlier, str):
+                self.problem = _PATHS
+            text = self._open[piece.jsonPath] = _OpenText(holder, step, earlier)
+            return text
+        if not is_known:
+            _put(holder, step, value)
+        elif _json.to_text(earlier) != _json.to_text(value):
+            self.problem = _PATHS
+        return None
 
-    def _close_text(self) -> None:
-        if self._holder is not None:
-            holder, step = self._holder
-            holder[step] = "".join(self._growing)
-            self._holder = None
+    def _close(self, text: _OpenText) -> None:
+        said = "".join(text.pieces)
+        if text.earlier is None:
+            text.holder[text.step] = said
+        elif said not in ("", text.earlier):
+            self.problem = self.problem or _PATHS
 
     def _reach(self, steps: list[_Step]) -> Json | None:
         """The object or list that holds the last step, made where it is missing; None when that cannot be."""

@@ -16,11 +16,12 @@ from dragoman.arguments_text import ArgumentText
 from dragoman.assembly import Assembly
 from dragoman.open_parts import OpenCall
 from dragoman.protocols.ollama.wire import NOTHING, Call
-from dragoman.settled import is_plain_object, is_same
+from dragoman.settled import is_plain_object, is_same, told_once
 
 
 class Entry(NamedTuple):
-    """An entry of `tool_calls`, whatever its form; "" for what it does not say. `number` is its index."""
+    """An entry of `tool_calls`, whatever its form; "" for what it does not say. `number` is its index, `is_one` false
+    when two of its keys tell different arguments."""
 
     id: str
     name: str
@@ -28,6 +29,7 @@ class Entry(NamedTuple):
     number: int | None
     is_object: bool
     where: str
+    is_one: bool
 
 
 class _Held(NamedTuple):
@@ -54,6 +56,12 @@ class CallReader:
     def read(self, call: Call, where: str) -> None:
         """Take the next entry."""
         entry = self._entry_of(call, where)
+        if not entry.is_one:
+            opened = self._assembly.open_call(entry.id, entry.name)
+            self._assembly.contradict(opened, where)
+            if not entry.name:
+                self._refuse(entry, [held for held in self._held if held.call.is_open()])
+            return
         if entry.name:
             self._begin(entry)
             return
@@ -64,7 +72,7 @@ class CallReader:
             self._assembly.whole_call(entry.id, "", entry.arguments)
 
     def _entry_of(self, call: Call, where: str) -> Entry:
-        assembly, function = self._assembly, call.function
+        assembly, function, is_one = self._assembly, call.function, True
         if not call.id and not call.type:  # Ollama itself leaves out the type where it sends an id
             assembly.deviate("missing-type", where, severity="note")
         if function is None:
@@ -74,15 +82,16 @@ class CallReader:
             name = function.name or call.name
             arguments = function.arguments
             index = call.index if function.index is None else function.index
-            if arguments is NOTHING and (function.parameters is not NOTHING or call.arguments is not NOTHING):
+            if any(bytes(raw) not in (b"", b"null") for raw in (function.parameters, call.arguments)):
                 assembly.deviate("sibling-key", f"{where}.function")
-                arguments = function.parameters if function.parameters is not NOTHING else call.arguments
-        text = _json.raw_text(arguments)
-        is_text = text[:1] == '"'
+                told = (arguments, function.parameters, call.arguments)
+                chosen, is_one = told_once([_argument_text(raw) for raw in told])
+                arguments = next(raw for raw in (*told, NOTHING) if _argument_text(raw) == chosen)
+        text = _argument_text(arguments)
+        is_text = bytes(arguments)[:1] == b'"'
         if is_text:
             assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
-            text = text_of(arguments) or ""
-        return Entry(call.id or "", name or "", text, index, not is_text and bool(text.strip()), where)
+        return Entry(call.id or "", name or "", text, index, not is_text and bool(text.strip()), where, is_one)
 
     def _begin(self, entry: Entry) -> None:
         """An entry with a name: a new call, unless it only says the name of the last one again."""
@@ -148,6 +157,11 @@ class CallReader:
             message = f"tool call {call.name}: arguments came that do not say which call they belong to"
             self._assembly.drop_call(call, "lost", message)
         self._assembly.whole_call(None, "", entry.arguments)
+
+
+def _argument_text(raw: Raw) -> str:
+    """Arguments as text, whether they are an object or a text."""
+    return (text_of(raw) or "") if bytes(raw)[:1] == b'"' else _json.raw_text(raw)
 
 
 def text_of(raw: Raw) -> str | None:

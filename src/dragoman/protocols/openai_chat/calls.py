@@ -6,7 +6,17 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.assembly import Assembly
 from dragoman.calls import CallSlots
-from dragoman.protocols.openai_chat.wire import NAME, CallPiece, Delta, legacy_call, parts_of, signature_of
+from dragoman.protocols.openai_chat.wire import (
+    NAME,
+    NOTHING,
+    CallPiece,
+    Delta,
+    arguments_in,
+    legacy_call,
+    parts_of,
+    signature_of,
+)
+from dragoman.settled import told_once
 from dragoman.types import Native
 
 
@@ -25,6 +35,7 @@ class CallReader:
         if (
             function is not None
             and function.arguments
+            and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.extra_content or piece.rest)
             and self._slots.grow(piece.index, function.arguments)
         ):
@@ -33,6 +44,8 @@ class CallReader:
         if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
             return  # an entry that says nothing
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        if not _is_told_once(piece):
+            self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")
         if piece.function is None and piece.name:
@@ -48,7 +61,9 @@ class CallReader:
         if piece.function is None and piece.name:
             self._assembly.deviate("sibling-key", f"call {name}", "no function object")
         native, signature = native_of_call(piece), signature_of(piece)
-        self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
+        call = self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
+        if not _is_told_once(piece):
+            self._assembly.contradict(call, f"call {name}")
 
     def read_legacy(self, delta: Delta) -> None:
         """Take a piece of the older `function_call`."""
@@ -67,7 +82,16 @@ class CallReader:
     def close(self, *, is_ended: bool) -> None:
         """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
         if self._assembly.phase == "open":
+            self._slots.compare()
             self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
+
+
+def _is_told_once(piece: CallPiece) -> bool:
+    """Whether the keys under which arguments may stand do not contradict each other."""
+    function = piece.function
+    if function is None or (function.parameters is NOTHING and not piece.arguments):
+        return True
+    return told_once(arguments_in(piece))[1]
 
 
 def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | None:

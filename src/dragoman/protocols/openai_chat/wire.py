@@ -18,6 +18,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.fields import Fields
+from dragoman.settled import told_once
 from dragoman.types import Media, Native, StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -230,15 +231,24 @@ def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]
     function = piece.function
     if function is not None:
         arguments = function.arguments
-        if arguments is None and function.parameters is not NOTHING:
-            value = _json.decode(function.parameters)
-            arguments = value if isinstance(value, str) else _json.raw_text(function.parameters)
+        if function.parameters is not NOTHING or piece.arguments:
+            arguments, _ = told_once(arguments_in(piece))
         return function.name or piece.name or "", arguments or "", "function"
     custom = piece.custom
     if isinstance(custom, dict):
         name, text = custom.get("name"), custom.get("input")
         return name if isinstance(name, str) else "", text if isinstance(text, str) else "", "custom"
     return piece.name or "", piece.arguments or "", "function"
+
+
+def arguments_in(piece: CallPiece) -> list[str]:
+    """The argument texts of a call's piece, under each key that has one."""
+    function = piece.function
+    texts = [] if function is None else [function.arguments]
+    if function is not None and function.parameters is not NOTHING:
+        value = _json.decode(function.parameters)
+        texts.append(value if isinstance(value, str) else _json.raw_text(function.parameters))
+    return [text for text in (*texts, piece.arguments) if text]
 
 
 def legacy_call(delta: Delta) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from dragoman.protocols.openai_responses.wire import (
     native_fields,
     text_of,
 )
-from dragoman.settled import is_same
+from dragoman.settled import told_once
 from dragoman.types import Opaque
 
 #: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
@@ -146,6 +146,11 @@ class Items:
         if known is not None:
             if not known.done and known.kind == kind and _is_same(known, id, fields):
                 self._assembly.deviate("duplicate-start", where)
+                if known.call is not None:
+                    told = (known.prefill, self._arguments(known, fields, place))
+                    known.prefill, is_one = told_once(told)
+                    if not is_one:
+                        self._assembly.contradict(known.call, where)
                 return known
             self._assembly.deviate("reused-index", where)
             self.places.is_shared = True
@@ -278,31 +283,26 @@ class Items:
 
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
-        call = item.call
         item.is_final = True
-        if call is None or not call.is_open():
-            return
-        said = call.text.raw()
-        if call.kind == "function":
-            text = text.lstrip()
-        if text.startswith(said):
-            if len(text) > len(said):
-                self._assembly.add_arguments(call, text[len(said) :])
-        elif call.kind == "function" and call.text.is_whole() and not call.text.is_closed():
-            self._assembly.add_arguments(call, text)  # the deltas said `{}`: a placeholder
-        elif text.strip() and not (call.kind == "function" and is_same(text, said)):
-            self._assembly.deviate("final-differs", f"output[{item.index}].arguments")
-            message = f"tool call {call.name or '(no name)'}: its final arguments contradict those streamed"
-            self._assembly.drop_call(call, "unreadable", message)
+        if item.call is not None:
+            self._assembly.tell_whole(item.call, text, f"output[{item.index}].arguments")
         if text:
             item.is_doubtful = False
+
+    def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        """An item that ended is told once more: a call must be the same."""
+        if item.call is not None:
+            self.name_call(item, fields)
+            self.final_arguments(item, self._arguments(item, fields, place))
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
         call = item.call
+        id, name = fields.get("call_id"), fields.get("name")
+        if call is not None and call.name and isinstance(name, str) and name not in ("", call.name):
+            self._assembly.contradict(call, f"output[{item.index}].name")
         if call is None or call.state != "waiting" or call.repeats is not None:
             return
-        id, name = fields.get("call_id"), fields.get("name")
         if not call.name and isinstance(name, str) and name:
             self._assembly.deviate("late-name", f"output[{item.index}]")
             call.name = name
@@ -322,6 +322,7 @@ class Items:
         """An item is whole: what its deltas did not say is added, its parts close."""
         if item.done:
             self._assembly.deviate("duplicate-final", f"output[{item.index}]")
+            self.again(item, fields, place)
             return
         self.complete(item, fields, place)
         item.done = True
@@ -340,7 +341,8 @@ class Items:
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:
             self.name_call(item, fields)
-            self.final_arguments(item, self._arguments(item, fields, place) or item.prefill)
+            self.final_arguments(item, self._arguments(item, fields, place))
+            self.final_arguments(item, item.prefill)
             if late:
                 item.call.native = make_native(item.native | late)
         elif not item.done:

@@ -22,17 +22,27 @@ def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assem
     streamed = Streamed(items.all)
     if _is_said(items.all, entries, "message"):
         entries = [(index, value) for index, value in entries if value.get("type") != "message"]
+    came = [item for item in items.all if item.call is not None and item.call.state != "failed"]
+    found: list[Item | None] = []
     for index, fields in entries:
-        where: Place = (place[0], (*place[1], index))
         item = streamed.match(index, fields)
+        if item is not None:
+            item.repeated = True
+        found.append(item)
+    left_out = [item.call for item in came if item.call is not None and not item.repeated]
+    for (index, fields), item in zip(entries, found, strict=True):
+        where: Place = (place[0], (*place[1], index))
         if item is None:
             if streamed.is_any:
                 assembly.deviate("part-not-opened", f"response.output[{index}]")
             item = items.open(-1 if streamed.is_any else index, fields, where)
+            if item.call is not None and left_out:  # it is one of these, told otherwise, or another one
+                for call in (item.call, *left_out):
+                    assembly.contradict(call, f"response.output[{index}]")
             items.finish(item, fields, where)
-            continue
-        item.repeated = True
-        if not item.done:
+        elif item.done:
+            items.again(item, fields, where)
+        else:
             items.finish(item, fields, where)
 
 

@@ -1,0 +1,232 @@
+"""A call's arguments told several times on one wire: told alike they are one call, told otherwise none is delivered.
+
+Each protocol has places that tell a call's arguments whole (a start, deltas, a final event, a final list, sibling
+keys). Every place says nothing, a placeholder, one text, the same value written otherwise, or another value. The
+reference asks only which values were told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dragoman.decoding import decode
+from dragoman.events import Failure, Reply
+
+Told = dict[str, str]
+TOOLS = [{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}, "loud": {}}}}]
+ONE, AGAIN, OTHER = '{"bell": "a", "loud": 1}', '{"loud":1,"bell":"a"}', '{"bell": "b", "loud": 1}'
+SHORTER = '{"bell": "a"}'
+TEXTS = ("", "{}", ONE, AGAIN, OTHER, SHORTER)
+
+
+def frames(*events: dict[str, Any], named: bool = True) -> bytes:
+    lines = [(b"event: %b\n" % event["type"].encode() if named else b"", json.dumps(event)) for event in events]
+    return b"".join(b"%bdata: %b\n\n" % (name, data.encode()) for name, data in lines)
+
+
+def halves(text: str) -> list[str]:
+    return [piece for piece in (text[:7], text[7:]) if piece]
+
+
+# ---------------------------------------------------------------- bodies, by the places that tell arguments
+
+
+def responses(told: Told) -> bytes:
+    """`start`, `deltas`, `final`, `item`, `again`, `output`."""
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "ring", "status": "completed"}
+    at = {"output_index": 0, "item_id": "fc"}
+    rows: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}]
+    rows.append({"type": "response.output_item.added", "output_index": 0, "item": item | arguments(told["start"])})
+    for piece in halves(told["deltas"]):
+        rows.append({"type": "response.function_call_arguments.delta", "delta": piece, **at})
+    if told["final"]:
+        rows.append({"type": "response.function_call_arguments.done", "arguments": told["final"], **at})
+    rows.append({"type": "response.output_item.done", "output_index": 0, "item": item | arguments(told["item"])})
+    if told["again"]:
+        rows.append({"type": "response.output_item.done", "output_index": 0, "item": item | arguments(told["again"])})
+    output = [item | arguments(told["output"])] if told["output"] else []
+    rows.append({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": output}})
+    return frames(*rows)
+
+
+def arguments(text: str) -> dict[str, Any]:
+    return {"arguments": text}
+
+
+def messages(told: Told) -> bytes:
+    """`start`, `restart`, `deltas`; `key` is a sibling of the start's `input`."""
+    block = {"type": "tool_use", "id": "c", "name": "ring", "input": json.loads(told["start"] or "{}")}
+    if told["key"]:
+        block["arguments"] = json.loads(told["key"])
+    rows: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
+    rows.append({"type": "content_block_start", "index": 0, "content_block": block})
+    if told["restart"]:
+        again = {"type": "tool_use", "id": "c", "name": "ring", "input": json.loads(told["restart"])}
+        rows.append({"type": "content_block_start", "index": 0, "content_block": again})
+    for piece in halves(told["deltas"]):
+        delta = {"type": "input_json_delta", "partial_json": piece}
+        rows.append({"type": "content_block_delta", "index": 0, "delta": delta})
+    rows.append({"type": "content_block_stop", "index": 0})
+    rows.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}})
+    return frames(*rows, {"type": "message_stop"})
+
+
+def chat(told: Told) -> bytes:
+    """`deltas`, `message`; `key` is a sibling of the last delta's arguments, `finished` a message behind the reason."""
+    call = {"index": 0, "id": "c", "type": "function"}
+    deltas: list[dict[str, Any]] = [call | {"function": {"name": "ring", "arguments": ""}}]
+    deltas += [{"index": 0, "function": {"arguments": piece}} for piece in halves(told["deltas"])]
+    if told["key"]:
+        whole = {"name": "ring", "arguments": told["deltas"], "parameters": json.loads(told["key"])}
+        deltas = [call | {"function": whole}]
+    rows: list[dict[str, Any]] = [{"index": 0, "delta": {"tool_calls": [delta]}} for delta in deltas]
+    for place, end in (("message", None), ("", "tool_calls"), ("finished", None)):
+        row: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": end}
+        if place and told[place]:
+            row["message"] = {"tool_calls": [call | {"function": {"name": "ring", "arguments": told[place]}}]}
+        rows.append(row)
+    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+
+
+def ollama(told: Told) -> bytes:
+    """`arguments` and `parameters` of one entry, `beside` it."""
+    function: dict[str, Any] = {"name": "ring"}
+    function |= {key: json.loads(told[key]) for key in ("arguments", "parameters") if told[key]}
+    entry: dict[str, Any] = {"function": function} | (
+        {"arguments": json.loads(told["beside"])} if told["beside"] else {}
+    )
+    line = {"message": {"role": "assistant", "content": "", "tool_calls": [entry]}, "done": False}
+    last = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
+    return b"".join(json.dumps({"model": "m", **row}).encode() + b"\n" for row in (line, last))
+
+
+def gemini_whole(told: Told) -> bytes:
+    """`args` and its siblings."""
+    keys = ("args", "arguments", "parameters")
+    call = {"name": "ring", "id": "c"} | {key: json.loads(told[key]) for key in keys if told[key]}
+    return gemini_body(call)
+
+
+def gemini_pieces(told: Told) -> bytes:
+    """`args` of the start, `pieces` by path, `repeated` pieces, `last` whole arguments at the end."""
+    calls: list[dict[str, Any]] = [{"name": "ring", "id": "c", "willContinue": True}]
+    if told["args"]:
+        calls[0]["args"] = json.loads(told["args"])
+    for place in ("pieces", "repeated"):
+        for key, value in json.loads(told[place] or "{}").items():
+            kind = {"stringValue": value} if isinstance(value, str) else {"numberValue": value}
+            calls.append({"partialArgs": [{"jsonPath": f"$.{key}", **kind}], "willContinue": True})
+    calls.append({"args": json.loads(told["last"])} if told["last"] else {})
+    return gemini_body(*calls)
+
+
+def gemini_body(*calls: dict[str, Any]) -> bytes:
+    candidates: list[dict[str, Any]] = [{"content": {"parts": [{"functionCall": call}]}, "index": 0} for call in calls]
+    candidates[-1]["finishReason"] = "STOP"
+    return frames(*({"candidates": [candidate]} for candidate in candidates), named=False)
+
+
+def chat_whole(told: Told) -> bytes:
+    """`arguments`, `parameters` and, beside the function, `flat`."""
+    function = {"name": "ring", "arguments": told["arguments"]}
+    function |= {"parameters": json.loads(told["parameters"])} if told["parameters"] else {}
+    call = {"id": "c", "type": "function", "function": function} | ({"arguments": told["flat"]} if told["flat"] else {})
+    choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    return json.dumps({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+
+
+def messages_whole(told: Told) -> bytes:
+    """`input` and its siblings."""
+    keys = ("input", "arguments", "parameters")
+    block = {"type": "tool_use", "id": "c", "name": "ring"} | {key: json.loads(told[key]) for key in keys if told[key]}
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
+    return json.dumps(body | {"stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1}}).encode()
+
+
+def chat_renamed(told: Told) -> bytes:
+    """`deltas`, and a message that has another id for the call."""
+    wire = chat({"deltas": told["deltas"], "key": "", "message": told["renamed"], "finished": ""})
+    start, message, rest = wire.partition(b'"message": {"tool_calls": [')
+    return start + message + rest.replace(b'"id": "c"', b'"id": "d"')
+
+
+def responses_renamed(told: Told) -> bytes:
+    """`deltas`, and a final list that has other ids for the call."""
+    wire = responses(dict.fromkeys(("start", "final", "item", "again"), "") | told | {"output": told["renamed"]})
+    start, completed, rest = wire.partition(b"event: response.completed")
+    return start + completed + rest.replace(b'"call_id": "c"', b'"call_id": "d"').replace(b'"id": "fc"', b'"id": "fd"')
+
+
+#: name → (protocol, body, places)
+BODIES: dict[str, tuple[str, Callable[[Told], bytes], tuple[str, ...]]] = {
+    "responses": ("openai-responses", responses, ("start", "deltas", "final", "item", "again", "output")),
+    "messages": ("anthropic-messages", messages, ("start", "key", "restart", "deltas")),
+    "chat": ("openai-chat", chat, ("deltas", "key", "message", "finished")),
+    "chat-whole": ("openai-chat", chat_whole, ("arguments", "parameters", "flat")),
+    "chat-renamed": ("openai-chat", chat_renamed, ("deltas", "renamed")),
+    "messages-whole": ("anthropic-messages", messages_whole, ("input", "arguments", "parameters")),
+    "responses-renamed": ("openai-responses", responses_renamed, ("deltas", "renamed")),
+    "ollama": ("ollama-chat", ollama, ("arguments", "parameters", "beside")),
+    "gemini-whole": ("gemini-generate", gemini_whole, ("args", "arguments", "parameters")),
+    "gemini-pieces": ("gemini-generate", gemini_pieces, ("args", "pieces", "repeated", "last")),
+}
+
+
+def combinations(places: tuple[str, ...]) -> Iterator[Told]:
+    """Every way to fill the places; of six places three speak at most. A second message under a used id is a call of
+    its own, so there is one; and so may be `{}` under another id."""
+    for texts in itertools.product(TEXTS, repeat=len(places)):
+        told = dict(zip(places, texts, strict=True))
+        if sum(map(bool, texts)) > 3 and len(places) > 4:
+            continue
+        if not (told.get("message") and told.get("finished")) and told.get("renamed") != "{}":
+            yield told
+
+
+def values_of(told: Told) -> list[Any]:
+    """The different values that were told, placeholders aside. Pieces of one object come to one value."""
+    told = dict(told)
+    if "pieces" in told:
+        pieces, repeated = (json.loads(told[place] or "{}") for place in ("pieces", "repeated"))
+        if pieces | repeated == repeated | pieces:
+            told |= {"pieces": json.dumps(pieces | repeated), "repeated": ""}
+    values: list[Any] = []
+    for text in told.values():
+        value = json.loads(text or "{}")
+        if value and value not in values:
+            values.append(value)
+    return values
+
+
+def is_said_first(told: Told) -> bool:
+    """Whether the first place that says anything says all."""
+    return json.loads(next(filter(None, told.values()), "{}")) == (values_of(told) or [{}])[0]
+
+
+def delivered(reply: Reply) -> list[Any]:
+    """The arguments of the calls that a program may run."""
+    return [] if isinstance(reply.error, Failure) else [call.values() for call in reply.tool_calls]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_two_readings_of_a_call_never_deliver(name: str):
+    protocol, body, places = BODIES[name]
+    wrong, count = [], 0
+    for told in combinations(places):
+        count += 1
+        values = values_of(told)
+        reply = decode(body(told), protocol, tools=TOOLS)  # type: ignore[arg-type]
+        calls = delivered(reply)
+        if len(values) > 1 or (reply.error is not None and not is_said_first(told)):  # `{}` may have left
+            is_right = not calls and reply.error is not None
+        else:
+            is_right = calls == (values or [{}]) and reply.error is None
+        if not is_right:
+            wrong.append((told, calls, reply.error))
+    assert wrong == [], f"{len(wrong)} of {count}"
+    assert count >= 30

@@ -17,6 +17,7 @@ import pytest
 from agent.faces import Bench, Watching
 from agent.playing import call, script
 from dragoman.agent.face import Verdict
+from dragoman.agent.pins import Pins
 from dragoman.agent.plain import hidden_character
 from dragoman.agent.tools.remote import Remote, RemoteError, open_remotes
 from dragoman.agent.tools.toolbox import Toolbox
@@ -72,7 +73,7 @@ def play(
     """A run of the agent with the server's tools."""
 
     async def run() -> Bench:
-        remotes, problems = await open_remotes(config, place)
+        remotes, problems = await open_remotes(config, place, Pins(place / "pins.json"))
         assert problems == []
         try:
             tools = [planner for remote in remotes for planner in remote.tools]
@@ -93,7 +94,7 @@ def test_a_tool_is_offered_asked_and_called(config: Config, tmp_path: Path) -> N
     assert set(tool.schema_object()["properties"]) == {"a", "b"}
     assert bench.results() == [("lab_add", "2 + 3 = 5", False)]
     [plan] = bench.face.asked
-    assert plan.shown == 'add of the MCP server lab\n{"a":2,"b":3}'
+    assert plan.shown == 'tool "add" of the MCP server lab\n{"a":2,"b":3}'
 
 
 def test_a_failing_tool_and_its_words_are_harmless(config: Config, tmp_path: Path) -> None:
@@ -149,14 +150,14 @@ def test_only_the_tools_that_the_user_named_are_offered(address: str, tmp_path: 
 def test_a_server_that_does_not_answer_is_said(server: McpServer, tmp_path: Path) -> None:
     async def run() -> None:
         with pytest.raises(RemoteError, match="the MCP server lab: "):
-            await Remote("lab", server, secrets={}, work=tmp_path).open()
+            await Remote("lab", server, secrets={}, work=tmp_path, pins=Pins(tmp_path / "pins.json")).open()
 
     asyncio.run(run())
 
 
 def test_a_server_that_went_away_is_an_answer_to_the_model(config: Config, tmp_path: Path) -> None:
     async def run() -> str:
-        [remote], _ = await open_remotes(config, tmp_path)
+        [remote], _ = await open_remotes(config, tmp_path, Pins(tmp_path / "pins.json"))
         plan = Toolbox(remote.tools).plan(call("lab_add", "c1", a=1, b=2))
         await remote.close()
         try:
@@ -185,5 +186,7 @@ def test_without_a_server_the_package_is_not_even_imported(tmp_path: Path) -> No
     code = "import asyncio, sys\nfrom pathlib import Path\nfrom dragoman.agent.workbench import Workbench\n"
     code += "from dragoman.config import load_config\nfrom contextlib import AsyncExitStack\n"
     code += "config = load_config(None, environ={}, home=Path('/nonexistent'))\nbench = Workbench(Path(sys.argv[1]), config.agent)\n"
-    code += "assert asyncio.run(bench.reach_remotes(AsyncExitStack(), config)) == []\nassert 'mcp' not in sys.modules"
+    code += (
+        "assert asyncio.run(bench.reach_remotes(AsyncExitStack(), config, None)) == []\nassert 'mcp' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

@@ -46,7 +46,7 @@ def make_bench(wish: Wish, config: Config) -> Workbench:
         allow=wish.allow,
         tools=wish.tools,
         shell=wish.shell,
-        private=key_files(config, home=Path.home()),
+        private=[*key_files(config, home=Path.home()), session_store().parent],
     )
 
 

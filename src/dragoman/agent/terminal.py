@@ -135,7 +135,8 @@ class Chat:
 
         self._screen = Screen(Console(highlight=False, markup=False, emoji=False))
         client = AsyncClient(self._config, on_wire=self._on_wire)
-        for problem in await self._bench.reach_remotes(self._stack, self._config):
+        # Ctrl-C at a question about a changed tool leaves out the tools that were still to come.
+        for problem in await self._interruptible(self._bench.reach_remotes(self._stack, self._config, self)) or ():
             self._screen.say(problem, "yellow")
         agent = make_agent(client, self._session, self._bench, self)
         self._commands = Commands(client, agent, self._bench, face=self, store=session_store())

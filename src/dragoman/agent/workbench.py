@@ -6,14 +6,16 @@ import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from dragoman.agent.approval import Approvals, parse_rule
 from dragoman.agent.confinement import Folder
 from dragoman.agent.fence import check_work_folder, find_bubblewrap
 from dragoman.agent.holding import Holding, describe_fence
 from dragoman.agent.limits import Limits
+from dragoman.agent.pins import Pins
 from dragoman.agent.sandbox import Sandbox
+from dragoman.agent.store import default_store
 from dragoman.agent.tools.edit import edit_tool, write_tool
 from dragoman.agent.tools.fetch import fetch_tool
 from dragoman.agent.tools.list import list_tool
@@ -21,9 +23,14 @@ from dragoman.agent.tools.own import load_tools
 from dragoman.agent.tools.read import read_tool
 from dragoman.agent.tools.run import run_tool, shell_tool
 from dragoman.agent.tools.search import find_ripgrep, search_tool
-from dragoman.agent.tools.toolbox import Toolbox
+from dragoman.agent.tools.toolbox import Planner, Toolbox
 from dragoman.config import AgentConfig, Config
 from dragoman.errors import ConfigError, UsageError
+from dragoman.types import ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.agent.face import Face
+    from dragoman.agent.tools.remote import Remote
 
 #: What a model of very few parameters is offered: more than three tools it cannot tell apart.
 WEAK_TOOLS = ("read", "list", "run")
@@ -41,7 +48,7 @@ class Workbench:
         limits: how far a run may go.
     """
 
-    __slots__ = ("approvals", "folder", "limits", "sandbox", "toolbox")
+    __slots__ = ("_pins", "approvals", "folder", "limits", "sandbox", "toolbox")
 
     def __init__(
         self,
@@ -63,10 +70,12 @@ class Workbench:
         """
         home = Path.home() if home is None else home
         check_work_folder(place, home)
+        environ = os.environ if environ is None else environ
+        self._pins = Pins(default_store(environ=environ, home=home).parent / "approved-mcp-tools.json")
         self.folder = Folder(place)
         self.sandbox = Sandbox(
             self.folder.path,
-            environ=os.environ if environ is None else environ,
+            environ=environ,
             home=home,
             bubblewrap=find_bubblewrap() if config.sandbox else None,
             is_wanted=config.sandbox,
@@ -97,8 +106,9 @@ class Workbench:
             for planner in load_tools(name):
                 self.toolbox.add(planner)
 
-    async def reach_remotes(self, stack: contextlib.AsyncExitStack, config: Config) -> list[str]:
-        """Add the tools of the user's MCP servers, which `stack` closes; a line for each server that fails.
+    async def reach_remotes(self, stack: contextlib.AsyncExitStack, config: Config, face: Face) -> list[str]:
+        """Add the tools of the user's MCP servers, which `stack` closes; a line for each server and tool that is not
+        added. `face` is asked about tools that have changed since they were approved.
 
         Raises:
             MissingExtra, ConfigError: the package is not installed, or a server's key cannot be read.
@@ -107,12 +117,28 @@ class Workbench:
             return []
         from dragoman.agent.tools.remote import open_remotes
 
-        remotes, problems = await open_remotes(config, self.folder.path)
+        remotes, problems = await open_remotes(config, self.folder.path, self._pins)
         for remote in remotes:
             stack.push_async_callback(remote.close)
-            for planner in remote.tools:
+        names = [each.tool.name for remote in remotes for each in _all_of(remote)]
+        shared = {name for name in names if names.count(name) > 1}
+        problems += [f"two tools of MCP servers are called {name}: neither is offered" for name in sorted(shared)]
+        for remote in remotes:
+            wanted = list(remote.tools)
+            for changed in remote.changed:
+                if changed.planner.tool.name not in shared:
+                    asked = ToolCall("", changed.planner.tool.name, "{}")
+                    if (await face.approve(changed.plan, asked, _CHANGED)).kind != "no":
+                        await changed.plan.do()
+                        wanted.append(changed.planner)
+                    else:
+                        problems.append(
+                            f"{changed.planner.tool.name} is left out: it has changed since you approved it"
+                        )
+            for planner in wanted:
                 try:
-                    self.toolbox.add(planner)
+                    if planner.tool.name not in shared:
+                        self.toolbox.add(planner)
                 except UsageError as problem:
                     problems.append(f"the MCP server {remote.name}: {problem}")
         return problems
@@ -126,3 +152,11 @@ class Workbench:
     def close(self) -> None:
         """Let go of the folder."""
         self.folder.close()
+
+
+#: Why the face is asked about a tool that nobody has called yet.
+_CHANGED = "an MCP server describes this tool otherwise than when you approved it; yes offers it to the model"
+
+
+def _all_of(remote: Remote) -> list[Planner]:
+    return [*remote.tools, *(changed.planner for changed in remote.changed)]

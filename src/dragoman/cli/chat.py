@@ -93,7 +93,7 @@ async def _task(prompt: str, wish: Wish, config: Config, *, as_json: bool) -> in
         if why and not as_json:
             hint(f"{session.target}: {why}\n")
         async with AsyncClient(config) as client, contextlib.AsyncExitStack() as stack:
-            for problem in await bench.reach_remotes(stack, config):
+            for problem in await bench.reach_remotes(stack, config, face):
                 hint(f"{harmless(problem)}\n")
             agent = make_agent(client, session, bench, face)
             await learn_window(agent, client)

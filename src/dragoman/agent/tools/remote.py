@@ -1,7 +1,8 @@
 """The tools of MCP servers: started or reached because the user's file names them, asked like any other's.
 
 Each connection lives in one task, from its beginning to its end. A server's own words about its tools are only words:
-that one is harmless or repeatable is not believed. What it gives back is foreign text.
+that one is harmless or repeatable is not believed. What it gives back is foreign text. A tool that is described
+otherwise than when it was approved is not offered until the user says yes to the difference (`pins`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
+import msgspec
+
 from dragoman import _json
-from dragoman.agent.plain import plain_line, plain_text
-from dragoman.agent.plan import Outcome, Plan, ToolFailed
+from dragoman.agent.pins import Pins, definition_of, origin_of
+from dragoman.agent.plain import plain_line, plain_text, revealed_text
+from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.sandbox import clean_environment
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.config import Config, McpServer, read_secret
@@ -32,6 +36,10 @@ _CLOSE_SECONDS: Final = 5.0
 _DESCRIPTION: Final = 1_024  # characters
 _RESULT: Final = 100_000  # characters
 _NAME_LIMIT: Final = 64
+_TOOLS: Final = 128
+_DEFINITION: Final = 64 * 1024  # characters
+#: Of a schema, what is only read.
+_WORDS: Final = frozenset({"description", "title", "$comment"})
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -40,15 +48,48 @@ class RemoteError(DragomanError):
 
 
 @final
+class Changed(msgspec.Struct, frozen=True):
+    """A tool that is not what it was when it was approved. `plan` shows the difference; doing it approves it."""
+
+    planner: Planner
+    plan: Plan
+
+
+@final
 class Remote:
-    """One server. `open` it, offer its `tools`, `close` it, all in the same event loop."""
+    """One server. `open` it, offer its `tools`, `close` it, all in the same event loop.
 
-    __slots__ = ("_end", "_opened", "_problem", "_secrets", "_server", "_session", "_task", "_work", "name", "tools")
+    Attributes:
+        tools: what is offered: tools that are as they were approved, and new ones.
+        changed: those that need a yes before they are offered.
+        problems: a line for each tool that is left out.
+    """
 
-    def __init__(self, name: str, server: McpServer, *, secrets: Mapping[str, str], work: Path) -> None:
+    __slots__ = (
+        "_end",
+        "_opened",
+        "_origin",
+        "_pins",
+        "_problem",
+        "_secrets",
+        "_server",
+        "_session",
+        "_task",
+        "_work",
+        "changed",
+        "name",
+        "problems",
+        "tools",
+    )
+
+    def __init__(self, name: str, server: McpServer, *, secrets: Mapping[str, str], work: Path, pins: Pins) -> None:
         """`secrets`: values of the server's variables or headers. `work`: the work folder, where it does not run."""
         self.name = name
         self.tools: list[Planner] = []
+        self.changed: list[Changed] = []
+        self.problems: list[str] = []
+        self._pins = pins
+        self._origin = origin_of(name, server.command, server.url)
         self._server = server
         self._secrets = dict(secrets)
         self._work = work
@@ -91,7 +132,7 @@ class Remote:
                 await session.initialize()
                 listed = await session.list_tools()
                 self._session = session
-                self.tools = [self._planner(tool) for tool in listed.tools if self._is_wanted(tool.name)]
+                self._take([tool for tool in listed.tools if self._is_wanted(tool.name)])
                 self._opened.set()
                 await self._end.wait()
         except Exception as problem:  # the package and its transports raise many kinds, groups of them too
@@ -103,18 +144,62 @@ class Remote:
     def _is_wanted(self, tool: str) -> bool:
         return self._server.only is None or tool in self._server.only
 
-    def _planner(self, tool: Any) -> Planner:
+    def _take(self, listed: list[Any]) -> None:
+        """Sort what the server offers into what is offered on, what is asked about first, and what is left out."""
+        seen: set[str] = set()
+        for tool in listed[:_TOOLS]:
+            theirs = str(tool.name)
+            title = f"tool {_quoted(theirs)} of the MCP server {self.name}"
+            try:
+                said = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "icons"})
+                definition = definition_of(said)
+            except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as problem:
+                self.problems.append(f"{title} is left out: {plain_line(str(problem), 100)}")
+                continue
+            if theirs in seen or len(definition) > _DEFINITION:
+                why = (
+                    "its name comes twice"
+                    if theirs in seen
+                    else f"it is described in more than {_DEFINITION:,} characters"
+                )
+                self.problems.append(f"{title} is left out: {why}")
+                continue
+            seen.add(theirs)
+            planner = self._planner(tool, title, definition)
+            if self._pins.standing(self._origin, theirs, definition) == "changed":
+                self.changed.append(Changed(planner, self._approving(planner.tool.name, theirs, title, definition)))
+            else:
+                self.tools.append(planner)
+        if len(listed) > _TOOLS:
+            self.problems.append(
+                f"the MCP server {self.name}: only the first {_TOOLS} of {len(listed):,} tools are taken"
+            )
+
+    def _approving(self, name: str, theirs: str, title: str, definition: str) -> Plan:
+        """What is asked about a tool that has changed. Raises PinsError."""
+        diff = revealed_text(self._pins.difference(self._origin, theirs, definition))
+
+        async def do() -> Outcome:
+            self._pins.keep(self._origin, theirs, definition)
+            return Outcome("offered")
+
+        head = f"offer the {title}, which has changed since you approved it"
+        identity = identity_of(name, {"definition": definition})
+        return Plan(name, "other", (name,), f"{head}\n{diff}", identity, do, asks="always", diff=diff)
+
+    def _planner(self, tool: Any, title: str, definition: str) -> Planner:
         name = _NO_NAME.sub("_", f"{self.name}_{tool.name}")[:_NAME_LIMIT]
         description = plain_text(tool.description or "")[:_DESCRIPTION]
         theirs = str(tool.name)
 
         def plan(call: ToolCall) -> Plan:
             async def do() -> Outcome:
+                self._pins.keep(self._origin, theirs, definition)  # whoever allowed the call has allowed the tool
                 return await self._called(theirs, call.values())
 
-            return other_plan(call, f"{plain_line(theirs, 80)} of the MCP server {self.name}", do)
+            return other_plan(call, title, do)
 
-        return Planner(Tool(name, description, _json.raw(tool.input_schema)), plan)
+        return Planner(Tool(name, description, _json.raw(_plain_schema(tool.input_schema))), plan)
 
     async def _called(self, tool: str, arguments: dict[str, Any]) -> Outcome:
         if self._session is None:
@@ -131,8 +216,8 @@ class Remote:
         return Outcome(text or "(no words)", is_error=is_error, is_foreign=True, is_from_outside=True)
 
 
-async def open_remotes(config: Config, work: Path) -> tuple[list[Remote], list[str]]:
-    """The servers of the user's file that could be opened, and a line for each that could not.
+async def open_remotes(config: Config, work: Path, pins: Pins) -> tuple[list[Remote], list[str]]:
+    """The servers of the user's file that could be opened, and a line for each that could not, and each tool left out.
 
     Raises:
         MissingExtra: there are servers, and the package is not installed.
@@ -145,10 +230,34 @@ async def open_remotes(config: Config, work: Path) -> tuple[list[Remote], list[s
         import mcp  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtra('MCP servers need the extra "mcp": pip install "dragoman[mcp]"') from None
-    remotes = [Remote(name, server, secrets=_secrets(config, name), work=work) for name, server in servers.items()]
+    remotes = [
+        Remote(name, server, secrets=_secrets(config, name), work=work, pins=pins) for name, server in servers.items()
+    ]
     opened = await asyncio.gather(*(remote.open() for remote in remotes), return_exceptions=True)
     problems = [str(problem) for problem in opened if isinstance(problem, Exception)]
+    problems += [line for remote in remotes for line in remote.problems]
     return [remote for remote, problem in zip(remotes, opened, strict=True) if problem is None], problems
+
+
+def _quoted(name: str) -> str:
+    """A server's name for a tool, so that it cannot go on as words of ours."""
+    return _json.to_text(plain_line(revealed_text(name), 80))
+
+
+def _plain_schema(schema: Mapping[str, Any]) -> Any:
+    """A schema whose words for the model hold no escape sequence and nothing invisible."""
+    copy = _json.decode(_json.encode(schema))
+    left: list[Any] = [copy]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if key in _WORDS and isinstance(inner, str):
+                    value[key] = plain_text(inner)
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return copy
 
 
 def _secrets(config: Config, name: str) -> dict[str, str]:

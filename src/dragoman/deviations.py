@@ -79,7 +79,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "context-truncated": ("The server read far fewer prompt tokens than were sent.", "The answer goes on; the model saw less than the request."),
     # ------------------------------------------------------------ requests and rendering
     "dropped": ("The target's protocol or dialect cannot say a field.", "It is left out."),
-    "untranslated": ("The client's protocol has no place for a field or part of an answer.", "It is left out; the path names it."),
+    "untranslated": ("A protocol has no place for what only another one knows: a field or part of a request or of an answer.", "It is left out; the path names it."),
     "moved": ("The target's protocol says a field elsewhere.", "Its place among its neighbours changes."),
     "changed": ("The target's protocol allows other values.", "The nearest allowed value is sent."),
     "tools-way": ("The server or its model knows no tools.", "They are asked for once more in another way, or left out."),

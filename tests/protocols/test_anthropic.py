@@ -354,7 +354,10 @@ def test_foreign_native_fields_stay_at_home():
     foreign = Opaque("openai-chat", Raw(b'{"type":"x"}'))
     request = asked(Message("user", (Text("Hello", native=native), foreign), native), native=native)
     assert rendered(request)["messages"] == [{"role": "user", "content": "Hello"}]
-    assert losses(request) == [("dropped", "messages[0].parts[1]")]
+    assert losses(request) == [
+        ("untranslated", where)
+        for where in ("logprobs", "messages[0].logprobs", "messages[0].parts[0].logprobs", "messages[0].parts[1].<x>")
+    ]
 
 
 # ---------------------------------------------------------------- requests in

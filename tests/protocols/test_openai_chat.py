@@ -449,7 +449,7 @@ def test_what_the_protocol_cannot_say() -> None:
     ("style", "reasoning", "fields", "codes"),
     [
         ("effort", Reasoning("low"), {"reasoning_effort": "low"}, []),
-        ("effort", Reasoning(), {}, []),
+        ("effort", Reasoning(), {}, ["dropped"]),
         ("effort", Reasoning(None, 0), {"reasoning_effort": "none"}, ["changed"]),
         ("openrouter", Reasoning("max"), {"reasoning": {"effort": "xhigh"}}, ["changed"]),
         ("openrouter", Reasoning(None, 800), {"reasoning": {"max_tokens": 800}}, []),
@@ -568,7 +568,7 @@ def test_media_in_every_form() -> None:
         {"type": "file", "file": {"file_id": "file-1"}},
         {"type": "hologram"},
     ]
-    assert found == [("dropped", "messages[0].parts[3]"), ("dropped", "messages[0].parts[6]")]
+    assert found == [("dropped", "messages[0].parts[3]"), ("untranslated", "messages[0].parts[6].<part>")]
     body, found = render(asked(Message("user", parts[:1])), Dialect(supports_image_url=False))
     assert body["messages"][0]["content"] == ""
     assert found == [("dropped", "messages[0].parts[0]")]

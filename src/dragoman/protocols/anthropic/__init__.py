@@ -11,13 +11,14 @@ from dragoman.protocols.anthropic.glance import conclude, glance
 from dragoman.protocols.anthropic.render import render_request
 from dragoman.protocols.anthropic.request import parse_request
 from dragoman.protocols.anthropic.wire import NAME
+from dragoman.request_crossing import crossing
 
 PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/messages"),),
     stream_type="text/event-stream; charset=utf-8",
     parse_request=parse_request,
-    render_request=render_request,
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

@@ -21,6 +21,7 @@ from dragoman.types import (
     Media,
     Message,
     Native,
+    Opaque,
     Part,
     Request,
     Text,
@@ -58,7 +59,7 @@ class Turns:
         """The blocks of the leading system messages, and where the others begin."""
         blocks: list[Block] = []
         for index, message in enumerate(self.request.messages):
-            if message.role != "system":
+            if message.role != "system" or own_fields(message.native):  # a message's own fields stand on no block
                 return blocks, index
             blocks += self._blocks(message, index)
         return blocks, len(self.request.messages)
@@ -106,7 +107,8 @@ class Turns:
             block = self._block(part, (index, number))
             if block is not None:
                 blocks.append(block)
-        if not blocks and len(self.deviations) == said:
+        is_named = any(type(part) is Opaque for part in message.parts)
+        if not blocks and not is_named and len(self.deviations) == said:
             self._say("dropped", (index,), "an empty message")
         return blocks
 
@@ -126,9 +128,7 @@ class Turns:
             return self._thinking(part, at)
         if isinstance(part, Media):
             return self._media(part, at)
-        fields = read_fields(part.raw) if part.protocol == NAME else None
-        if fields is None:
-            self._say("dropped", at, f"a part of {part.protocol}")
+        fields = read_fields(part.raw) if part.protocol == NAME else None  # of another: `crossing` names it
         return None if fields is None else dict(kept(Native(NAME, fields), self.request))
 
     def _thinking(self, part: Thinking, at: tuple[int, ...]) -> Block | None:

@@ -9,6 +9,7 @@ from dragoman.protocols.gemini.glance import conclude, glance
 from dragoman.protocols.gemini.render import render_request
 from dragoman.protocols.gemini.request import parse_request
 from dragoman.protocols.gemini.wire import NAME
+from dragoman.request_crossing import crossing
 
 PROTOCOL = Protocol(
     name=NAME,
@@ -20,7 +21,7 @@ PROTOCOL = Protocol(
     ),
     stream_type="text/event-stream",
     parse_request=parse_request,
-    render_request=render_request,
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

@@ -15,7 +15,7 @@ from dragoman._json import Json
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
-from dragoman.fields import native_fields, read
+from dragoman.fields import native_fields, read, read_fields
 from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, model_path
 from dragoman.types import (
     Effort,
@@ -140,7 +140,7 @@ class _Renderer:
                 self._deviate("moved", (place,), "a later system message joins the system instruction")
             for number, part in enumerate(message.parts):
                 if isinstance(part, Text):
-                    parts.append({"text": part.text} | native_fields(part.native, NAME))
+                    parts.append({"text": part.text} | _signed(part.signature) | native_fields(part.native, NAME))
                 else:
                     self._deviate("dropped", (place, number), "a system instruction is text")
         return parts
@@ -194,10 +194,7 @@ class _Renderer:
             return self._media(part, at)
         if isinstance(part, ToolCall):
             return self._call(part, at, is_first=False)
-        if part.protocol == NAME:
-            return part.raw
-        self._deviate("dropped", at, "a part that only another protocol knows")
-        return None
+        return part.raw if part.protocol == NAME else None  # of another protocol: `crossing` names it
 
     def _media(self, media: Media, at: tuple[int, ...]) -> Json | None:
         native = native_fields(media.native, NAME)
@@ -223,7 +220,9 @@ class _Renderer:
             signature = DUMMY_SIGNATURES[0]
         function: dict[str, Json] = {"id": call.id} if call.id else {}
         function |= {"name": call.name, "args": arguments}
-        return {"functionCall": function} | _signed(signature) | native_fields(call.native, NAME)
+        native = dict(native_fields(call.native, NAME))
+        function |= read_fields(native.pop("functionCall", None)) or {}
+        return {"functionCall": function} | _signed(signature) | native
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> Json:
         function: dict[str, Json] = {"id": result.call_id} if result.call_id else {}
@@ -281,6 +280,8 @@ class _Renderer:
         if params.response_schema is not None:
             config["responseMimeType"] = "application/json"
             config["responseJsonSchema"] = params.response_schema.schema
+            if params.response_schema.name != "response":
+                self.drop("params.response_schema.name", "the protocol has no such field")
             for field in ("strict", "description"):
                 if getattr(params.response_schema, field) is not None:
                     self.drop(f"params.response_schema.{field}", "the protocol has no such field")

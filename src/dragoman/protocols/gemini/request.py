@@ -287,6 +287,10 @@ class _Parser:
         turn, number = place
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
         native = make_native(NAME, part, "functionCall", "thoughtSignature")
+        further = make_native(NAME, fields, "id", "name", "args")
+        if further is not None:
+            own = native.fields if native is not None else {}
+            native = Native(NAME, {**own, "functionCall": _json.raw(further.fields)})
         arguments = self._arguments(fields.get("args", NOTHING), where)
         return ToolCall(id, name, arguments, signature=signature, native=native)
 

@@ -38,9 +38,18 @@ def to_json_schema(schema: Json, depth: int = 0) -> Json:
             result[name] = int(value)
         elif name not in _OWN and value != "TYPE_UNSPECIFIED":
             result[name] = value
+    _order(result, schema.get("propertyOrdering", schema.get("property_ordering")))
     if schema.get("nullable") is True:
         _allow_null(result)
     return result
+
+
+def _order(schema: dict[str, Json], names: Json) -> None:
+    """Properties in the order in which the model is to write them."""
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and isinstance(names, list):
+        first = {name: properties[name] for name in names if isinstance(name, str) and name in properties}
+        schema["properties"] = first | properties
 
 
 def _type(value: Json) -> Json:

@@ -166,7 +166,9 @@ def _parse_thinking(value: Raw | None, rest: Fields) -> Reasoning | None:
     elif budget is None and level is None and not shown:
         reasoning = None
     unsaid: dict[str, Json] = {
-        key: inner for key, inner in config.items() if key not in ("thinkingBudget", "thinkingLevel", "includeThoughts")
+        key: inner
+        for key, inner in config.items()
+        if key not in ("thinkingBudget", "includeThoughts") and (key != "thinkingLevel" or level is None)
     }
     if not shown and budget != 0:
         unsaid["includeThoughts"] = False

@@ -9,6 +9,7 @@ from dragoman.protocols.ollama.glance import conclude, glance
 from dragoman.protocols.ollama.render import render_request
 from dragoman.protocols.ollama.request import parse_request
 from dragoman.protocols.ollama.wire import NAME
+from dragoman.request_crossing import crossing
 
 PROTOCOL = Protocol(
     name=NAME,
@@ -17,7 +18,7 @@ PROTOCOL = Protocol(
     truncates_silently=True,
     takes_image_urls=False,
     parse_request=parse_request,
-    render_request=render_request,
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

@@ -22,7 +22,6 @@ from dragoman.types import (
     Media,
     Message,
     Named,
-    Opaque,
     Params,
     Request,
     ResponseSchema,
@@ -100,7 +99,8 @@ class _Renderer:
 
     def drop_format(self, form: ResponseSchema) -> None:
         """What stands beside the schema of the answer."""
-        for field, value in (("strict", form.strict), ("description", form.description)):
+        name = None if form.name == "response" else form.name
+        for field, value in (("name", name), ("strict", form.strict), ("description", form.description)):
             if value is not None:
                 self.drop(f"params.response_schema.{field}", "the format is a schema alone")
 
@@ -143,8 +143,6 @@ class _Renderer:
                 self._drop_signature(part.signature or part.redacted, at)
             elif isinstance(part, Media):
                 images += self._image(part, at)
-            elif isinstance(part, Opaque):
-                self._deviate("dropped", at, "a part that only another protocol knows")
         rendered: dict[str, Json] = {"role": role, "content": "".join(texts)}
         if any(thinking):
             rendered["thinking"] = "".join(thinking)
@@ -182,8 +180,6 @@ class _Renderer:
                 if images:
                     self._deviate("moved", (*at, number), "images of a result follow in a message of the user")
                 held += images
-            elif isinstance(part, Opaque):
-                self._deviate("dropped", (*at, number), "a part that only another protocol knows")
         text = result.text
         if result.is_error:
             self._deviate("changed", at, "a failed result begins with Error:", field=".is_error")

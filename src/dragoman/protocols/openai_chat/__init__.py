@@ -12,13 +12,14 @@ from dragoman.protocols.openai_chat.glance import conclude, glance
 from dragoman.protocols.openai_chat.render import render_request
 from dragoman.protocols.openai_chat.request import parse_request
 from dragoman.protocols.openai_chat.wire import NAME
+from dragoman.request_crossing import crossing
 
 PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/chat/completions"),),
     stream_type="text/event-stream",
     parse_request=parse_request,
-    render_request=render_request,
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

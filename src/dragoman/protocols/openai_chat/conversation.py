@@ -175,7 +175,8 @@ class Conversation:
             return media_at(_MEDIA[kind], url, make_native(NAME, rest))
         if kind == "input_audio" and read_text(inner.get("data")):
             form = read_text(inner.get("format")) or "wav"
-            return Media("audio", f"audio/{form}", read_text(inner.get("data")))
+            native = make_native(NAME, fields, "type", kind)
+            return Media("audio", f"audio/{form}", read_text(inner.get("data")), native=native)
         if kind == "file" and (media := _file(inner)) is not None:
             return media
         self._deviate("unknown-part", where, kind)

@@ -16,6 +16,8 @@ from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
 
 _MOST_STOPS: Final = 4
+#: Native fields that are written beside what the request says of the same.
+_SAID_ELSEWHERE: Final = frozenset({"stream_options", "prompt_cache_retention"})
 #: What opens a call in the template of a model that calls only when its opening is written for it, and what ends it.
 _CALL_OPENS: Final = "<tool_call>\n"
 _CALL_ENDS: Final = "</tool_call>"
@@ -65,8 +67,10 @@ class _Renderer:
         others = read_items(native.get("tools"))
         if others:
             body["tools"] = [*body.get("tools", ()), *others]
+        if "stream_options" in native and request.stream:
+            body["stream_options"] = body.get("stream_options", {}) | (read_fields(native["stream_options"]) or {})
         if native:
-            body |= {key: value for key, value in native.items() if key not in body}
+            body |= {key: value for key, value in native.items() if key not in body and key not in _SAID_ELSEWHERE}
         if dialect.supports_store:
             body.setdefault("store", False)
         return body
@@ -186,6 +190,8 @@ class _Renderer:
             case "effort":
                 if effort is not None or budget is not None:
                     body["reasoning_effort"] = self._effort(effort, budget)
+                else:
+                    self._deviate("dropped", where, "thinking has efforts only, and none was asked for")
             case "openrouter":
                 if budget is not None and not is_off:
                     body["reasoning"] = {"max_tokens": budget}
@@ -232,3 +238,9 @@ class _Renderer:
             body["prompt_cache_retention"] = "24h"
         elif cache == "long":
             self._deviate("changed", "params.cache", "the server's own life of its cache")
+        life = native_fields(self._request.native, NAME).get("prompt_cache_retention")
+        if life is not None and cache != "long":
+            if dialect.supports_prompt_cache_retention:
+                body["prompt_cache_retention"] = life
+            else:
+                self._deviate("dropped", "prompt_cache_retention", "the server's own life of its cache")

@@ -33,6 +33,7 @@ from dragoman.protocols.openai_chat.wire import NAME, NOTHING
 from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
 
 _NONE: Final = Raw(b"[]")
+_LONGEST: Final = "24h"
 _MODELLED: Final = frozenset({
     "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
     "parallel_tool_calls", "response_format", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k",
@@ -80,6 +81,12 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     if (read_count(fields.get("n")) or 1) > 1:
         deviations.append(Deviation("dropped", "n", "one answer is asked for"))
     native = {key: value for key, value in fields.items() if key not in _MODELLED}
+    options = read_fields(fields.get("stream_options")) or {}
+    further = make_native(NAME, options, "include_usage")
+    if read_text(fields.get("prompt_cache_retention")) not in ("", _LONGEST):
+        native["prompt_cache_retention"] = fields["prompt_cache_retention"]
+    if further is not None:
+        native["stream_options"] = _json.raw(further.fields)
     if others:
         native["tools"] = _json.raw(others)
     request = Request(
@@ -92,7 +99,6 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         session_id=read_text(fields.get("prompt_cache_key")) or None,
         native=make_native(NAME, native),
     )
-    options = read_fields(fields.get("stream_options")) or {}
     style = ReplyStyle(include_usage=read(options.get("include_usage")) is True)
     return Parsed(request, style, tuple(deviations))
 
@@ -198,7 +204,7 @@ def _parse_params(fields: Fields) -> Params:
         reasoning=_parse_reasoning(fields),
         response_schema=_parse_format(read_fields(fields.get("response_format")) or {}),
         parallel_tools=parallel if isinstance(parallel, bool) else None,
-        cache="long" if retention == "24h" else "short" if retention else None,
+        cache="long" if retention == _LONGEST else "short" if retention else None,
         **{name: read_param(fields[name]) for name, read_param in _PARAMS.items() if name in fields},
     )
 

@@ -111,7 +111,7 @@ class Turns:
         if thinking:
             self._thinking(thinking, place, rendered)
         if said or not (calls or "refusal" in rendered):
-            rendered["content"] = self._content(said, (place,))
+            rendered["content"] = self._content(said, (place,), has_seal=True)
         for part in said:
             if isinstance(part, Text) and part.signature:
                 rendered["extra_content"] = {"google": {"thought_signature": part.signature}}
@@ -162,13 +162,13 @@ class Turns:
 
     # ------------------------------------------------------------ content
 
-    def _content(self, parts: Sequence[Part], at: tuple[int, ...]) -> Json:
-        """One plain text as a string, all else as a list of parts."""
-        if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None:
+    def _content(self, parts: Sequence[Part], at: tuple[int, ...], *, has_seal: bool = False) -> Json:
+        """One plain text as a string, all else as a list of parts. `has_seal`: the message says its text's seal."""
+        if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None and parts[0].signature is None:
             return parts[0].text
         rendered: list[dict[str, Json] | Raw] = []
         for number, part in enumerate(parts):
-            entry = self._part(part, (*at, number))
+            entry = self._part(part, (*at, number), has_seal=has_seal)
             if entry is not None:
                 rendered.append(entry)
         if not rendered:
@@ -178,16 +178,20 @@ class Turns:
             return first["text"]
         return rendered
 
-    def _part(self, part: Part, at: tuple[int, ...]) -> dict[str, Json] | Raw | None:
+    def _part(self, part: Part, at: tuple[int, ...], *, has_seal: bool = False) -> dict[str, Json] | Raw | None:
         match part:
-            case Text(text, _, native):
+            case Text(text, signature, native):
+                if signature is not None and not has_seal:
+                    self._deviate("dropped", at, "the protocol seals answers only", field=".signature")
                 return {"type": "text", "text": text, **self._marks(native_fields(native, NAME), at)}
             case Media():
                 return self._media(part, at)
             case Opaque("openai-chat", raw):
                 return raw
+            case Opaque():
+                return None  # of another protocol: `crossing` names it
             case _:
-                self._deviate("dropped", at, "a part that only another protocol knows")
+                self._deviate("dropped", at, "no place for it in this message")
                 return None
 
     def _marks(self, fields: Fields, at: tuple[int, ...]) -> Fields:
@@ -214,7 +218,7 @@ class Turns:
             self._deviate("dropped", at, "sound can be sent as data only")
             return None
         form = (media.mime or "audio/wav").partition("/")[2]
-        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}, **native}
 
 
 def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:

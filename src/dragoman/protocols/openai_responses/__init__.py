@@ -11,13 +11,14 @@ from dragoman.protocols.openai_responses.expectation import expect
 from dragoman.protocols.openai_responses.glance import conclude, glance
 from dragoman.protocols.openai_responses.request import parse_request, render_request
 from dragoman.protocols.openai_responses.wire import NAME
+from dragoman.request_crossing import crossing
 
 PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/responses"),),
     stream_type="text/event-stream",
     parse_request=parse_request,
-    render_request=render_request,
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

@@ -188,6 +188,8 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
 def _parse_reasoning(item: dict[str, Json]) -> list[Part]:
     """A part for each summary and each content text; the last one has the seal."""
     fields = native_fields(item)
+    if item.get("status") not in (None, "completed"):
+        fields["status"] = _json.raw(item["status"])
     texts = [(text_of(entry), fields) for entry in as_list(item.get("summary"))]
     texts += [(text_of(entry), {**fields, "type": CONTENT_TYPE}) for entry in as_list(item.get("content"))]
     texts = texts or [("", fields)]

@@ -218,7 +218,7 @@ def _render_messages(
     if messages:
         first = messages[0][1]
         plain = first.parts[0] if first.role == "system" and first.native is None and len(first.parts) == 1 else None
-        if isinstance(plain, Text) and plain.native is None:
+        if isinstance(plain, Text) and plain.native is None and plain.signature is None:
             fields["instructions"] = plain.text
             del messages[0]
     fields["input"] = render_items(messages, deviations, dialect, stateless=stateless)

@@ -63,16 +63,18 @@ class _Writer:
 
     def _client_part(self, part: Part, at: tuple[int, ...]) -> Json:
         if isinstance(part, Text):
+            self._drop_seal(part, at)
             return render_text(part, output=False)
         if isinstance(part, Media):
             return self._media(part, at)
-        if isinstance(part, Opaque) and part.protocol == NAME:
-            return part.raw
+        if isinstance(part, Opaque):
+            return part.raw if part.protocol == NAME else None  # of another protocol: `crossing` names it
         self._drop(at, "no place for it in a client's message")
         return None
 
     def _part(self, part: Part, role: Role, at: tuple[int, ...]) -> None:
         if isinstance(part, Text) and role == "assistant":
+            self._drop_seal(part, at)
             self._text(part)
         elif isinstance(part, ToolCall):
             self._open = None
@@ -89,14 +91,16 @@ class _Writer:
             self._open = None
             is_inside = is_content_part(part)
             self.items.append({"type": "message", "role": role, "content": [part.raw]} if is_inside else part.raw)
-        elif isinstance(part, Opaque):
-            self._drop(at, "a part of another protocol")
-        else:
+        elif not isinstance(part, Opaque):
             self._open = None
             content = self._client_part(part, at)
             if content is not None:
                 self._say("moved", at, "into a message of the user")
                 self.items.append({"type": "message", "role": "user", "content": [content]})
+
+    def _drop_seal(self, part: Text, at: tuple[int, ...]) -> None:
+        if part.signature is not None:
+            self._say("dropped", at, "texts have no seal", field=".signature")
 
     def _content(self) -> list[Json]:
         item: Any = self.items[-1]

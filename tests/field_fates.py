@@ -1,0 +1,159 @@
+"""What becomes of each field of a request in each protocol: kept, said elsewhere, named as lost, or silent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+import vendor_types
+from dragoman.contract import PLAIN
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers import load_catalog
+from vendor_types import GEMINI_PATH, LEAST, Case, Json
+
+#: Where our own words differ from the wire's: of a deviation's path → of a field's, both without capitals and dashes.
+ALIASES: Final = {
+    "stop": {"stopsequences", "stop"},
+    "maxtokens": {"maxtokens", "maxoutputtokens", "numpredict", "maxcompletiontokens"},
+    "responseschema": {"responseformat", "format", "outputformat", "responsejsonschema", "responseschema",
+                       "responsemimetype", "outputconfig"},
+    "reasoning": {"reasoning", "reasoningeffort", "thinking", "think", "thinkingconfig", "effort"},
+    "budget": {"budgettokens", "thinkingbudget", "maxtokens"},
+    "effort": {"effort", "reasoningeffort", "thinkinglevel", "think"},
+    "paralleltools": {"paralleltoolcalls", "disableparalleltooluse"},
+    "cache": {"promptcacheretention", "cachecontrol"},
+    "sessionid": {"promptcachekey", "userid"},
+    "toolchoice": {"toolchoice", "functioncall", "toolconfig", "functioncallingconfig"},
+    "signature": {"signature", "encryptedcontent", "thoughtsignature", "data"},
+    "redacted": {"data", "encryptedcontent"},
+    "iserror": {"iserror", "response"},
+    "arguments": {"arguments", "input", "args"},
+    "schema": {"inputschema", "parameters", "parametersjsonschema", "schema"},
+}  # fmt: skip
+_CATALOG: Final = load_catalog().providers
+#: Each vendor's own host.
+DIALECTS: Final = {
+    "openai-chat": _CATALOG["openai"].dialect,
+    "openai-responses": _CATALOG["openai"].dialect,
+    "anthropic-messages": _CATALOG["anthropic"].dialect,
+}
+_LISTS: Final = re.compile(r"\[\d*\]")
+_OURS: Final = frozenset({"messages", "parts", "params", "native", "contents", "input"})
+
+
+class Fate(NamedTuple):
+    """`kind`: kept, becomes, named, refused or silent; `words`: the places it went to, or the paths that name it."""
+
+    kind: str
+    words: tuple[str, ...] = ()
+
+
+class _Sent(NamedTuple):
+    body: Json
+    deviations: tuple[Deviation, ...]
+
+
+def fate(case: Case, source: str, target: str) -> Fate:
+    """What becomes of a field that a client of `source` sends to a provider of `target`."""
+    sent = _send(json.dumps(case.body), source, target)
+    if isinstance(sent, str):
+        return Fate("refused", (sent,))
+    base = case.base if case.base != case.body else LEAST[source]
+    without = _send(json.dumps(base), source, target)
+    before: Counter[tuple[str, str]] = Counter()
+    if not isinstance(without, str):
+        before = Counter(_leaves(without.body))
+    after = Counter(_leaves(sent.body))
+    gained = list(after - before)
+    found = _marked(case, sent.body) if case.is_marked else sorted({path for path, _ in [*gained, *(before - after)]})
+    if found:
+        kept = [path for path in found if case.key in _LISTS.sub("", path).split(".")]
+        if not case.is_marked:
+            kept = [path for path, value in gained if path in kept and value == json.dumps(case.values[0])]
+        return Fate("kept") if kept else Fate("becomes", tuple(found))
+    named = sorted({_LISTS.sub("[]", said.where) for said in sent.deviations if _names(said, case)})
+    return Fate("named", tuple(named)) if named else Fate("silent")
+
+
+@cache
+def _parsed(body: str, source: str):  # type: ignore[no-untyped-def]
+    try:
+        return PROTOCOLS[source].parse_request(body.encode(), path=GEMINI_PATH if source == "gemini-generate" else "")
+    except WireError as problem:
+        return f"{problem}"
+
+
+@cache
+def _send(body: str, source: str, target: str) -> _Sent | str:
+    parsed = _parsed(body, source)
+    if isinstance(parsed, str):
+        return parsed
+    rendered = PROTOCOLS[target].render_request(parsed.request, dialect=DIALECTS.get(target, PLAIN))
+    sent = json.loads(rendered.http.body)
+    if target == "gemini-generate":
+        sent["model"] = re.search(r"models/([^:]*)", rendered.http.path)[1]  # type: ignore[index]
+        sent["stream"] = rendered.http.path
+    return _Sent(sent, (*parsed.deviations, *rendered.deviations))
+
+
+def _leaves(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from _leaves(inner, f"{path}[]")
+    else:
+        yield path, json.dumps(value)
+
+
+def _marked(case: Case, body: Json) -> list[str]:
+    """The places of the marked values."""
+    words = [word for value in case.values for word in vendor_types.spellings(value)]
+    found = set()
+    for path, text in _leaves(body):
+        for word in words:
+            if re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text) or (not word[0].isdigit() and word in text):
+                found.add(path)
+            elif word in path:
+                found.add(path.partition(word)[0].rstrip("."))
+    return sorted(found)
+
+
+def _names(said: Deviation, case: Case) -> bool:
+    """Whether a deviation names a field, what it stands in, or what stands in it."""
+    keys = _keys(case.path)
+    if keys[-1] != _plain(case.key):
+        keys.append(_plain(case.key))
+    words = _keys(_LISTS.sub("", said.where))
+    ours = [word for word in words if word not in _OURS]
+    if not ours:
+        return said.code in ("dropped", "untranslated") and words[:1] == ["messages"]
+    if ours[-1] in ALIASES and ALIASES[ours[-1]] & set(keys):
+        return True
+    return _is_within(ours, keys) or any(_is_within(ours[:end], keys, to_end=True) for end in range(1, len(ours)))
+
+
+def _is_within(words: list[str], keys: list[str], *, to_end: bool = False) -> bool:
+    """Whether the words come in this order among the keys. `to_end`: the last of them is the last key."""
+    rest = iter(keys)
+    found = all(any(_is_same(word, key) for key in rest) for word in words)
+    return found and (not to_end or next(rest, None) is None)
+
+
+def _is_same(word: str, key: str) -> bool:
+    return word in (key, f"<{key}>") or f"<{word}>" == key or key in ALIASES.get(word, ())
+
+
+def _keys(path: str) -> list[str]:
+    return [_plain(key) for key in re.findall(r"<[^>]*>|[^.<\[\]]+", path)]
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[_-]", "", word).lower()

@@ -1,0 +1,88 @@
+"""Nothing that a client asks for is lost without a word: every field of the vendors' request types, to each protocol.
+
+The types are those of the SDKs that are installed, so that a field which a new version brings is tried too.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from field_fates import Fate, fate
+from vendor_types import LEAST, Case, cases
+
+NAMES = list(LEAST)
+RULES = tomllib.loads((Path(__file__).parent / "fields.toml").read_text())
+
+
+@cache
+def fates(source: str, target: str) -> list[tuple[Case, Fate]]:
+    """Every field of a protocol's requests, and what becomes of it in another."""
+    return [(case, fate(case, source, target)) for case in cases(source)]
+
+
+def excusing(kind: str, source: str, case: Case) -> Iterator[dict[str, Any]]:
+    """The rules of `fields.toml` that hold for a field."""
+    for rule in RULES[kind]:
+        words = rule.get("values", ["*"])
+        is_meant = source in rule["protocols"] and re.fullmatch(rule["path"], case.path) is not None
+        if is_meant and ("*" in words or case.values[0] in words):
+            yield rule
+
+
+@pytest.mark.parametrize("source", NAMES)
+@pytest.mark.parametrize("target", NAMES)
+def test_every_field_is_seen_or_named(source: str, target: str) -> None:
+    silent = [
+        (case.path, case.values)
+        for case, found in fates(source, target)
+        if found.kind == "silent" and not any(excusing("same", source, case))
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_protocol_keeps_what_is_its_own(name: str) -> None:
+    lost = [
+        (case.path, case.values, found)
+        for case, found in fates(name, name)
+        if found.kind == "named" and not any(excusing("own", name, case))
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hardly_a_field_is_refused(name: str) -> None:
+    """A request that is refused tries nothing: only a word that the protocol does not have is."""
+    refused = [case.path for case, found in fates(name, name) if found.kind == "refused"]
+    assert all(path.rpartition(".")[2] in ("role", "name", "model") for path in refused), refused
+    assert len(refused) < 10
+
+
+def test_each_excuse_is_needed() -> None:
+    used = {
+        id(rule)
+        for source in NAMES
+        for target in NAMES
+        for case, found in fates(source, target)
+        for kind, fault in (("same", "silent"), ("own", "named"))
+        if found.kind == fault and (kind == "same" or source == target)
+        for rule in excusing(kind, source, case)
+    }
+    assert [rule["path"] for kind in RULES for rule in RULES[kind] if id(rule) not in used] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_field_that_is_not_known_is_named(name: str) -> None:
+    """The test itself sees what is lost: a field that no parser reads is named everywhere but at home."""
+    body = {**LEAST[name], "neverHeardOf": {"inner": "mark9999"}}
+    case = Case("neverHeardOf.inner", body, LEAST[name], "inner", ("mark9999",), True)
+    for target in NAMES:
+        expected = Fate("kept") if target == name else Fate("named", ("neverHeardOf.inner",))
+        assert fate(case, name, target) == expected

@@ -23,9 +23,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from dragoman.agent.approval import Approvals, parse_rule
+from dragoman.agent.confinement import Folder
 from dragoman.agent.fence import find_bubblewrap
+from dragoman.agent.holding import describe_fence
 from dragoman.agent.sandbox import Sandbox
+from dragoman.agent.tools.run import run_tool
 from dragoman.errors import UsageError
+from dragoman.types import ToolCall
 
 CANARY = "canary-91c7e2"
 EVIL = "evil-5d20ab"
@@ -65,10 +70,21 @@ def raw(code):
 _LIVE = [".vscode/tasks.json", ".husky/pre-commit", ".github/workflows/x.yml", ".envrc", ".mcp.json", ".claude/settings.json",
          ".cursor/mcp.json", ".devcontainer/devcontainer.json", ".gitmodules", ".gitlab-ci.yml", ".idea/x.xml", ".bashrc"]  # fmt: skip
 
+
+def _hook(folder: str) -> str:
+    return f"mkdir -p {folder}; printf '#!/bin/sh\n{_TOUCH}' > {folder}/pre-commit; chmod +x {folder}/pre-commit"
+
+
+#: A rebase that stopped, without what is still to be done.
+_REBASE = (
+    "mkdir -p .git/rebase-merge; cd .git/rebase-merge; git rev-parse HEAD > onto; cp onto orig-head; echo refs/heads/main > head-name;"
+    " echo 1 > msgnum; echo 1 > end; : > interactive; "
+)
+
 CASES: dict[str, str] = {
     # What the review found.
     "C3 capabilities": "grep CapEff /proc/self/status | grep -qv 0000000000000000 && echo EVIL",
-    "C3 remount the machine": "mount -o remount,rw / ; mount -o remount,bind,rw /etc; echo EVIL > {outside}/file; touch /etc/x-dragoman && echo EVIL",
+    "C3 remount the machine": "mount -o remount,rw / ; mount -o remount,bind,rw /etc; echo EVIL > {outside}/file; [ -w /etc ] && echo EVIL",
     "H1 socket in the file system": _python("s=socket.socket(socket.AF_UNIX); s.connect('{outside}/sock'); s.sendall(b'x'); print(s.recv(9))"),
     "H1 socket in /tmp": _python("s=socket.socket(socket.AF_UNIX); s.connect('/tmp/{mark}.sock'); s.sendall(b'x'); print(s.recv(9))"),
     "H1 socket in /run": _python("s=socket.socket(socket.AF_UNIX); s.connect('/run/{mark}.sock'); s.sendall(b'x'); print(s.recv(9))"),
@@ -172,6 +188,21 @@ CASES: dict[str, str] = {
     "a repository in git's folder": "cd .git; " + _fake("objects/x") + "; cd ..; mkdir q; echo 'gitdir: ../.git/objects/x' > q/.git",
     "hooks that the settings name": "printf '#!/bin/sh\\n" + _TOUCH + "' > hooked/hooks/pre-commit; chmod +x hooked/hooks/pre-commit; mv hooked/hooks hooked/h2; mkdir hooked/hooks; printf '#!/bin/sh\\n" + _TOUCH + "' > hooked/hooks/pre-commit; chmod +x hooked/hooks/pre-commit",
     "settings that the settings include": "printf '" + _CONFIG + "' > hooked/included; rm -f hooked/included; printf '" + _CONFIG + "' > hooked/included",
+    "hooks that the settings name and are not there": _hook('awaiting/later/hooks'),
+    "settings that are included and are not there": "mkdir -p awaiting/more; printf '" + _CONFIG + "' > awaiting/more/settings",
+    "hooks behind a link where they are awaited": "mkdir aside; ln -s ../aside awaiting/later; " + _hook("aside/hooks"),
+    "hooks that the person's settings name": _hook('personal/phooks'),
+    "settings that the person's settings include": "mkdir -p team; printf '" + _CONFIG + "' > team/gitconfig",
+    "a submodule's hooks": _hook('module/mhooks'),
+    "links for the objects": "cd .git/objects; for i in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do for j in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do [ -e $i$j ] || ln -s {outside} $i$j; done; done",
+    "orders of a rebase behind links": _REBASE + "printf 'exec " + _TOUCH + "\\n' > ../../todo; ln -s ../../todo git-rebase-todo; ln -s ../../todo git-rebase-todo.backup; : > done",
+    "a rebase that writes through links": _REBASE + "echo reword HEAD > git-rebase-todo; cp git-rebase-todo git-rebase-todo.backup; for f in message stopped-sha done amend author-script; do ln -s {home}/.profile $f; done",
+    "more files than are looked at": _python("os.mkdir('many')\nfor d in range(1100):\n  os.mkdir('many/%d'%d)\n  for f in range(1000): os.close(os.open('many/%d/%d'%(d,f),os.O_CREAT|os.O_WRONLY))") + "mkdir zz; " + _fake("zz/.git"),
+    "remotes of the old kind": "mkdir -p .git/remotes .git/branches; printf 'URL: {outside}/x\\n' > .git/remotes/up && echo EVIL; echo {outside}/x > .git/branches/up2 && echo EVIL",
+    "a bomb of threads": _python("import threading\nthreading.stack_size(65536)\nn=0\ntry:\n  for n in range(7000): threading.Thread(target=time.sleep,args=(30,),daemon=True).start()\nexcept Exception: pass\nprint('EVIL' if n>6000 else n,flush=True)\nos._exit(0)"),
+    "a bomb of processes": _python("n=0\ntry:\n  for n in range(3000):\n    if os.fork()==0: time.sleep(30); os._exit(0)\nexcept OSError: pass\nprint('EVIL' if n>2000 else n,flush=True)\ntime.sleep(1)\nprint('EVIL' if n>2000 else n,flush=True)"),
+    "a hundred thousand files": _python("for d in range(1000):\n  os.mkdir('i%d'%d)\n  for f in range(1500): os.mkdir('i%d/%d'%(d,f))\nprint('EVIL')"),
+    "ten gigabytes of temporary files": "for d in /tmp /dev/shm /var/tmp {work}; do for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 900000000 /dev/zero > $d/f$i || break; done; done; rm -f f?; echo EVIL",
     "Mercurial": "mkdir -p hg/.hg; printf '[hooks]\\npre-status = EVIL' > hg/.hg/hgrc; ls hg/.hg",
 }  # fmt: skip
 
@@ -220,6 +251,18 @@ def build(base: Path, mark: str) -> Place:
         (work / name).mkdir(parents=True)
     (work / "module" / ".git").write_text("gitdir: ../.git/modules/module\n")
     (work / "hooked" / "included").write_text("")
+    for name in ("awaiting", "personal"):
+        (work / name).mkdir()
+        _git("init", "-q", "-b", "main", folder=work / name, home=place.home)
+        _git("commit", "-q", "--allow-empty", "-m", "one", folder=work / name, home=place.home)
+    _git("config", "core.hooksPath", "later/hooks", folder=work / "awaiting", home=place.home)
+    _git("config", "include.path", "../more/settings", folder=work / "awaiting", home=place.home)
+    _git("config", "core.hooksPath", "mhooks", folder=work / "module", home=place.home)
+    (place.home / ".gitconfig").write_text(
+        f'[includeIf "gitdir:{work}/personal/"]\n\tpath = ~/.personal\n\tpath = ~/work/team/gitconfig\n'
+        f'[includeIf "gitdir:{work}/nested/"]\n\tpath = ~/work/team/gitconfig\n'
+    )
+    (place.home / ".personal").write_text("[core]\n\thooksPath = phooks\n")
     _git("config", "core.hooksPath", "hooks", folder=work / "hooked", home=place.home)
     _git("config", "include.path", "../included", folder=work / "hooked", home=place.home)
     for name in _LIVE:
@@ -302,6 +345,8 @@ def a_day(place: Place) -> None:
         place.work / "nested",
         place.work / "hooked",
         place.work / "module",
+        place.work / "awaiting",
+        place.work / "personal",
         place.home / "tree",
     ):
         for words in (
@@ -338,6 +383,21 @@ HARMLESS: Final = (
 )  # fmt: skip
 
 
+def is_asked(sandbox: Sandbox) -> bool:
+    """Whether a command needs a yes although commands are allowed as a whole; for the superuser, although this one is,
+    by a rule and by a yes before; and whether the user is told that there is no sandbox."""
+    with contextlib.closing(Folder(sandbox.folder)) as folder:
+        plan = run_tool(folder, sandbox).plan(ToolCall("c", "run", '{"argv":["true"]}'))
+    is_superuser = os.geteuid() == 0
+    rules = [parse_rule(rule) for rule in ("run", *(("run:true", "run:tr*") if is_superuser else ()))]
+    approvals = Approvals(rules, is_confined=sandbox.is_confined)
+    if is_superuser:
+        approvals.grant(plan)
+    holding = describe_fence(sandbox.fence, is_wanted=sandbox.is_wanted, is_superuser=is_superuser)
+    is_said = not holding.is_sandbox and "WITHOUT" in holding.summary and "not sandboxed" in plan.facts
+    return is_said and not approvals.covers(plan)
+
+
 def attempt(name: str, base: Path, *, is_bare: bool = False) -> dict[str, Any]:
     """Try one case in a place of its own; `out` says why it is out, "" when it is not. `is_bare`: without a sandbox."""
     base.mkdir(parents=True)
@@ -356,7 +416,9 @@ def attempt(name: str, base: Path, *, is_bare: bool = False) -> dict[str, Any]:
         is_wanted=True,
         private=[place.keys],
     )
-    facts = {"name": name, "is_confined": sandbox.is_confined, "asks_each_time": sandbox.asks_each_time}
+    facts: dict[str, Any] = {"name": name, "is_confined": sandbox.is_confined, "is_asked": is_asked(sandbox)}
+    if not is_bare and not sandbox.is_confined:
+        return {**facts, "out": "", "is_whole": True}  # nothing is promised, so nothing of it is run
     with listening(place) as port:
         script = CASES[name]
         for word, value in {"proof": place.proof, "outside": place.outside, "home": place.home, "work": place.work, "keys": place.keys,
@@ -367,11 +429,12 @@ def attempt(name: str, base: Path, *, is_bare: bool = False) -> dict[str, Any]:
         out = "its output" if EVIL in done.output or CANARY in done.output else ""
         out = out or ("outside has changed" if _state(place) != before and not place.proof.exists() else "")
     is_committing = _git("status", folder=place.work, home=place.home).returncode == 0
-    profile = (place.home / ".profile").read_text()
+    profile, outside = (place.home / ".profile").read_text(), sorted(place.outside.rglob("*"))
     a_day(place)
     out = out or ("the proof" if place.proof.exists() else "")
     out = out or ("a program obeys it" if _obeyed(place) else "")
     out = out or ("the profile" if (place.home / ".profile").read_text() != profile else "")
+    out = out or ("written outside" if sorted(place.outside.rglob("*")) != outside else "")
     return {
         **facts,
         "out": out,

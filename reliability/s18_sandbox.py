@@ -17,11 +17,18 @@ from reliability.escapes import CASES, HARMLESS, home_is_refused
 from reliability.row import Result, Scale
 
 _ROOT = Path(__file__).resolve().parent.parent
-#: In a user namespace that allows no further one: the superuser of a container that gives none.
-_NO_NAMESPACES = ("unshare", "--user", "--map-root-user", "/bin/sh", "-c",
-                  'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh")  # fmt: skip
-#: The same, as one who is nobody special.
+#: As on a system that gives no user namespaces.
+_NONE_GIVEN = ("PYTHON", "-m", "reliability.without_namespaces")
+#: A user of a namespace, and nobody special of the machine, with and without the right to make namespaces.
 _A_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+_KINDS = {
+    "as whoever runs this": (),
+    "as a user of a namespace": _A_USER,
+    "as uid 65534": _NOBODY,
+    "as root of a container, without user namespaces": ("unshare", "--user", "--map-root-user", *_NONE_GIVEN),
+    "as uid 65534, without user namespaces": (*_NOBODY, *_NONE_GIVEN),
+}  # fmt: skip
 
 
 def measure(scale: Scale) -> Iterator[Result]:
@@ -30,15 +37,16 @@ def measure(scale: Scale) -> Iterator[Result]:
         yield Result("S18", "can be measured", "bubblewrap does not work here: apt-get install bubblewrap", False)
         return
     names = list(CASES)[:: scale.pick(1, 6)]
-    kinds = {"as whoever runs this": (), "as a user of a namespace": _A_USER, "without user namespaces": _NO_NAMESPACES}
-    for kind, before in kinds.items():
+    for kind, before in _KINDS.items():
+        if before[:1] == _NOBODY[:1] and os.geteuid() != 0:
+            continue
         found = tried(before, names)
         called = [one for one in found if one["is_confined"]]
         out = [f"{one['name']} ({one['out']})" for one in called if one["out"]]
         broken = sum(not one["is_whole"] for one in called)
-        asked = sum(not one["is_confined"] and one["asks_each_time"] for one in found)
+        asked = sum(not one["is_confined"] and one["is_asked"] for one in found)
         words = f"{kind}: {len(out)} of {len(called)} got out{': ' + ', '.join(out[:5]) if out else ''}"
-        words += f", {broken} repositories damaged; {asked} not called a sandbox and asked each time"
+        words += f", {broken} repositories damaged; {asked} not called a sandbox, so not run but for a yes"
         passed = not out and not broken and len(called) + asked == len(names) == len(found)
         yield Result("S18", "0 get out of what is called a sandbox", words, passed)
     found = tried((), ["bare", *HARMLESS])
@@ -53,10 +61,28 @@ def measure(scale: Scale) -> Iterator[Result]:
 def tried(before: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
     """What came of the cases, each line an object."""
     base = tempfile.mkdtemp(dir=next(place for place in ("/var/opt", Path.home()) if os.access(place, os.W_OK)))
-    environ = {**os.environ, "PYTHONPATH": str(_ROOT)}
+    is_nobody = before[: len(_NOBODY)] == _NOBODY
+    if is_nobody:
+        os.chown(base, 65534, 65534)
+    python = _nobodys_python() if is_nobody else sys.executable
+    environ = {**os.environ, "PYTHONPATH": ":".join([str(_ROOT), *filter(None, sys.path)])}
     try:
-        words = [*before, sys.executable, "-m", "reliability.escapes", base, *names]
+        start = [python if word == "PYTHON" else word for word in before]
+        words = [*start, python, "-m", "reliability.escapes", base, *names]
         done = subprocess.run(words, cwd=_ROOT, env=environ, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr[-500:])
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     finally:
         shutil.rmtree(base, ignore_errors=True)
+
+
+def _nobodys_python() -> str:
+    """A Python of this version that uid 65534 can start: one in somebody's home folder it cannot."""
+    name = f"python3.{sys.version_info.minor}"
+    for python in (os.path.realpath(sys.executable), f"/usr/local/bin/{name}", f"/usr/bin/{name}"):
+        # The shell stands between, since what setpriv starts itself is looked up with the rights of before.
+        words = [*_NOBODY, "/bin/sh", "-c", '"$0" -c "import encodings"', python]
+        if subprocess.run(words, capture_output=True, check=False).returncode == 0:
+            return python
+    raise RuntimeError(f"uid 65534 can start no {name}")

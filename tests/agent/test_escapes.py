@@ -13,9 +13,10 @@ import pytest
 from reliability.escapes import attempt, home_is_refused
 
 from dragoman.agent.fence import check_work_folder, find_bubblewrap
+from dragoman.agent.guarding import protect
 from dragoman.agent.sandbox import Sandbox
 from dragoman.agent.secrecy import hide_environment
-from dragoman.agent.standing import protect, restore
+from dragoman.agent.standing import restore
 from dragoman.errors import UsageError
 
 BUBBLEWRAP = find_bubblewrap()
@@ -43,7 +44,7 @@ if BUBBLEWRAP is not None:
         if found["is_confined"]:
             assert found["out"] == "", found
         else:
-            assert found["asks_each_time"] or os.geteuid() != 0
+            assert found["is_asked"]
 
     def test_home_and_what_lies_above_it_are_refused(base: Path) -> None:
         assert home_is_refused(base) == []

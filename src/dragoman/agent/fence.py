@@ -17,7 +17,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.agent.standing import Mount
+from dragoman.agent.guarding import Mount
 from dragoman.agent.syscalls import make_filter
 from dragoman.errors import UsageError
 

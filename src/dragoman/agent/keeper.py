@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 _TICKS = (0.01, 0.05)  # seconds between two looks, at first and at most
@@ -77,6 +78,8 @@ def _restored(standing: dict[str, Any]) -> list[str]:
         frozenset((device, inode) for device, inode in standing["places"]),
         frozenset((device, inode) for device, inode in standing["put"]),
         frozenset((path(place), path(target)) for place, target in standing["links"]),
+        frozenset((path(place), is_folder) for place, is_folder in standing["named"]),
+        frozenset((path(place), digest) for place, digest in standing["orders"]),
     )
     found: list[str] = module.restore(path(standing["folder"]), known)
     return [os.fsencode(each).decode("utf-8", "replace") for each in found]
@@ -85,7 +88,7 @@ def _restored(standing: dict[str, Any]) -> list[str]:
 def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: bool) -> str | None:
     """Wait; why the command must end before it wants to, None when it ended itself."""
     deadline = time.monotonic() + order["seconds"]
-    free_at_start, shared_at_start = _free_bytes(order["folder"]), _shared_memory()
+    (free_at_start, files_at_start), shared_at_start = _free(order["folder"]), _shared_memory()
     tick, longest = _TICKS
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -98,13 +101,14 @@ def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: b
             return "timeout"
         if has_proc:
             running = _descendants()
-            if len(running) > order["processes"]:
+            if len(running) > order["processes"] or sum(running.values()) > order["threads"]:
                 return "processes"
             # What lies in memory as files belongs to no process: all that has come since is taken for the command's.
             room = order["memory_bytes"] - max(0, _shared_memory() - shared_at_start)
             if _memory(running, _RESIDENT) > room and _memory(running, _SHARED_OUT, _RESIDENT) > room:
                 return "memory"
-        if free_at_start - _free_bytes(order["folder"]) > order["disk_bytes"]:
+        free, files = _free(order["folder"])
+        if free_at_start - free > order["disk_bytes"] or files_at_start - files > order["new_files"]:
             return "disk"
 
 
@@ -132,26 +136,26 @@ def _end_all(child: subprocess.Popen[bytes], *, has_proc: bool) -> None:
             time.sleep(0.005)
 
 
-def _descendants() -> list[int]:
-    """The processes below this one."""
-    children: dict[int, list[int]] = {}
+def _descendants() -> dict[int, int]:
+    """The processes below this one, each with the number of its threads."""
+    children: dict[int, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 with open(f"/proc/{name}/stat", "rb") as file:
                     fields = file.read().rpartition(b")")[2].split()
                 if fields[0] != b"Z":
-                    children.setdefault(int(fields[1]), []).append(int(name))
-    found: list[int] = []
+                    children.setdefault(int(fields[1]), []).append((int(name), int(fields[17])))
+    found: dict[int, int] = {}
     open_ones = [os.getpid()]
     while open_ones:
-        below = children.get(open_ones.pop(), [])
-        found += below
-        open_ones += below
+        for process, threads in children.get(open_ones.pop(), []):
+            found[process] = threads
+            open_ones.append(process)
     return found
 
 
-def _memory(processes: list[int], *files: tuple[str, bytes]) -> int:
+def _memory(processes: Iterable[int], *files: tuple[str, bytes]) -> int:
     """Bytes of their own that processes hold, each by the first of these files' fields that can be read."""
     total = 0
     for process in processes:
@@ -181,12 +185,13 @@ def _own_tasks() -> int:
     return tasks
 
 
-def _free_bytes(folder: str) -> int:
+def _free(folder: str) -> tuple[int, int]:
+    """Bytes and files that the disk of a folder has room for."""
     try:
         state = os.statvfs(folder)
     except OSError:
-        return 0
-    return state.f_bavail * state.f_frsize
+        return 0, 0
+    return state.f_bavail * state.f_frsize, state.f_favail
 
 
 def _limit(kind: int, value: int) -> None:

@@ -1,6 +1,6 @@
 """Running a command: clean environment, own process group, limits, and a sandbox where bubblewrap is installed.
 
-What the sandbox is made of: `fence` (what is mounted where), `standing` (what of the work folder is read-only),
+What the sandbox is made of: `fence` (what is mounted where), `guarding` (what of the work folder is read-only),
 `syscalls` (what the kernel refuses). There is no network in it unless it was asked for and approved.
 """
 
@@ -19,7 +19,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman.agent.fence import PATH, check_work_folder, probe_fence, wrap
-from dragoman.agent.standing import TooMuch, protect
+from dragoman.agent.guarding import protect
+from dragoman.agent.standing import TooMuch
 
 Ending: TypeAlias = Literal["timeout", "processes", "memory", "disk", "stopped", "not-started", "lost"]
 
@@ -29,6 +30,8 @@ _FILE_BYTES: Final = 1024**3
 _DISK_BYTES: Final = 2 * 1024**3
 MEMORY_BYTES: Final = 2 * 1024**3
 _PROCESSES: Final = 256
+_THREADS: Final = 4_096
+_NEW_FILES: Final = 500_000
 _OPEN_FILES: Final = 4096
 _KEEPER: Final = Path(__file__).with_name("keeper.py")
 
@@ -68,6 +71,7 @@ class Sandbox:
     __slots__ = (
         "_environ",
         "_home",
+        "_persons",
         "_private",
         "asks_each_time",
         "bubblewrap",
@@ -105,6 +109,9 @@ class Sandbox:
         self._home = Path(os.path.realpath(home))
         self._private = tuple(private)
         self._environ = clean_environment(environ, folder)
+        self._persons = {
+            name: environ[name] for name in environ if name.startswith("GIT_") or name == "XDG_CONFIG_HOME"
+        }
         if self.bubblewrap is not None:
             self._environ |= {"TMPDIR": "/tmp", "XDG_CACHE_HOME": "/tmp/cache"}
 
@@ -129,6 +136,8 @@ class Sandbox:
             "folder": _bytes_of(str(inside)),
             "seconds": seconds,
             "processes": _PROCESSES,
+            "threads": _THREADS,
+            "new_files": _NEW_FILES,
             "file_bytes": _FILE_BYTES,
             "disk_bytes": _DISK_BYTES,
             "memory_bytes": self.memory,
@@ -140,7 +149,7 @@ class Sandbox:
             return await _keep({**order, "argv": list(map(_bytes_of, argv))})
         folder = os.path.realpath(self.folder)
         try:
-            mounts, known = await asyncio.to_thread(protect, folder)
+            mounts, known = await asyncio.to_thread(protect, folder, home=str(self._home), environ=self._persons)
         except TooMuch as problem:
             return Finished("", None, "not-started", message=f"the work folder cannot be watched: {problem}")
         with _readable(self.fence.filter) as handle:
@@ -154,6 +163,8 @@ class Sandbox:
                     "places": sorted(known.places),
                     "put": sorted(known.put),
                     "links": [[_bytes_of(place), _bytes_of(target)] for place, target in sorted(known.links)],
+                    "named": [[_bytes_of(place), is_folder] for place, is_folder in sorted(known.named)],
+                    "orders": [[_bytes_of(place), digest] for place, digest in sorted(known.orders)],
                 },
             }
             return await _keep(order)

@@ -1,8 +1,8 @@
 """What programs obey later when it stands in a work folder: repositories' settings, editors', agents', shells', CI's.
 
-Before a sandboxed command these places are found, so that they can be mounted read-only; after it what has appeared is
-made inert: it is put aside under another name, nothing is deleted. The keeper loads this file alone: nothing of
-dragoman is imported here.
+Before a sandboxed command these places are found, so that they can be mounted read-only (`guarding`); after it what
+has appeared is made inert: it is put aside under another name, no file is deleted. The keeper loads this file alone:
+nothing of dragoman is imported here.
 
 What Git takes for a repository: https://git-scm.com/docs/gitrepository-layout (`HEAD`, `objects` and `refs`, or
 `commondir` in place of the two).
@@ -11,6 +11,7 @@ What Git takes for a repository: https://git-scm.com/docs/gitrepository-layout (
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import stat
@@ -41,12 +42,12 @@ LIVE_FILES = frozenset(
 )  # fmt: skip
 _FOLDERS_OF_OTHERS = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", "vendor", "__pycache__"})
 #: Of a repository: what steers programs; `None` is a folder, else what a file that is missing holds meanwhile.
-_SETTINGS: dict[str, bytes | None] = {
+SETTINGS: dict[str, bytes | None] = {
     "config": b"", "config.worktree": b"", "commondir": b".\n", "hooks": None, "info": None, "modules": None,
-    "worktrees": None,
+    "worktrees": None, "remotes": None, "branches": None,
 }  # fmt: skip
 #: Of it: what commands write, mounted on itself so that nothing else can take its place.
-_WRITTEN = ("objects", "refs", "logs")
+WRITTEN = ("objects", "refs", "logs")
 #: Keys of settings whose values start nothing and name no file.
 _PLAIN_KEYS = frozenset(
     {
@@ -60,10 +61,9 @@ _SAFE_KEY = re.compile(
 )  # fmt: skip
 _SAFE_SECTION = re.compile(rb'\[(core|extensions|user|remote "[\w./-]{1,80}"|branch "[\w./-]{1,80}")\]\s*', re.ASCII)
 _ORDERS = re.compile(rb"^[ \t]*(?:x|exec)\b", re.MULTILINE | re.ASCII)
+#: Files that are looked through before a command; after it all that is there, of which a command makes a bounded part.
 MOST_ENTRIES = 1_000_000
-MOST_MOUNTS = 400
-#: Repositories in which commands can commit; further ones are read-only as a whole.
-_WRITABLE = 24
+_ORDER_BYTES = 1024**2
 _PATH_LIMIT = 3_500  # bytes: what lies deeper is closed
 
 
@@ -72,31 +72,32 @@ class TooMuch(Exception):
 
 
 class Known(NamedTuple):
-    """What stood there before: identities (device, inode) of what is mounted and of what was put there for it, and
-    links with their targets."""
+    """What stood there before.
+
+    `places`, `put`: identities (device, inode) of what is mounted, and of what was put there for it. `links` with their
+    targets. `named`: places that settings name, whether something stands there or not, with True where a folder is
+    obeyed too. `orders`: digests of what a rebase has still to do.
+    """
 
     places: frozenset[tuple[int, int]]
     put: frozenset[tuple[int, int]]
     links: frozenset[tuple[str, str]]
-
-
-class Mount(NamedTuple):
-    """A place that is mounted on itself."""
-
-    place: str
-    is_writable: bool
+    named: frozenset[tuple[str, bool]] = frozenset()
+    orders: frozenset[tuple[str, str]] = frozenset()
 
 
 def is_live(parts: Sequence[str]) -> bool:
     """Whether a program runs or obeys a file of that path later."""
-    words = [_folded(part) for part in parts]
+    words = [folded(part) for part in parts]
     return bool(words) and (words[-1] in LIVE_FILES or not LIVE_FOLDERS.isdisjoint(words))
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """A name as file systems compare it that know no case, or drop what ends it."""
-    folded = unicodedata.normalize("NFKC", name).casefold().partition(":")[0].rstrip(". ")
-    return ".git" if folded == "git~1" else folded
+    if not name.isascii():
+        name = "".join(each for each in unicodedata.normalize("NFKC", name) if unicodedata.category(each) != "Cf")
+    plain = name.casefold().partition(":")[0].rstrip(". ")
+    return ".git" if plain == "git~1" else plain
 
 
 class _Place(NamedTuple):
@@ -104,36 +105,36 @@ class _Place(NamedTuple):
     kind: str  # "repository", "pointer" (a file .git), "link" (a symbolic link that is live) or "live"
 
 
-def _places(folder: str, *, is_after: bool) -> Iterator[_Place]:
+def places_below(folder: str, *, is_after: bool) -> Iterator[_Place]:
     """What is live below a folder. No link is followed; below what is live nothing is looked at."""
     left, count = [(folder, False)], 0
     while left:
         place, is_of_others = left.pop()
-        entries = _entries(place, is_after=is_after)
+        entries = entries_of(place, is_after=is_after)
         count += len(entries)
-        if count > MOST_ENTRIES:
+        if count > MOST_ENTRIES and not is_after:
             raise TooMuch(f"more than {MOST_ENTRIES:,} files")
         if _is_repository(place, entries):
             yield _Place(place, "repository")
-            if _folded(os.path.basename(place)) == ".git":
+            if folded(os.path.basename(place)) == ".git":
                 continue
         for entry in entries:
-            folded = _folded(entry.name)
-            is_named = folded in LIVE_FOLDERS or folded in LIVE_FILES
-            if is_of_others and folded != ".git":
+            name = folded(entry.name)
+            is_named = name in LIVE_FOLDERS or name in LIVE_FILES
+            if is_of_others and name != ".git":
                 is_named = False
             is_folder = entry.is_dir(follow_symlinks=False)
             if is_named and entry.is_symlink():
                 yield _Place(entry.path, "link")
-            elif folded == ".git" and is_folder:
+            elif name == ".git" and is_folder:
                 yield _Place(entry.path, "repository")
-            elif is_named and (is_folder or folded in LIVE_FILES):
-                yield _Place(entry.path, "pointer" if folded == ".git" else "live")
+            elif is_named and (is_folder or name in LIVE_FILES):
+                yield _Place(entry.path, "pointer" if name == ".git" else "live")
             elif is_folder:
-                left.append((entry.path, is_of_others or folded in _FOLDERS_OF_OTHERS))
+                left.append((entry.path, is_of_others or name in _FOLDERS_OF_OTHERS))
 
 
-def _entries(place: str, *, is_after: bool) -> list[os.DirEntry[str]]:
+def entries_of(place: str, *, is_after: bool) -> list[os.DirEntry[str]]:
     """What a folder holds. After a run a folder that cannot be listed is opened first, one too deep is closed."""
     if is_after and len(os.fsencode(place)) > _PATH_LIMIT:
         with contextlib.suppress(OSError):
@@ -154,83 +155,11 @@ def _entries(place: str, *, is_after: bool) -> list[os.DirEntry[str]]:
 
 
 def _is_repository(place: str, entries: Sequence[os.DirEntry[str]]) -> bool:
-    names = {_folded(entry.name) for entry in entries}
+    names = {folded(entry.name) for entry in entries}
     return "head" in names and ("commondir" in names or {"objects", "refs"} <= names)
 
 
-# ---------------------------------------------------------------- before a command
-
-
-def protect(folder: str) -> tuple[list[Mount], Known]:
-    """What is mounted so that a command cannot change it, parents first, and what is known from now on. Settings that a
-    repository lacks are put there, empty, since only what exists can be mounted; `restore` takes them away again.
-
-    Raises:
-        TooMuch: there is more than can be watched.
-    """
-    mounts: list[Mount] = []
-    places: set[tuple[int, int]] = set()
-    put: set[tuple[int, int]] = set()
-    links: set[tuple[str, str]] = set()
-    repositories = 0
-    for place in _places(folder, is_after=False):
-        if place.kind == "link":
-            links.add((place.path, os.readlink(place.path)))
-            continue
-        places.add(_identity(place.path))
-        if place.kind != "repository":
-            mounts.append(Mount(place.path, False))
-        else:
-            repositories += 1
-            mounts += _of_repository(place.path, folder, (put, links), is_writable=repositories <= _WRITABLE)
-        if len(mounts) > MOST_MOUNTS:
-            raise TooMuch(f"more than {MOST_MOUNTS} repositories and settings")
-    return mounts, Known(frozenset(places), frozenset(put), frozenset(links))
-
-
-def _of_repository(
-    place: str, folder: str, noted: tuple[set[tuple[int, int]], set[tuple[str, str]]], *, is_writable: bool
-) -> Iterator[Mount]:
-    put, links = noted
-    entries = {entry.name: entry for entry in _entries(place, is_after=False)}
-    links.update((entry.path, os.readlink(entry.path)) for entry in entries.values() if entry.is_symlink())
-    steering = [name for name in entries if name.startswith("config") or _folded(name) in _SETTINGS]
-    has_links = any(entries[name].is_symlink() for name in (*steering, *_WRITTEN) if name in entries)
-    if place != folder and (has_links or not is_writable):
-        yield Mount(place, False)
-        return
-    if place != folder:
-        yield Mount(place, True)
-    for name, content in _SETTINGS.items():
-        if name not in entries and _put(os.path.join(place, name), content):
-            put.add(_identity(os.path.join(place, name)))
-            steering.append(name)
-    for name in _WRITTEN:
-        if name in entries and entries[name].is_dir(follow_symlinks=False):
-            yield Mount(os.path.join(place, name), True)
-    for name in steering:
-        yield Mount(os.path.join(place, name), False)
-    for path in _named_in(os.path.join(place, "config"), place, folder):
-        yield Mount(path, False)
-
-
-def _named_in(config: str, place: str, folder: str) -> Iterator[str]:
-    """What a repository's settings name of the work folder: hooks' folders, programs, further settings."""
-    try:
-        with open(config, encoding="utf-8", errors="surrogateescape") as file:
-            lines = [line.partition("=") for line in file.read(65_536).splitlines()]
-    except OSError:
-        return
-    values = [value for key, _, value in lines if key.strip().lower() not in _PLAIN_KEYS]
-    for word in {word for value in values for word in re.split(r"[\s\"'!;|&=]+", value) if word}:
-        for base in (place, os.path.dirname(place)):
-            path = os.path.realpath(os.path.join(base, word))
-            is_of_work = path.startswith(f"{folder}/") and not f"{path}/".startswith(f"{place}/")
-            if is_of_work and not place.startswith(f"{path}/") and os.path.exists(path):
-                yield path
-
-
-def _put(path: str, content: bytes | None) -> bool:
+def put_setting(path: str, content: bytes | None) -> bool:
     """Put a setting there that says nothing; False where that cannot be: then no command can do it either."""
     try:
         if content is None:
@@ -244,14 +173,15 @@ def _put(path: str, content: bytes | None) -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """The first bytes of a file; None for what is none."""
+    """The first bytes of a file; None for what is none, a pipe among it."""
     if not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
         return file.read(64)
 
 
-def _identity(path: str) -> tuple[int, int]:
+def identity_of_place(path: str) -> tuple[int, int]:
+    """What stays when a file or folder is moved: device and inode."""
     state = os.lstat(path)
     return state.st_dev, state.st_ino
 
@@ -265,16 +195,12 @@ def restore(folder: str, known: Known) -> list[str]:
     Gives the paths, below the folder, that were put aside; one that begins with "!" could not be.
     """
     told: list[str] = []
-    try:
-        found = list(_places(folder, is_after=True))
-    except TooMuch as problem:
-        return [f"!{problem}"]
-    for place in found:
+    for place in list(places_below(folder, is_after=True)):
         try:
             if place.kind == "link":
                 is_known = (place.path, os.readlink(place.path)) in known.links
             else:
-                is_known = _identity(place.path) in known.places
+                is_known = identity_of_place(place.path) in known.places
             if place.kind == "repository" and is_known:
                 changed = _clean(place.path, known)
             else:
@@ -282,7 +208,26 @@ def restore(folder: str, known: Known) -> list[str]:
         except OSError:
             changed = [f"!{place.path}"]
         told += [_shown(path, folder) for path in changed]
+    for path, is_folder in sorted(known.named):
+        try:
+            changed = _arrived(path, folder, known, is_folder=is_folder)
+        except OSError:
+            changed = [f"!{path}"]
+        told += [_shown(path, folder) for path in changed]
     return told
+
+
+def _arrived(path: str, folder: str, known: Known, *, is_folder: bool) -> list[str]:
+    """Put aside what has come to stand where settings name something. No link is followed: there was none."""
+    place = folder
+    for part in os.path.relpath(path, folder).split(os.sep):
+        place = os.path.join(place, part)
+        if not os.path.lexists(place):
+            return []
+        if os.path.islink(place):
+            return [_put_aside(place)]
+    is_obeyed = is_folder or not os.path.isdir(place)
+    return [_put_aside(place)] if is_obeyed and identity_of_place(place) not in known.places else []
 
 
 def _shown(path: str, folder: str) -> str:
@@ -293,52 +238,80 @@ def _shown(path: str, folder: str) -> str:
 def _clean(place: str, known: Known) -> list[str]:
     """A repository that stood there: settings that we put there go, and so do links and orders that a command left."""
     changed = []
-    for name, content in _SETTINGS.items():
+    for name, content in SETTINGS.items():
         path = os.path.join(place, name)
         with contextlib.suppress(OSError):
-            if _identity(path) in known.put or (name == "commondir" and _content(path) == content):
+            if identity_of_place(path) in known.put or (name == "commondir" and _content(path) == content):
                 os.rmdir(path) if content is None else os.unlink(path)
-    for entry in _entries(place, is_after=True):
-        if entry.is_symlink() and (entry.path, os.readlink(entry.path)) not in known.links:
-            changed.append(_put_aside(entry.path))
-        elif entry.name in ("refs", "logs") and entry.is_dir(follow_symlinks=False):
-            for base, folders, files in os.walk(entry.path):
-                for name in (*folders, *files):
-                    if os.path.islink(os.path.join(base, name)):
-                        os.unlink(os.path.join(base, name))
-    return [*changed, *_without_orders(place)]
+    for link in links_in(place, is_after=True):
+        if (link, os.readlink(link)) in known.links:
+            continue
+        if os.path.relpath(link, place).startswith(("refs/", "logs/")):  # what stands there is a ref, whatever its name
+            os.unlink(link)
+        else:
+            changed.append(_put_aside(link))
+    return [*changed, *_without_orders(place, known)]
 
 
-def _without_orders(place: str) -> list[str]:
-    """A rebase that was begun runs no command when it is gone on with."""
-    changed = []
+def links_in(place: str, *, is_after: bool) -> list[str]:
+    """The symbolic links of a repository, through which Git would write elsewhere; not among the loose objects' own."""
+    found, left = [], [place]
+    while left:
+        folder = left.pop()
+        for entry in entries_of(folder, is_after=is_after):
+            if entry.is_symlink():
+                found.append(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                is_of_objects = os.path.basename(folder) == "objects" and len(entry.name) == 2
+                if not is_of_objects and not (folder == place and folded(entry.name) in SETTINGS):
+                    left.append(entry.path)
+    return found
+
+
+def orders_of(place: str) -> Iterator[tuple[str, bytes]]:
+    """What a rebase or a sequence of picks in a repository has still to do: files, and what they say."""
     for name in ("rebase-merge/git-rebase-todo", "sequencer/todo", "rebase-merge/git-rebase-todo.backup"):
         path = os.path.join(place, name)
         if os.path.isfile(path) and not os.path.islink(path):
             with open(path, "rb") as file:
-                text = file.read()
-            if _ORDERS.search(text):
-                with open(path, "wb") as file:
-                    file.write(_ORDERS.sub(b"# inert: exec", text))
-                changed.append(path)
+                yield path, file.read(_ORDER_BYTES)
+
+
+def digest_of(text: bytes) -> str:
+    """What tells one text from another."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def _without_orders(place: str, known: Known) -> list[str]:
+    """A rebase that a command has begun, or steered, runs no command when it is gone on with."""
+    changed = []
+    for path, text in orders_of(place):
+        if (path, digest_of(text)) in known.orders:
+            continue
+        if len(text) == _ORDER_BYTES:
+            changed.append(_put_aside(path))
+        elif _ORDERS.search(text):
+            with open(path, "wb") as file:
+                file.write(_ORDERS.sub(b"# inert: exec", text))
+            changed.append(path)
     return changed
 
 
 def _make_inert(place: _Place) -> list[str]:
     if place.kind != "repository":
         return [_put_aside(place.path)]
-    if _folded(os.path.basename(place.path)) != ".git":  # without its head it is a folder like any other
-        heads = [entry.path for entry in _entries(place.path, is_after=True) if _folded(entry.name) == "head"]
+    if folded(os.path.basename(place.path)) != ".git":  # without its head it is a folder like any other
+        heads = [entry.path for entry in entries_of(place.path, is_after=True) if folded(entry.name) == "head"]
         return [_put_aside(path) for path in heads]
     changed = [place.path]
-    for entry in _entries(place.path, is_after=True):
-        steers = entry.name.startswith("config") or _folded(entry.name) in _SETTINGS
-        if entry.is_symlink() or _folded(entry.name).startswith(("rebase-", "sequencer")):
+    for entry in entries_of(place.path, is_after=True):
+        steers = entry.name.startswith("config") or folded(entry.name) in SETTINGS
+        if entry.is_symlink() or folded(entry.name).startswith(("rebase-", "sequencer")):
             _put_aside(entry.path)
         elif entry.name == "config" and entry.is_file(follow_symlinks=False):
             plain = _plain_settings(entry.path)
             _put_aside(entry.path)
-            _put(os.path.join(place.path, "config"), plain)
+            put_setting(os.path.join(place.path, "config"), plain)
         elif steers and not _is_harmless(entry):
             _put_aside(entry.path)
     return changed
@@ -348,7 +321,7 @@ def _is_harmless(entry: os.DirEntry[str]) -> bool:
     """Samples of hooks, which do not run, and a list of files that are left out: `git init` makes both."""
     if not entry.is_dir(follow_symlinks=False):
         return False
-    below = _entries(entry.path, is_after=True)
+    below = entries_of(entry.path, is_after=True)
     ends = {"hooks": ".sample", "info": "exclude"}.get(entry.name)
     return not below or (
         ends is not None and all(each.name.endswith(ends) and each.is_file(follow_symlinks=False) for each in below)

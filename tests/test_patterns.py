@@ -22,6 +22,7 @@ BOUNDED = {
     "stages/names.py _PAIR": "reads what `_PAIRS` has matched whole: every search finds its end",
     "stages/rescue/argument_tags.py _ATTRIBUTE": "reads the head of a tag, 400 characters",
     "stages/rescue/quoted.py _TAG": "reads the openers of our own families",
+    "stages/rescue/contexts.py MARK": "its attributes stop at `<`, behind which alone they begin",
 }
 #: Patterns that are made while the program runs.
 MADE = {

@@ -126,6 +126,8 @@ TEXTS = {
     "a word": "analysis",
     "a word of several": "analysis of the log: assistantfinal is a word",
     "a name": " analysisResult = 1  # the assistantfinal channel",
+    "a name with a line": "analysis_result is what assistantfinal gives",
+    "a call of a name": "analysisOf(1) says.assistantfinal",
     "a lone tag behind a name": "analysisResult `</think>` is long enough for all that is held of a text",
     "harmony's channel behind words": "As said, analysisLook.assistantfinalHi!",
     "comparison": "a<b, [1], c>d",
@@ -158,15 +160,9 @@ def test_tags(dialect: Dialect, message: str, thinking: str, text: str):
 @pytest.mark.parametrize(("dialect", "message"), [case[:2] for case in TAGGED.values()], ids=TAGGED)
 def test_cuts_change_nothing(dialect: Dialect, message: str):
     whole = read(say(message), dialect)
-    first = first_cut(message)
-    assert read(say(message, cuts=list(range(first, len(message)))), dialect) == whole
-    for cut in range(first, len(message)):
+    assert read(say(message, cuts=list(range(1, len(message)))), dialect) == whole
+    for cut in range(1, len(message)):
         assert read(say(message, cuts=[cut]), dialect) == whole, f"cut at {cut}"
-
-
-def first_cut(message: str) -> int:
-    """Harmony without its tokens is known by its first four letters: fewer begin any message, and leave at once."""
-    return 4 if message.lstrip().startswith(("analysis", "assistantanalysis")) else 1
 
 
 @pytest.mark.parametrize("message", TEXTS.values(), ids=TEXTS)
@@ -294,7 +290,7 @@ def test_calls_behind_thinking_are_found():
         "up</think>" + bare,
         unmarked,
     ):
-        for cuts in ([], list(range(first_cut(message), len(message)))):
+        for cuts in ([], list(range(1, len(message)))):
             events = say(message, cuts=cuts)
             for stage in stages_for(tools, Policy(sequential=True), new_id=iter("abcdefghijkl").__next__):
                 events = [one for event in events for one in stage.feed([event])]
@@ -327,3 +323,30 @@ def test_a_lone_closing_tag_inside_a_sentence_is_text(text: str, thinking: str, 
     events: list[Event] = [Start(), TextStart(0), *pieces, TextEnd(0), Finish("stop")]
     reply = fold(check([out for event in events for out in stage.feed([event])]))
     assert (reply.thinking.strip(), reply.text) == (thinking, left)
+
+
+@pytest.mark.parametrize(
+    ("begins", "rest"),
+    [
+        ("a", " cat sat on the mat"),
+        ("an", "d so it went"),
+        ("analysis", " of the log"),
+        ("Analysis", ": all is well"),
+        ("ass", "ume nothing"),
+        ("assistant", "s help"),
+        ("analys", "e it"),
+        ("assistantanalysis", " is no word"),
+        ("analysis_", "result = 1"),
+        ("analysisResult =", " 1"),
+    ],
+)
+def test_an_answer_that_begins_like_harmony_leaves_with_the_next_character(begins: str, rest: str):
+    """No letter that tells an ordinary word from `analysis` is waited behind."""
+    stage = ThinkingTags()
+    stage.feed([Start(), TextStart(0)])
+    told = ""
+    for letter in begins + rest:
+        told += "".join(event.text for event in stage.feed([TextDelta(0, letter)]) if isinstance(event, TextDelta))
+        if len(told) > len(begins):
+            break
+    assert told == (begins + rest)[: len(begins) + 1]

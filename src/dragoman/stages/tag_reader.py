@@ -7,7 +7,7 @@ far was thinking.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dragoman.stages.tags import (
     HARMONY,
@@ -17,6 +17,7 @@ from dragoman.stages.tags import (
     UNMARKED,
     UNMARKED_END,
     UNMARKED_HELD,
+    UNMARKED_NAME,
     Marks,
     Pair,
     Tags,
@@ -24,6 +25,8 @@ from dragoman.stages.tags import (
     may_be_unmarked,
 )
 
+#: Pieces of a held message in which its first word is looked at.
+_FIRST_PIECES: Final = 50
 #: "end": the thinking is whole; "was": the text so far was thinking.
 Found: TypeAlias = tuple[Literal["text", "thinking", "end", "was"], str]
 
@@ -182,7 +185,12 @@ class TagReader:
             self._is_fresh = False
 
     def _read_unmarked(self, text: str, out: list[Found]) -> str:
-        """Harmony's analysis without its tokens: held until what ends it comes."""
+        """Harmony's analysis without its tokens: held until what ends it comes, or its first word is a name in code."""
+        if len(self._space) < _FIRST_PIECES and UNMARKED_NAME.match("".join((*self._space, text))):
+            self.mode = "text"
+            text = "".join((*self._space, text))
+            self._space.clear()
+            return text
         found = UNMARKED_END.search(text)
         if found is None:
             size = max(0, len(text) - UNMARKED_HELD)

@@ -58,16 +58,17 @@ HARMONY_TEXT: Final = tuple(
 #: Harmony as a whole message with its tokens taken away: how it begins, and what ends its analysis.
 UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
 UNMARKED_END: Final = re.compile(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
+#: A name in code begins in the same way.
+UNMARKED_NAME: Final = re.compile(r"\s*+(?:assistant)?analysis(?:[^\W_]*+_|\w*+\s*+[=(\[{])")
 _UNMARKED_WORD: Final = "assistantanalysis"
-_FEW_LETTERS: Final = 3
 #: What may become the end, at the end of a text.
 UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
 
 
 def may_be_unmarked(text: str) -> bool:
-    """Whether more text may show that a message is harmony without its tokens. A letter or three begin many messages,
-    and a first word that waits would seem to be no word."""
-    return len(text) > _FEW_LETTERS and (_UNMARKED_WORD.startswith(text) or "analysis".startswith(text))
+    """Whether more text may show that a message is harmony without its tokens: from its first letter on, so that it
+    does not matter how it is cut."""
+    return _UNMARKED_WORD.startswith(text) or "analysis".startswith(text)
 
 
 _LONG: Final = 256  # characters

@@ -1,6 +1,6 @@
-"""Where code begins and ends in running text, and what is quoted, so that examples of calls stay text.
+"""Where code begins and ends in running text, and what is quoted or shown, so that examples of calls stay text.
 
-CommonMark 0.31: fences, indented blocks, inline code; HTML: `<pre>` and `<code>`.
+CommonMark 0.31: fences, indented blocks, inline code. `contexts.py` names all other places that show text.
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dragoman.stages.rescue import contexts
+
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
-_BLOCK_QUOTE: Final = re.compile(r" {0,3}>")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
-#: All that changes how a line goes on: runs of backticks, quotation marks, the two tags (perhaps cut).
-_MARK: Final = re.compile(r"`+|[\"“”„«»]|</?(?:pre|code)(?=[\s/>])[^<>`]*>", re.IGNORECASE)
-_TAG_BEGUN: Final = re.compile(r"<(?:/?(?:p(?:re?)?|c(?:o(?:de?)?)?)?|/?(?:pre|code)\s[^<>`]*)$", re.IGNORECASE)
 _TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
 _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])([\"'“‘«„‹])$|([「『《])$")
@@ -26,21 +24,28 @@ _LONG: Final = 128
 #: Characters of a line that are kept: what follows tells nothing of a fence.
 _KEPT: Final = 1024
 _INDENTED: Final = 4
+_FENCE_RUN: Final = 3
 
 
 class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_carry", "_fence", "_html", "_inline", "_is_blank", "_is_paragraph", "_last", "_line", "_list", "_quote",
-        "_run", "_waiting",
+        "_carry", "_depth", "_fence", "_inline", "_is_blank", "_is_block", "_is_paragraph", "_is_quoted",
+        "_is_within", "_kind", "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._fence = ""  # the run that opened a fence
         self._inline = 0  # backticks that opened inline code
         self._run = 0  # backticks at the very end, which may go on
-        self._html = ""  # "pre", "code"; "block" for a `<pre>` that begins its line: no blank line ends it
+        self._shown = ""  # the context that is open: an element's name, a comment, a turn, what closes a result
+        self._shown_at = 0  # characters of the line up to where it opened
+        self._depth = 0  # elements of its name in it
+        self._is_block = False  # no blank line ends it
+        self._is_quoted = False  # it opened in a quotation of its line, and may be no more than named
+        self._is_within = False  # the line began in a context
+        self._kind = ""  # what the lines before are: rows of a table, a diff
         self._quote = ""  # what closes the quotation that is open on this line
         self._line = ""  # how the line begins
         self._last = ""  # and its last two characters
@@ -61,6 +66,11 @@ class Code:
         self._read()
         self._is_blank = False
 
+    def end_call(self, marker: str) -> None:
+        """The call ends; this is the last marker of what belongs to it: it may be somebody else's turn."""
+        if contexts.opened_by(marker) == contexts.TURN:
+            self._show(contexts.TURN, is_block=True)
+
     def set_quote(self, closing: str) -> None:
         """What was fed stood in quotation marks, which this one closes."""
         self._read()
@@ -76,14 +86,15 @@ class Code:
         return self.is_block() or self.inline() > 0
 
     def is_block(self) -> bool:
-        """Whether what comes next stands in a fence, an indented block, HTML's code or a quoted line."""
+        """Whether what comes next stands in a fence, an indented block, or in a context that shows text."""
         self._read()
         return bool(
             self._fence
-            or self._html
+            or self._shown
             or self._fence_begun()
             or self._is_indented()
-            or _BLOCK_QUOTE.match(self._line) is not None
+            or contexts.is_shown_line(self._line, self._kind)
+            or (self._carry and contexts.opened_by(self._carry) == contexts.TURN)
         )
 
     def inline(self) -> int:
@@ -127,38 +138,72 @@ class Code:
         if self._fence:
             return
         position = 0
-        for mark in _MARK.finditer(text):
-            if mark.start() > position or not mark.group().startswith("`"):
+        self._carry = contexts.begun(text)
+        for mark in contexts.MARK.finditer(text, 0, len(text) - len(self._carry)):
+            if mark.start() > position or mark.lastgroup != "ticks":
                 self._end_run()
             position = mark.end()
-            self._mark(
-                mark.group(), (before + text[: mark.start()])[-1:] if mark.start() < 2 else text[mark.start() - 1]
-            )
+            self._mark(mark, (before + text[: mark.start()])[-1:] if mark.start() < 2 else text[mark.start() - 1])
         if position < len(text):
             self._end_run()
-            begun = _TAG_BEGUN.search(text, max(position, len(text) - _KEPT))
-            self._carry = begun.group() if begun is not None else ""
 
-    def _mark(self, mark: str, before: str) -> None:
-        if mark[0] == "`":
-            self._run += len(mark)
-        elif mark[0] == "<":
-            if not self._inline:
-                self._tag(mark)
-        elif self._quote:
+    def _mark(self, mark: re.Match[str], before: str) -> None:
+        kind, written = mark.lastgroup, mark.group()
+        if kind == "ticks":
+            if not self._shown or (len(written) < _FENCE_RUN and contexts.nests(self._shown)):
+                self._run += len(written)
+        elif kind == "quote":
+            self._quotation_mark(written, before)
+        elif not self._inline or (kind == "end" and not self._line[: self._line.rfind(written)].strip()):
+            self._context(mark, kind or "")
+
+    def _quotation_mark(self, mark: str, before: str) -> None:
+        if self._quote:
             if mark == self._quote or (self._quote == "“" and mark == "”"):
                 self._quote = ""
+                if self._is_quoted:
+                    self._hide()  # a tag in quotation marks is a name
         elif mark in '"“„«»' and not before.isalnum():
             self._quote = _QUOTE_ENDS[mark]
 
-    def _tag(self, tag: str) -> None:
-        name = "pre" if "pre" in tag[:5].lower() else "code"
-        if tag[1] == "/":
-            if self._html == name or (self._html == "block" and name == "pre"):
-                self._html = ""
-        elif not self._html or name == "pre":
-            starts = len(self._line) < _KEPT and _TAGS_ONLY.match(self._line[: self._line.rfind(tag)]) is not None
-            self._html = "block" if name == "pre" and starts else name
+    # ------------------------------------------------------------ contexts
+
+    def _context(self, mark: re.Match[str], kind: str) -> None:
+        """A mark of a context: it opens one, or ends the one that is open."""
+        written = mark.group()
+        if kind == "begin":
+            name = contexts.shown_by(mark["name"])
+            if not name or written.endswith("/>"):
+                return
+            if self._shown == name and contexts.nests(name):
+                self._depth += 1
+            elif not self._shown or (name == "pre" and self._shown == "code"):
+                at = self._line.rfind(written) if len(self._line) < _KEPT else -1
+                self._show(name, is_block=at >= 0 and _TAGS_ONLY.match(self._line[:at]) is not None)
+                self._shown_at = at + len(written)
+        elif kind == "end":
+            if self._shown == mark["end_name"].lower():
+                self._depth -= 1
+                if self._depth < 0:
+                    self._hide()
+        elif kind == "comment":
+            if not self._shown:
+                self._show(contexts.COMMENT, is_block=True)
+        elif kind == "comment_end":
+            if self._shown == contexts.COMMENT:
+                self._hide()
+        elif opened := contexts.opened_by(written):
+            if not self._shown:
+                self._show(opened, is_block=True)
+        elif self._shown == (contexts.TURN if contexts.ends_turn(written) else written):
+            self._hide()
+
+    def _show(self, name: str, *, is_block: bool) -> None:
+        self._shown, self._is_block, self._depth, self._shown_at = name, is_block, 0, -1
+        self._is_quoted = bool(self._quote)
+
+    def _hide(self) -> None:
+        self._shown, self._is_quoted = "", False
 
     def _end_run(self) -> None:
         self._inline, self._run = self._inline_now(), 0
@@ -179,6 +224,8 @@ class Code:
     def _fence_begun(self) -> re.Match[str] | None:
         """The line as the opening of a fence, if it is one so far."""
         line = self._line
+        if self._is_within or (self._kind and contexts.is_shown_line(line, self._kind)):
+            return None
         if self._list and line[: self._list].isspace():
             line = line[self._list :]
         found = _FENCE.match(line)
@@ -186,6 +233,7 @@ class Code:
 
     def _end_line(self) -> None:
         self._end_run()
+        self._end_context_line()
         found = self._fence_begun()
         if self._fence:
             self._inline = 0
@@ -193,15 +241,31 @@ class Code:
             if run[:1] == self._fence[0] and len(run) >= len(self._fence):
                 self._fence = ""
             self._is_paragraph = False
-        elif found is not None and not self._html:
+        elif found is not None:
             self._fence, self._inline, self._is_paragraph = found[1], 0, False
         elif self._is_blank:
             self._inline = 0  # inline code ends with its paragraph
             self._is_paragraph = False
-            self._html = self._html if self._html == "block" else ""
+            if not self._is_block:
+                self._hide()
         else:
             self._end_prose_line()
         self._line, self._last, self._carry, self._quote, self._is_blank = "", "", "", "", True
+        self._is_within = bool(self._shown)
+
+    def _end_context_line(self) -> None:
+        """A context that the end of the line opens, or keeps open: a tag that goes on in the next line, one at its
+        line's end, one in quotation marks that did not close."""
+        if self._fence:
+            return
+        if self._carry and not self._shown and (name := contexts.opened_by(self._carry)):
+            self._show(name, is_block=True)
+        if self._shown and not self._is_block and self._shown_at >= 0:
+            self._is_block = not self._line[self._shown_at :].strip()
+        if self._shown:
+            self._inline = 0
+        self._is_quoted, self._shown_at = False, -1
+        self._kind = contexts.kind_behind(self._line, self._kind)
 
     def _end_prose_line(self) -> None:
         item = _LIST_ITEM.match(self._line)

@@ -280,6 +280,7 @@ class Scanner:
         if not winner.is_over:
             return ""
         self._race = []
+        self._code.end_call(winner.cursor.marker)
         return winner.cursor.rest()
 
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:

@@ -1,0 +1,182 @@
+"""What shows text that nobody says now: elements of markup, comments, results of tools, turns of others, tables, diffs.
+
+Calls in it are quoted, so that they stay text. The one place that names such contexts; `code.py` follows them.
+Sources: HTML (elements whose text is shown as it is), CommonMark 0.31 and GitHub's tables, unified diffs, and the chat
+templates of the families of this package (read 2026-11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+#: Elements whose text is an example, a quotation or what a program or somebody else said.
+_ELEMENTS: Final = frozenset({
+        "pre", "code", "samp", "kbd", "tt", "xmp", "listing", "textarea", "blockquote", "q", "cite", "script",
+        "style", "template", "noscript", "del", "ins", "result", "results", "output", "outputs", "observation",
+        "observations", "stdout", "stderr", "log", "logs", "document", "documents", "history", "conversation",
+        "transcript", "human", "toolresponse", "toolresult", "tooloutput", "functionresponse", "functionresult",
+})  # fmt: skip
+#: The same for a word of a name: `<bad_example>`, `<sample-call>`.
+_WORDS: Final = frozenset({
+        "example", "examples", "sample", "samples", "snippet", "snippets", "quote", "quoted", "quotation",
+        "transcript", "excerpt",
+})  # fmt: skip
+#: The same for the last word of a name of several: `<tool_response>`, `<function_results>`.
+_ENDINGS: Final = frozenset({
+        "response", "responses", "result", "results", "output", "outputs", "observation", "observations", "query",
+        "prompt", "reminder",
+})  # fmt: skip
+_WORD: Final = re.compile(r"[a-z]+")
+#: Those in which nothing but their closing tag is markup.
+_FLAT: Final = frozenset({"pre", "code", "textarea", "xmp", "listing", "script", "style", "--"})
+COMMENT: Final = "--"
+#: Tokens that say who speaks next, in the words behind them.
+_SPEAKERS: Final = (
+    "<|im_start|>", "<|start|>", "<|start_header_id|>", "<|start_of_role|>", "<start_of_turn>", "<|turn>",
+    "<seed:bos>",
+)  # fmt: skip
+_ASSISTANTS: Final = ("assistant", "model")
+#: Tokens that say that somebody else speaks, and those that say that the assistant does.
+_OTHERS: Final = (
+    "<|user|>", "<|observation|>", "<|system|>", "<|tool|>", "<|im_user|>", "<|im_system|>", "<|USER_TOKEN|>",
+    "<|SYSTEM_TOKEN|>", "<｜User｜>", "[INST]",
+)  # fmt: skip
+_TURN_ENDS: Final = (
+    "<|im_end|>", "<|end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "<seed:eos>", "<|end_of_text|>",
+    "<|endoftext|>", "<|END_OF_TURN_TOKEN|>", "<|assistant|>", "<|im_assistant|>", "<|CHATBOT_TOKEN|>",
+    "<｜Assistant｜>", "[/INST]",
+)  # fmt: skip
+TURN: Final = "turn"
+#: Tokens around what a tool gave or what is offered, and what closes them.
+_RESULTS: Final = {
+    "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
+    "[AVAILABLE_TOOLS]": "[/AVAILABLE_TOOLS]",
+    "<|tool_response>": "<tool_response|>",
+    "<|tool_response|>": "<|/tool_response|>",
+    "<|tool_response_start|>": "<|tool_response_end|>",
+    "<start_function_response>": "<end_function_response>",
+    "<|START_TOOL_RESULT|>": "<|END_TOOL_RESULT|>",
+    "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
+    "<｜tool▁output▁begin｜>": "<｜tool▁output▁end｜>",
+}
+
+
+def _behind(first: str, literals: Iterable[str]) -> str:
+    """A pattern of those literals that begin with a character, behind it."""
+    ends = sorted((one[1:] for one in literals if one[0] == first), key=len, reverse=True)
+    bars = [end[1:] for end in ends if end[0] == "|"]
+    told = [re.escape(end) for end in ends if end[0] != "|"] + (
+        [rf"\|(?:{'|'.join(map(re.escape, bars))})"] if bars else []
+    )
+    return rf"(?<={re.escape(first)})(?:{'|'.join(told)})"
+
+
+_OPENING, _CLOSING = (*_OTHERS, *_RESULTS), (*_TURN_ENDS, *_RESULTS.values())
+#: Every mark of a context and of quoting: its first character, then a named group for each kind.
+MARK: Final = re.compile(
+    r"[`\"“”„«»<\[-](?:"
+    r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»]))|(?P<comment_end>(?<=-)->)"
+    rf"|(?P<speaker>{_behind('<', _SPEAKERS)}(?:{'|'.join(_ASSISTANTS)})?)"
+    rf"|(?P<other>{_behind('<', _OPENING)}|{_behind('[', _OPENING)})"
+    rf"|(?P<turn_end>{_behind('<', _CLOSING)}|{_behind('[', _CLOSING)})"
+    r"|(?P<comment>(?<=<)!--)"
+    r"|(?P<end>(?<=<)/(?P<end_name>[A-Za-z][\w.:-]{0,63})\s*+>)"
+    r"|(?P<begin>(?<=<)(?P<name>[A-Za-z][\w.:-]{0,63})(?:[\s/][^<>`]*+)?>))"
+)
+_TOKENS: Final = (*_OPENING, *_CLOSING, "<!--", "-->")
+#: What one of them may begin with: all but elements.
+_PARTIAL: Final = frozenset(
+    token[:size]
+    for token in (*_TOKENS, *(speaker + word for speaker in _SPEAKERS for word in _ASSISTANTS))
+    for size in range(1, len(token))
+)
+_TAG_BEGUN: Final = re.compile(r"</?(?:[A-Za-z][\w.:-]{0,63})?\s?$")
+_OPEN_TAG: Final = re.compile(r"<([A-Za-z][\w.:-]{0,63})(?:\s[^<>`]*+)?$")
+#: Characters at the end of a text in which a mark may have begun.
+_LONGEST: Final = 1000
+_LONGEST_TOKEN: Final = 40
+
+
+def begun(text: str) -> str:
+    """The end of a text with which a mark may have begun; else ""."""
+    start = max(0, len(text) - _LONGEST)
+    place = max(text.rfind("<", start), text.rfind("[", start))
+    if place >= 0:
+        tail = text[place:]
+        if len(tail) <= _LONGEST_TOKEN and may_go_on(tail):
+            return tail
+        if ">" not in tail and (_TAG_BEGUN.match(tail) is not None or _tag(tail)):
+            return tail
+    size = len(text) - len(text.rstrip("-")) if text[-1:] == "-" and not text.endswith("<!--") else 0
+    return "--"[:size]
+
+
+def may_go_on(mark: str) -> bool:
+    """Whether a mark may be the beginning of a longer one."""
+    return mark in _PARTIAL
+
+
+def opened_by(text: str) -> str:
+    """What is open behind a whole token, or a begun tag at the end of its line: the context's name; else ""."""
+    if text in _RESULTS:
+        return _RESULTS[text]
+    if text in _OTHERS or (text.startswith(_SPEAKERS) and not text.endswith(_ASSISTANTS)):
+        return TURN
+    return _tag(text)
+
+
+def _tag(text: str) -> str:
+    """What is open behind a tag that has begun, and goes on."""
+    found = _OPEN_TAG.match(text)
+    return shown_by(found[1]) if found is not None else ""
+
+
+def shown_by(name: str) -> str:
+    """The name of an element, in small letters, if it shows its text; else ""."""
+    name = name.lower()
+    words = _WORD.findall(name)
+    is_shown = name in _ELEMENTS or not _WORDS.isdisjoint(words) or (len(words) > 1 and words[-1] in _ENDINGS)
+    return name if is_shown else ""
+
+
+def ends_turn(token: str) -> bool:
+    """Whether somebody's turn ends with a token, or the assistant's begins."""
+    return token in _TURN_ENDS or token.startswith(_SPEAKERS)
+
+
+def nests(name: str) -> bool:
+    """Whether an element of the same name inside it has a closing tag of its own."""
+    return name not in _FLAT
+
+
+# ------------------------------------------------------------ lines
+
+_QUOTED_LINE: Final = re.compile(r" {0,3}[>|]")
+_DIFF_HEAD: Final = re.compile(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
+_FIRST: Final = frozenset("@di+-")
+_CHANGED: Final = re.compile(r"\+|-(?![\s-])")
+
+
+def is_shown_line(line: str, kind: str) -> bool:
+    """Whether a line, as far as it has come, is a block quote, a row of a table or a line of a diff. `kind`: what the
+    lines before it are."""
+    if _QUOTED_LINE.match(line) is not None or kind == "rows":
+        return True
+    return line == "-" or _CHANGED.match(line) is not None or (kind == "diff" and line[:1] in ("-", " ", "@", "\\"))
+
+
+def kind_behind(line: str, kind: str) -> str:
+    """What the lines behind this one may be: "rows" of a table without bars at its edge, "diff", else ""."""
+    if not kind and line[:1] not in _FIRST and "|" not in line:
+        return ""
+    if line.strip() == "":
+        return kind if kind == "diff" and line == " " else ""  # an empty line that did not change
+    if _DIFF_HEAD.match(line) is not None or _CHANGED.match(line) is not None:
+        return "diff"
+    if kind == "diff" and line[0] not in "- \\":
+        kind = ""
+    if kind == "" and "|" in line and line.lstrip()[0] != "|" and "-" in line and not line.strip("|:- \t\r"):
+        return "rows"
+    return kind

@@ -1,0 +1,180 @@
+"""Calls inside of what shows text are none, in every family and every context; behind a context that is closed they are
+calls again, and one that never closes holds nothing back."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.events import Deviation, Finish, Start, TextDelta, TextEnd, TextStart
+from dragoman.stages import Policy, stages_for
+from rescue_forms import FORMS, Form
+from test_written_calls import TOOLS, delivered, exact, play
+
+CALL = ("run_command", {"command": "rm -rf build", "timeout": 5})
+IS_SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
+
+
+def lines(text: str, lead: str) -> str:
+    return "\n".join(lead + line for line in text.split("\n"))
+
+
+def around(begin: str, end: str) -> Callable[[str], str]:
+    return lambda text: f"It says:\n{begin}\n{text}\n{end}\n"
+
+
+def within(begin: str, end: str) -> Callable[[str], str]:
+    return lambda text: f"It says: {begin}{text}{end} and no more.\n\n"
+
+
+ELEMENTS = (
+    "pre", "code", "samp", "kbd", "textarea", "blockquote", "xmp", "q", "example", "examples", "bad_example",
+    "example-call", "Sample", "snippet", "quote", "transcript", "tool_response", "tool_result", "tool_results",
+    "tool-output", "function_results", "function_response", "mcp:tool_result", "bash_output", "stdout", "result",
+    "output", "observation", "TOOL_RESPONSE",
+)  # fmt: skip
+#: Elements that may hold their like, and turns and results in the tokens of templates.
+TOKENS = {
+    "ChatML's user": ("<|im_start|>user", "<|im_end|>"),
+    "ChatML's tool": ("Done.<|im_end|>\n<|im_start|>tool", "<|im_end|>\n<|im_start|>assistant"),
+    "Llama's user": ("<|start_header_id|>user<|end_header_id|>\n", "<|eot_id|>"),
+    "Llama's tool": (
+        "<|start_header_id|>ipython<|end_header_id|>\n",
+        "<|eot_id|><|start_header_id|>assistant<|end_header_id|>",
+    ),
+    "Gemma's user": ("<start_of_turn>user", "<end_of_turn>\n<start_of_turn>model"),
+    "Gemma's result": ("<|tool_response>", "<tool_response|>"),
+    "Gemma's function": ("<start_function_response>", "<end_function_response>"),
+    "GLM's result": ("<|observation|>", "<|assistant|>"),
+    "Phi's user": ("<|user|>", "<|end|><|assistant|>"),
+    "Kimi's user": ("<|im_user|>user<|im_middle|>", "<|im_end|>"),
+    "Mistral's user": ("[INST]", "[/INST]"),
+    "Mistral's result": ("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+    "DeepSeek's user": ("<｜User｜>", "<｜Assistant｜>"),
+    "DeepSeek's result": ("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+    "Cohere's result": ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"),
+    "Granite's user": ("<|start_of_role|>user<|end_of_role|>", "<|end_of_text|>"),
+    "harmony's user": ("<|start|>user<|message|>", "<|end|>"),
+    "harmony's tool": ("<|start|>functions.search to=assistant<|message|>", "<|end|>"),
+}
+CLOSED: dict[str, Callable[[str], str]] = {
+    **{f"<{name}>": around(f"<{name}>", f"</{name}>") for name in ELEMENTS},
+    **{f"<{name}> in a line": within(f"<{name}>", f"</{name}>") for name in ELEMENTS},
+    **{name: around(*tokens) for name, tokens in TOKENS.items()},
+    "attributes": around('<samp class="a" id=b>', "</samp>"),
+    "a tag of two lines": around("<textarea rows=3\n cols=4>", "</textarea >"),
+    "a tag at its line's end": lambda text: f"It says: <samp>\nA\n\n{text}\n</samp>\n",
+    "paragraphs": around("<blockquote>\n<p>A</p>\n\n<p>", "</p>\n\n</blockquote>"),
+    "nested": around("<example>\n<example>\nA\n</example>", "</example>"),
+    "a fence inside": around("<example>\n```\nA\n```\n", "</example>"),
+    "a lone backtick": around("<pre>\nA ` B\n", "</pre>"),
+    "a comment": around("<!--", "-->"),
+    "a comment in a line": within("<!-- ", " -->"),
+    "a comment of paragraphs": around("<!-- A\n\nB", "C\n\n-->"),
+    "added lines": lambda text: f"The change:\n\n{lines(text, '+')}\n\n",
+    "removed lines": lambda text: f"The change:\n\n{lines(text, '-')}\n\n",
+    "a diff": lambda text: (
+        f"@@ -1,2 +1,2 @@\n-a\n+b\n{lines(text, ' ')}\n{lines(text, '- ')}\n{lines(text, '+ ')}\n\nThat is it.\n"
+    ),
+    "a diff of Git": lambda text: f"diff --git a/x b/x\n--- a/x\n+++ b/x\n{lines(text, '+    ')}\n\n",
+    "a row": lambda text: f"| a | b |\n|---|---|\n{lines(text, '| x | ')}\n\n",
+    "a row without bars at its edge": lambda text: f"a | b\n--- | ---\n{lines(text, 'x | ')}\n\n",
+    "a row of one": lambda text: f"{lines(text, '|')}\n\n",
+    "an element in quotation marks": lambda text: f'He wrote "<samp>\n{text}\n</samp>".\n\n',
+}
+OPEN: dict[str, str] = {
+    **{f"<{name}>": f"<{name}>\n" for name in ELEMENTS},
+    **{name: begin for name, (begin, _) in TOKENS.items()},
+    "a comment": "<!-- ",
+}
+#: What names a context and opens none.
+NAMED = (
+    'The "<example>" tag stands alone.\n',
+    "The `<tool_response>` tag, and `<!--`.\n",
+    "```\n<tool_response>\n```\n",
+    "A line with <pre> in it.\n\n",
+    "Some <b>bold</b> <i>text</i>, <table>, <details>, <list>, <response/>.\n",
+    "- one\n- two\n\n",
+    "a -> b --> c\n---\n",
+    "x < y | z\n",
+)
+
+
+def assert_text(form: Form, name: str, text: str, size: int) -> None:
+    reply = play(text, "stop", size)
+    told = f"{form.family}/{form.name} in {name}: {text!r}"
+    assert reply.tool_calls == [] and reply.failed_calls == (), told
+    assert (reply.text, reply.thinking) == (text, ""), told
+
+
+def sizes(*keys: str) -> tuple[int, ...]:
+    """Whole always; in pieces for a tenth of all pairs, for all of them in `make soak`."""
+    is_cut = IS_SOAK or sum(map(ord, "".join(keys))) % 10 == 0
+    return (100_000, 1, 3) if is_cut else (100_000,)
+
+
+def forms_in(name: str) -> list[Form]:
+    """Those that can stand in a context: what begins the assistant's turn ends everybody else's."""
+    return [form for form in FORMS if name not in TOKENS or "<|start|>assistant" not in form.write([CALL]).text()]
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_what_is_shown_is_no_call(name: str):
+    for form in forms_in(name):
+        written = form.write([CALL]).text().strip()
+        for size in sizes(name, form.name):
+            assert_text(form, name, CLOSED[name](written).strip(), size)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_is_shown_in_a_context_that_never_ends_is_no_call(name: str):
+    for form in forms_in(name):
+        text = f"I see.\n{OPEN[name]}{form.write([CALL]).text()}\n\nAnd again:\n{form.write([CALL]).text()}".strip()
+        for size in sizes(name, form.name):
+            assert_text(form, name, text, size)
+
+
+@pytest.mark.parametrize("name", [*CLOSED, *NAMED])
+def test_a_call_behind_what_is_shown_is_one(name: str):
+    for form in forms_in(name):
+        if form.where == "message":
+            continue
+        lead = CLOSED[name](form.write([CALL]).text().strip()) if name in CLOSED else name
+        for size in sizes(name, form.name):
+            reply = play(lead + form.write([CALL]).text(), "stop", size)
+            assert exact(delivered(reply)) == exact([CALL]), f"{form.family}/{form.name} behind {lead!r}"
+            assert reply.text.strip() == lead.strip()
+
+
+def longest_held(text: str, size: int) -> int:
+    stages = stages_for(TOOLS, Policy(), new_id=lambda: "0")
+    held = came = told = 0
+    pieces = [TextDelta(0, text[start : start + size]) for start in range(0, len(text), size)]
+    for event in (Start(), TextStart(0), *pieces, TextEnd(0), Finish("stop")):
+        came += len(event.text) if isinstance(event, TextDelta) else 0
+        out = [event]
+        for stage in stages:
+            out = stage.feed(out)
+        told += sum(len(one.text) for one in out if isinstance(one, TextDelta))
+        held = max(held, came - told)
+        assert not any(isinstance(one, Deviation) for one in out)
+    return held
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_context_holds_nothing_back(name: str):
+    text = f"I see.\n{OPEN[name]}" + "All of it stands in the log. <tool_call>\n" * 40
+    for size in (1, 7):
+        assert longest_held(text, size) <= 200
+
+
+def test_the_result_is_the_same_however_a_context_is_cut():
+    for (name, show), form in itertools.product(CLOSED.items(), FORMS[:1]):
+        text = show(form.write([CALL]).text().strip()) + form.write([CALL]).text()
+        whole = play(text, "stop", len(text))
+        for size in range(1, 40, 1 if IS_SOAK else 4):
+            reply = play(text, "stop", size)
+            assert (delivered(reply), reply.text) == (delivered(whole), whole.text), (name, size)

@@ -107,16 +107,16 @@ def test_arguments_grow_before_the_eyes_of_the_caller(tmp_path):
 
 
 def test_the_connection_is_used_again(tmp_path):
-    with serving(streamed(*text("a"))) as server:
+    with serving(streamed(*text("b"))) as server:
         with dragoman.Client(config_for(server, tmp_path)) as client:
             for _ in range(5):
-                assert client.reply("lab/m", "hello").text == "a"
+                assert client.reply("lab/m", "hello").text == "b"
         assert server.connections == 1
 
 
 def test_options_of_the_configuration_stand_below_those_of_the_request(tmp_path):
     more = '[models."lab/m"]\noptions = { temperature = 0.3, max_tokens = 50 }'
-    with serving(streamed(*text("a"))) as server:
+    with serving(streamed(*text("b"))) as server:
         events_of(server, tmp_path, more, params=Params(max_tokens=7))
     assert server.requests[0].json["temperature"] == 0.3
     assert server.requests[0].json["max_tokens"] == 7
@@ -124,14 +124,14 @@ def test_options_of_the_configuration_stand_below_those_of_the_request(tmp_path)
 
 def test_what_it_costs(tmp_path):
     more = '[prices."lab/m"]\ninput = 2\noutput = 10'
-    with serving(streamed(*text("a"))) as server:
+    with serving(streamed(*text("b"))) as server:
         assert events_of(server, tmp_path, more)[-1].cost == Cost(Decimal("0.003"), "user")
         assert events_of(server, tmp_path)[-1].cost is None
 
 
 def test_usage_is_kept_when_the_stream_fails(tmp_path):
     usage = {"prompt_tokens": 1000, "completion_tokens": 100}
-    with serving([head(), chunk(event({"content": "a"}, usage=usage)), "close"]) as server:
+    with serving([head(), chunk(event({"content": "b"}, usage=usage)), "close"]) as server:
         last = events_of(server, tmp_path, '[prices."lab/m"]\ninput = 2\noutput = 10')[-1]
     assert isinstance(last, Failure)
     assert last.usage.input == 1000
@@ -160,8 +160,8 @@ def failure(server: Scripted | str, tmp_path: Path, more: str = "") -> Failure:
         (["close"], "connection", None),
         (["reset"], "connection", None),
         ([b"HTTP/1.1 junk\r\n\r\n", "close"], "wire", None),
-        ([head(), chunk(event({"content": "a"})), "reset"], "connection", None),
-        ([head(), chunk(event({"content": "a"})), END], "connection", None),
+        ([head(), chunk(event({"content": "b"})), "reset"], "connection", None),
+        ([head(), chunk(event({"content": "b"})), END], "connection", None),
         ([head(), b"zz\r\n", "close"], "wire or connection", None),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -198,12 +198,12 @@ def test_nobody_listens(tmp_path):
 
 
 def test_a_reset_after_the_protocols_end_loses_nothing(tmp_path):
-    with serving([head(), *map(chunk, text("a")), "reset"]) as server:
+    with serving([head(), *map(chunk, text("b")), "reset"]) as server:
         assert isinstance(events_of(server, tmp_path)[-1], Finish)
 
 
 def test_a_body_that_never_ends_after_the_protocols_end(tmp_path):
-    with serving([head(), *map(chunk, text("a")), "hold"]) as server:
+    with serving([head(), *map(chunk, text("b")), "hold"]) as server:
         assert isinstance(events_of(server, tmp_path)[-1], Finish)
 
 
@@ -212,14 +212,14 @@ def test_a_body_that_never_ends_after_the_protocols_end(tmp_path):
     [
         (["hold"], "local_first_event_seconds = 0.2\nfirst_event_seconds = 0.2", "nothing of the answer came within"),
         ([head(), chunk(b": ping\n\n"), "hold"], "first_event_seconds = 0.2", "nothing of the answer came within"),
-        ([head(), chunk(event({"content": "a"})), "hold"], "silence_seconds = 0.2", "no byte came for"),
+        ([head(), chunk(event({"content": "b"})), "hold"], "silence_seconds = 0.2", "no byte came for"),
         (
-            [head(), chunk(event({"content": "a"})), *[0.05, chunk(b": ping\n\n")] * 40],
+            [head(), chunk(event({"content": "b"})), *[0.05, chunk(b": ping\n\n")] * 40],
             "no_progress_seconds = 0.3",
             "nothing of the answer came for",
         ),
         (
-            [head(), *[0.05, chunk(event({"content": "a"}))] * 40],
+            [head(), *[0.05, chunk(event({"content": "b"}))] * 40],
             "total_seconds = 0.3",
             "the response took more than",
         ),
@@ -241,23 +241,23 @@ def test_a_request_is_not_held_while_its_answer_comes(tmp_path):
                 await stream.next_batch()
                 assert stream._exchange.outgoing.body == b""
 
-    with serving([head(), chunk(event({"content": "a"})), "hold"]) as server:
+    with serving([head(), chunk(event({"content": "b"})), "hold"]) as server:
         asyncio.run(main(server.url))
 
 
 def test_leaving_early_closes_the_connection(tmp_path):
-    with serving([head(), chunk(event({"content": "a"})), "hold"]) as server:
+    with serving([head(), chunk(event({"content": "b"})), "hold"]) as server:
         with dragoman.Client(config_for(server, tmp_path)) as client:
             with client.stream("lab/m", "hello") as stream:
                 for step in stream:
                     if isinstance(step, TextDelta):
                         break
             assert server.client_gone.wait(20)
-            assert stream.reply.text == "a"
+            assert stream.reply.text == "b"
 
 
 def test_streams_that_are_left_leak_nothing(tmp_path):
-    endless = [head(), chunk(event({"content": "a"})), "hold"]
+    endless = [head(), chunk(event({"content": "b"})), "hold"]
     with serving(*[endless] * 100, streamed(*text("b"))) as server:
         with dragoman.Client(config_for(server, tmp_path)) as client:
             for _ in range(100):
@@ -271,7 +271,7 @@ def test_streams_that_are_left_leak_nothing(tmp_path):
 
 def test_the_sync_client_works_from_fifty_threads(tmp_path):
     answers: list[str] = []
-    with serving(streamed(*text("a"))) as server, dragoman.Client(config_for(server, tmp_path)) as client:
+    with serving(streamed(*text("b"))) as server, dragoman.Client(config_for(server, tmp_path)) as client:
         threads = [
             threading.Thread(target=lambda: answers.append(client.reply("lab/m", "hello").text)) for _ in range(50)
         ]
@@ -279,7 +279,7 @@ def test_the_sync_client_works_from_fifty_threads(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-    assert answers == ["a"] * 50
+    assert answers == ["b"] * 50
 
 
 def test_the_sync_client_works_inside_a_running_loop(tmp_path):
@@ -287,8 +287,8 @@ def test_the_sync_client_works_inside_a_running_loop(tmp_path):
         with dragoman.Client(config_for(server, tmp_path)) as client:
             return client.reply("lab/m", "hello").text
 
-    with serving(streamed(*text("a"))) as server:
-        assert asyncio.run(main(server)) == "a"
+    with serving(streamed(*text("b"))) as server:
+        assert asyncio.run(main(server)) == "b"
 
 
 def test_the_async_client(tmp_path):
@@ -296,11 +296,11 @@ def test_the_async_client(tmp_path):
         async with dragoman.AsyncClient(config_for(server, tmp_path)) as client:
             async with client.stream("lab/m", "hello") as stream:
                 events = [step async for step in stream]
-            assert stream.reply.text == "a"
-            assert (await client.reply("lab/m", "hello")).text == "a"
+            assert stream.reply.text == "b"
+            assert (await client.reply("lab/m", "hello")).text == "b"
             return events
 
-    with serving(streamed(*text("a"))) as server:
+    with serving(streamed(*text("b"))) as server:
         assert isinstance(asyncio.run(main(server))[-1], Finish)
 
 
@@ -403,12 +403,12 @@ def test_run_stops_at_its_limit(tmp_path):
 
 
 def test_reply_raises_and_keeps_what_came(tmp_path):
-    with serving([head(), chunk(event({"content": "a"})), "close"]) as server:
+    with serving([head(), chunk(event({"content": "b"})), "close"]) as server:
         with dragoman.Client(config_for(server, tmp_path)) as client:
             with pytest.raises(CallFailed) as caught:
                 client.reply("lab/m", "hello")
     assert caught.value.failure.kind == "connection"
-    assert caught.value.reply.text == "a"
+    assert caught.value.reply.text == "b"
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_a_route_says_how_arguments_are_treated(policy, city, tmp_path):
 
 def test_a_prompt_that_was_cut_short_is_told(tmp_path):
     usage = {"prompt_tokens": 30, "completion_tokens": 1}
-    body = [event({"content": "a"}), event({}, "stop", usage=usage), b"data: [DONE]\n\n"]
+    body = [event({"content": "b"}), event({}, "stop", usage=usage), b"data: [DONE]\n\n"]
     with serving(streamed(*body)) as server:
         config = config_for(server, tmp_path, "local = true")
         with dragoman.Client(config) as client:

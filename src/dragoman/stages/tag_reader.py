@@ -186,7 +186,7 @@ class TagReader:
 
     def _read_unmarked(self, text: str, out: list[Found]) -> str:
         """Harmony's analysis without its tokens: held until what ends it comes, or its first word is a name in code."""
-        if len(self._space) < _FIRST_PIECES and UNMARKED_NAME.match("".join((*self._space, text))):
+        if len(self._space) < _FIRST_PIECES and UNMARKED_NAME.match("".join((*self._space, text)).lstrip()):
             self.mode = "text"
             text = "".join((*self._space, text))
             self._space.clear()

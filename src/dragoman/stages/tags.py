@@ -59,7 +59,7 @@ HARMONY_TEXT: Final = tuple(
 UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
 UNMARKED_END: Final = re.compile(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
 #: A name in code begins in the same way.
-UNMARKED_NAME: Final = re.compile(r"\s*+(?:assistant)?analysis(?:[^\W_]*+_|\w*+\s*+[=(\[{])")
+UNMARKED_NAME: Final = re.compile(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
 _UNMARKED_WORD: Final = "assistantanalysis"
 #: What may become the end, at the end of a text.
 UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")

@@ -112,6 +112,13 @@ def faults(text: str | bytes, flags: int, *, is_searched: bool) -> list[str]:
     return list(dict.fromkeys(judge.found))
 
 
+def _has_group(items: Any) -> bool:
+    """Whether something in these items is captured."""
+    if isinstance(items, tuple) and items and items[0] is op.SUBPATTERN and items[1][0] is not None:
+        return True
+    return isinstance(items, list | tuple | parser.SubPattern) and any(map(_has_group, items))
+
+
 class _Judge:
     def __init__(self, state: Any) -> None:
         self._state = state
@@ -138,6 +145,8 @@ class _Judge:
     def _repeat(self, item: Any, before: list[Any], rest: list[Any], *, is_searched: bool) -> None:
         kind, (_, most, body) = item
         is_atomic = kind is op.POSSESSIVE_REPEAT
+        if is_atomic and _has_group(body):
+            self.found.append("a group in a possessive repeat: Python 3.11 loses it with a SystemError")
         is_endless = most is op.MAXREPEAT or most > _FEW
         if is_endless and self._can_fail(rest):
             passed = self.characters(item)

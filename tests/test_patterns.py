@@ -5,10 +5,13 @@ A pattern that the judge of `patterns.py` finds ambiguous is mended, or stands h
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dragoman.arguments_text import ArgumentText
 from dragoman.problems import read_problem
+from dragoman.stages.string_text import _MENDINGS, _RUNS
 from growth import MOST_EXPONENT, exponent
 from patterns import Found, faults, patterns
 
@@ -31,6 +34,8 @@ MADE = {
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
     "stages/rescue/quoted.py self._end": "a fixed text, or two line ends with blanks between",
+    "stages/string_text.py run": "judged below for every quote",
+    "stages/string_text.py mending": "judged below for every quote",
     "stages/tags.py self.search": "fixed texts side by side",
     "stages/tags.py self._begun": "beginnings of fixed texts, at the end of a text",
     "validate/grade.py f'(?<!\\\\w){re.escape(word)}(?!\\\\w)'": "a fixed text",
@@ -51,6 +56,16 @@ def test_a_pattern_takes_linear_time(found: Found):
         assert seen, "this pattern needs no reason any more"
     else:
         assert not seen, "\n".join([repr(found.text), *seen])
+
+
+@pytest.mark.parametrize("pattern", [*_RUNS.values(), *_MENDINGS.values()], ids=lambda pattern: pattern.pattern[:20])
+def test_what_a_string_is_read_by_takes_linear_time(pattern: re.Pattern[str]):
+    assert not faults(pattern.pattern, 0, is_searched=pattern in _MENDINGS.values())
+
+
+def test_a_group_in_a_possessive_repeat_is_a_fault():
+    assert faults(r"(?:a(b)|c)*+", 0, is_searched=False)
+    assert not faults(r"(?:a(?:b)|c)*+", 0, is_searched=False)
 
 
 def test_every_reason_has_its_pattern():

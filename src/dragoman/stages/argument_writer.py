@@ -14,6 +14,7 @@ from dragoman.stages.schema import ReadInner, Shape, ToolSchema
 from dragoman.stages.string_text import Unreadable
 
 _DEEPEST: Final = 512
+_MOST_NOTES: Final = 200  # that are told of one call
 _DEEPEST_JUDGED: Final = 100  # levels below which a captured value keeps its own text, judged or not
 _ANYTHING: Final = Shape({}, None, False)
 
@@ -37,7 +38,7 @@ class ArgumentWriter:
 
     Attributes:
         capture: text of a value that is judged whole; None outside of one, where what is written leaves at once.
-        codes: what was repaired or coerced: deviation code, where, what was done; never a value.
+        codes: what was repaired or coerced: deviation code, where, what was done; never a value. The first ones.
         container: the innermost that is open.
         gap: what waits for the next token.
         missing: what the schema requires and did not come, outside of captured values.
@@ -46,7 +47,7 @@ class ArgumentWriter:
     """
 
     __slots__ = (
-        "_capture_depth", "_capture_shape", "_deepest", "_read_inner", "capture", "codes", "container", "gap",
+        "_capture_depth", "_capture_shape", "_deepest", "_noted", "_read_inner", "capture", "codes", "container", "gap",
         "missing", "out", "schema", "stack",
     )  # fmt: skip
 
@@ -55,6 +56,7 @@ class ArgumentWriter:
         self.container: Container | None = None
         self.gap: list[str] = []
         self.missing = ""
+        self._noted: set[str] = set()
         self.out: list[str] = []
         self.schema = schema
         self.stack: list[Container] = []
@@ -68,12 +70,15 @@ class ArgumentWriter:
 
     def note(self, code: str, done: str) -> None:
         """Note what was done here."""
+        if len(self.codes) >= _MOST_NOTES:
+            return
         path = "".join(f".{container.key}" if container.kind == "{" else "[]" for container in self.stack[:32])
         self.codes.append((code, f"arguments{path}"[:120], done))
 
     def note_once(self, done: str) -> None:
         """Note a repair, if no such one was."""
-        if not any(noted == done for _, _, noted in self.codes):
+        if done not in self._noted:
+            self._noted.add(done)
             self.note("repaired-arguments", done)
 
     # ------------------------------------------------------------ text

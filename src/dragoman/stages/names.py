@@ -27,9 +27,9 @@ _TOKENS_BEFORE: Final = re.compile(r"^(?:\s*<\|[^|<>]{1,40}\|>)+")
 _NUMBERED: Final = re.compile(r"functions_(.+)_\d+", re.DOTALL)
 _TAG_BEHIND: Final = re.compile(r"(?<!\s)\s*+</arg_value>\s*+$")
 #: Text without GLM's argument tags; an argument; all of them behind a name.
-_UNTAGGED: Final = r"([^<]*+(?:<(?!/?arg_)[^<]*+)*+)"
-_PAIR: Final = re.compile(rf"\s*<arg_key>{_UNTAGGED}</arg_key>\s*<arg_value>{_UNTAGGED}</arg_value>\s*")
-_PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})++")
+_UNTAGGED: Final = r"[^<]*+(?:<(?!/?arg_)[^<]*+)*+"
+_PAIR: Final = re.compile(rf"\s*<arg_key>({_UNTAGGED})</arg_key>\s*<arg_value>({_UNTAGGED})</arg_value>\s*")
+_PAIRS: Final = re.compile(rf"(?:\s*<arg_key>{_UNTAGGED}</arg_key>\s*<arg_value>{_UNTAGGED}</arg_value>\s*)++")
 
 
 def clean_name(name: str, offered: Collection[str]) -> str | None:

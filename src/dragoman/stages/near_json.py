@@ -43,6 +43,7 @@ _PADDED: Final = re.compile(r"(-?)0+(\d+)")
 _OTHER_LINE_END: Final = re.compile("\r(?!\n)|[\v\f\x85\u2028\u2029]")
 _ENDS: Final = re.compile(r"\s*+[,}\]]")
 _MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each may close it
+_MOST_INNER: Final = 8_192  # quotes in one string that do not close it; each is looked at for what follows it
 _ANYTHING: Final = ToolSchema({})
 #: What is wrong with text that only ends too early.
 NOT_CLOSED: Final = "the arguments end before they are closed"
@@ -122,6 +123,9 @@ class NearJson:
 
     def _skip(self, place: int) -> int:
         """The place behind white space and comments; the end of the text when one does not end."""
+        first = self._text[place : place + 1]
+        if " " < first < "\x7f" and first not in "#/":
+            return place
         passed: list[int] = []
         while True:
             place = _SPACE.match(self._text, place).end()  # type: ignore[union-attr]  # it matches nothing at least
@@ -275,6 +279,8 @@ class NearJson:
                 raise Unreadable("a text is not closed, or a quote inside it has two readings")
             if self._closes(place, closers, is_clean=not inner):
                 break
+            if len(inner) >= _MOST_INNER:
+                raise Unreadable(f"a text holds more than {_MOST_INNER} quotes that are not escaped")
             string.put_quote(text[place])
             inner.append(place - start + len(before))
             place += 1

@@ -14,9 +14,51 @@ from dragoman import _json
 
 #: Text that needs no mending.
 PLAIN: Final = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\ud800-\udfff]*+)*+')
-_PLAIN_BETWEEN_OTHERS: Final = re.compile("[^\"'’”“»\\\\\x00-\x1f\ud800-\udfff]*+")
 _ESCAPABLE: Final = frozenset('"\\/bfnrtu')
 _CONTROLS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+#: What a raw character of a string becomes.
+_MENDED: Final[dict[int, str]] = {
+    **{code: _CONTROLS.get(chr(code)) or f"\\u{code:04x}" for code in range(32)},
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
+_CONTROL: Final = re.compile("[\x00-\x1f]")
+_HEX: Final = "[0-9a-fA-F]"
+_LOW: Final = rf"\\u[dD][c-fC-F]{_HEX}{{2}}"
+_HIGH: Final = rf"\\u[dD][89abAB]{_HEX}{{2}}"
+
+
+def _escapes(closers: str, end: str) -> tuple[str, str, str, str]:
+    """The escapes whose meaning is sure, by what they become: themselves, U+FFFD, a quote, a doubled backslash.
+
+    Args:
+        closers: the quotes that may close the string.
+        end: what may stand behind the last one beside the characters that tell where it ends.
+    """
+    foreign = "" if closers == '"' else f"{closers}xaAvVUN0-7"
+    kept = rf'\\["\\/bfnrt]|\\u(?![dD][89a-fA-F]){_HEX}{{4}}|{_HIGH}{_LOW}'
+    half = rf"{_LOW}|{_HIGH}(?=[^\\]|\\[^u]|\\u(?![dD][c-fC-F]){_HEX}{{4}}{end})"
+    quote = r"\\'" if closers == '"' else rf"\\[{closers}']"
+    bad = rf"\\(?=u{_HEX}{{0,3}}(?:[^0-9a-fA-F]{end})|[^\"\\/bfnrtu'{foreign}])"
+    return kept, half, quote, bad
+
+
+def _run_pattern(closers: str) -> re.Pattern[str]:
+    """Text up to a quote that closes the string, or an escape that is not whole or has no meaning here. Without groups:
+    Python 3.11 loses them in a possessive repeat."""
+    escape = "|".join(_escapes(closers, ""))
+    run = rf"[^\\{closers}]*+(?:(?:{escape})[^\\{closers}]*+)*+"
+    return re.compile(run)
+
+
+def _mending_pattern(closers: str) -> re.Pattern[str]:
+    """What in such a text is written otherwise, in a group for each kind, a bare quote the last."""
+    mending = "|".join(f"({kind})" for kind in (*_escapes(closers, r"|\Z"), '"'))
+    return re.compile(mending)
+
+
+_ALL_CLOSERS: Final = ('"', "'", "”", "“”", "’", "»")
+_RUNS: Final = {closers: _run_pattern(closers) for closers in _ALL_CLOSERS}
+_MENDINGS: Final = {closers: _mending_pattern(closers) for closers in _ALL_CLOSERS}
 #: What Python and JavaScript read otherwise than as a backslash and a letter, in a string that is no JSON string.
 _FOREIGN_ESCAPES: Final = frozenset("xaAvVUN01234567")
 
@@ -32,7 +74,7 @@ class StringText:
         escape: what of an escape (and of a pair of surrogates) has come; plain text may not follow as it is.
     """
 
-    __slots__ = ("_closers", "_note", "escape", "pieces")
+    __slots__ = ("_closers", "_note", "_run", "escape", "pieces")
 
     def __init__(self, note: Callable[[str], None]) -> None:
         """`note` is told what was mended."""
@@ -40,10 +82,12 @@ class StringText:
         self._closers = '"'
         self.escape = ""
         self.pieces: list[str] = []
+        self._run = _RUNS[self._closers]
 
     def begin(self, closers: str) -> None:
         """A string begins; each of these quotes may close it."""
         self._closers = closers
+        self._run = _RUNS[closers]
 
     def taken(self) -> str:
         """What was read since the last time."""
@@ -57,36 +101,49 @@ class StringText:
 
     def read(self, text: str, position: int) -> int:
         """Read up to a quote that may close the string; gives its place, or the end of the text."""
-        plain = PLAIN if self._closers == '"' else _PLAIN_BETWEEN_OTHERS
         end = len(text)
         while position < end:
             if self.escape:
                 position = self._read_escape(text, position)
                 continue
-            found = plain.match(text, position)
+            found = self._run.match(text, position)
             assert found is not None
             if found.end() > position:
-                self.pieces.append(found.group())
+                run = found.group()
+                self.pieces.append(run if PLAIN.fullmatch(run) is not None else self._mended(run))
                 position = found.end()
                 if position == end:
                     break
-            mark = text[position]
-            if mark in self._closers:
+            if text[position] in self._closers:
                 return position
-            if mark == "\\":
-                self.escape = mark
-            elif mark < " ":
-                self._put_control(mark)
-            elif "\ud800" <= mark <= "\udfff":
-                self.pieces.append("\ufffd")
-            else:
-                self.put_quote(mark)
+            self.escape = "\\"
             position += 1
         return end
 
-    def _put_control(self, mark: str) -> None:
+    def _mended(self, run: str) -> str:
+        """A run of text as JSON writes it: what is mended is mended at once, however often."""
+        parts = _MENDINGS[self._closers]
+        if "\\" not in run:  # then its quotes are no part of an escape
+            if _CONTROL.search(run) is not None:
+                self._note("control character in a string")
+            run = run.replace('"', '\\"')
+            return run if run.isprintable() else run.translate(_MENDED)
+        control = _CONTROL.search(run)
+        if control is None:
+            return parts.sub(self._mended_one, run).translate(_MENDED)
+        before, behind = run[: control.end()], run[control.end() :]
+        before = parts.sub(self._mended_one, before)
         self._note("control character in a string")
-        self.pieces.append(_CONTROLS.get(mark) or f"\\u{ord(mark):04x}")
+        return (before + parts.sub(self._mended_one, behind)).translate(_MENDED)
+
+    def _mended_one(self, found: re.Match[str]) -> str:
+        kind = found.lastindex
+        if kind == 1:
+            return found[0]
+        if kind == 5 or (kind == 3 and self._closers != '"'):
+            return '\\"' if found[0][-1] == '"' else found[0][-1]
+        self._note("half of a surrogate pair" if kind == 2 else "bad escape")
+        return "\ufffd" if kind == 2 else "\\\\" if kind == 4 else "'"
 
     # ------------------------------------------------------------ escapes
 

@@ -6,20 +6,22 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from email.utils import formatdate
+from functools import partial
 from typing import Any, Final
 
+from dragoman.client.apart import Apart
 from dragoman.client.clocks import Clocks, Watch
 from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange
 from dragoman.client.fallback import Attempt
 from dragoman.client.passing import PassingExchange
+from dragoman.client.pouring import note_progress, pour
 from dragoman.client.straight import Straight
-from dragoman.client.tap import Tap
 from dragoman.client.target import Target
 from dragoman.client.transcript import Transcript
 from dragoman.client.transport import Response, Transport, TransportFailed
 from dragoman.errors import DragomanError
-from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Reply
+from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
 
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096
@@ -35,9 +37,9 @@ class AsyncStream:
     """
 
     __slots__ = (
-        "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_has_begun", "_held",
-        "_is_closed", "_is_whole", "_position", "_prepare", "_random", "_response", "_transcript", "_transport",
-        "_watch", "_woken",
+        "_apart", "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_has_begun",
+        "_held", "_is_closed", "_is_whole", "_position", "_prepare", "_random", "_response", "_transcript",
+        "_transport", "_watch", "_woken",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +64,7 @@ class AsyncStream:
         self._random = random
         self._is_whole = is_whole
         self._exchange: Exchange | PassingExchange | None = None
+        self._apart = Apart(lambda data: [])
         self._response: Response | None = None
         self._watch: Watch | None = None
         self._first_event = 0.0
@@ -150,59 +153,43 @@ class AsyncStream:
             take(batch)
         batch = []  # whoever pours slowly would keep the first events for as long
         exchange, passing, watch = self._exchange, self._passing(), self._watch
-        if self._done or self._response is None or exchange is None or watch is None:
+        apart, response = self._apart, self._response
+        if self._done or response is None or exchange is None or watch is None:
             return
 
         def give(batch: list[Event]) -> None:
-            if self._done:
-                self._note_end(batch)
             self._note(batch)
             take(batch)
 
-        def read(data: bytes) -> None:
-            if batch := self._read_along(exchange, watch, data):
-                give(batch)
-
-        def fed(data: bytes) -> None:
-            watch.last_byte = now()
-            if passing is not None:
-                if whole := passing.pass_on(data):
-                    send(whole)
-                tap.keep(data)
-            elif batch := self._read_along(exchange, watch, data):
-                give(batch)
-
-        now, failure = asyncio.get_running_loop().time, None
-        tap = Tap(read, progress=self._clocks.progress)
         try:
-            await self._response.pour(fed)
-        except TransportFailed as problem:
-            failure = problem.failure
+            failure = await pour(response, exchange, passing, apart, watch, give=give, send=send, clocks=self._clocks)
         except asyncio.CancelledError:
-            tap.catch_up()
-            if exchange.ended and (batch := self._end(exchange.close())):
+            if not apart.is_busy and exchange.ended and (batch := self._end(exchange.close())):
+                self._note_end(batch)
                 give(batch)  # whoever goes at the end mark has had all
             raise
-        finally:
-            tap.catch_up()
         failure = watch.failure or failure
-        if batch := self._end(exchange.close() if failure is None else exchange.fail(failure)):
+        if batch := self._end(await apart.end(exchange.close if failure is None else partial(exchange.fail, failure))):
             if exchange.kept is not None:
                 await exchange.kept
             if passing is not None and (rest := passing.rest(batch)):
                 send(rest)
+            self._note_end(batch)
             give(batch)
 
     def pause(self) -> None:
         """Whoever is poured to has enough for now: nothing more is read."""
         if self._response is not None:
             self._response.pause()
+            self._apart.is_wanted = False
 
     def resume(self) -> None:
         """Go on after `pause`. The time without bytes was not the provider's."""
         if self._response is not None and (watch := self._watch) is not None:
             watch.last_byte = watch.now()
-            self._response.resume()
+            self._apart.is_wanted = True
+            if not self._apart.is_busy:
+                self._response.resume()
 
     async def _next(self) -> list[Event]:
         while not self._done:
@@ -301,6 +288,7 @@ class AsyncStream:
         self._finish()
         self._done = self._is_closed
         self._exchange, self._first_event, self._response, self._watch = exchange, first_event, None, None
+        self._apart = Apart(exchange.feed)
 
     async def _read(self) -> list[Event]:
         exchange = self._exchange
@@ -315,24 +303,15 @@ class AsyncStream:
         except TransportFailed as problem:
             return self._end(exchange.fail(watch.failure or problem.failure))
         if not data:
-            return self._end(exchange.fail(watch.failure) if watch.failure is not None else exchange.close())
+            failure = watch.failure
+            return self._end(
+                await self._apart.end(exchange.close if failure is None else partial(exchange.fail, failure))
+            )
         watch.last_byte = watch.now()
         watch.size += len(data)
         if self._is_whole and (watch.size > _MOST_BYTES or len(self._held) > _MOST_EVENTS):
             return self._end(exchange.fail(Failure("too_large", "the answer is too large to be given in one piece")))
-        return self._read_along(exchange, watch, data)
-
-    def _read_along(self, exchange: Exchange | PassingExchange, watch: Watch, data: bytes) -> list[Event]:
-        """Take the next bytes of the body."""
-        events = exchange.feed(data)
-        if events and type(events[-1]) in GROWTH:  # nothing can have ended
-            watch.last_event = watch.last_byte
-            return events
-        if not SEMANTIC.isdisjoint(map(type, events)):
-            watch.last_event = watch.last_byte
-        if exchange.ended:
-            watch.trail()
-        return events
+        return note_progress(exchange, watch, await self._apart.run(data))
 
     async def _open(self, exchange: Exchange | PassingExchange) -> list[Event]:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
@@ -362,6 +341,7 @@ class AsyncStream:
 
     def _finish(self) -> None:
         self._done = True
+        self._apart.stop()
         if self._watch is not None:
             self._watch.stop()
         if self._response is not None:

@@ -260,32 +260,35 @@ _UNNOTED: Final = frozenset({TextDelta, ToolCallDelta, UsageUpdate, Deviation})
 
 
 class Watch:
-    """Notes the seals of one answer, when it has any. Text and argument fragments are not kept.
+    """Notes the seals of one answer, when it has any. Text and argument fragments are not kept."""
 
-    Attributes:
-        kept: what to wait for before the client sees the answer's end, so that its next request finds the seals; None
-            when there is nothing to wait for.
-    """
-
-    __slots__ = ("_events", "_owner", "_place", "_vault", "kept")
+    __slots__ = ("_events", "_keeping", "_owner", "_place", "_seals", "_vault")
 
     def __init__(self, vault: Vault, request: Request, owner: str = "") -> None:
         self._vault = vault
         self._place = Place(request.messages)  # not the request, which may be large and the answer long
         self._owner = owner
         self._events: list[Event] = []
-        self.kept: Awaitable[None] | None = None
+        self._seals: Mapping[str, Seal] = {}  # of the whole answer, that the vault was not given
+        self._keeping: Awaitable[None] | None = None
+
+    @property
+    def kept(self) -> Awaitable[None] | None:
+        """What to wait for before the client sees the answer's end, so that its next request finds the seals; None when
+        there is nothing to wait for. The vault is given them here, in the vault's thread; `add` may run in another."""
+        if self._seals:
+            self._keeping = self._vault.keep(self._owner, self._seals)
+            self._seals = {}
+        return self._keeping
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take the next events; the last one notes."""
+        """Take the next events; with the last one the seals are known."""
         for event in events:
             if type(event) in _UNNOTED:
                 continue
             self._events.append(event)
             if type(event) is Finish and any(map(_is_sealed, self._events)):
-                seals = seals_of(self._place, fold(self._events).message)
-                if seals:
-                    self.kept = self._vault.keep(self._owner, seals)
+                self._seals = seals_of(self._place, fold(self._events).message)
 
 
 def _is_sealed(event: Event) -> bool:

@@ -1,0 +1,99 @@
+"""Reading that may take long, done in a thread while the provider's connection waits and others have their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, final
+
+from dragoman.client.response import Response
+from dragoman.events import Event
+
+#: Bytes of an answer of which nothing came yet: a frame that is not whole, or a call that must be read as a whole. More
+#: are read in a thread. A read of the socket brings as many.
+_MOST_UNREAD: Final = 64 * 1024
+
+
+@final
+class Apart:
+    """Takes the bytes of one answer, in order.
+
+    Attributes:
+        is_wanted: whoever is poured to takes more.
+        unread: bytes that came since the last event.
+    """
+
+    __slots__ = ("_feed", "_kept", "_problem", "_task", "is_wanted", "unread")
+
+    def __init__(self, feed: Callable[[bytes], list[Event]]) -> None:
+        """`feed`: the exchange's."""
+        self._feed = feed
+        self._kept: list[bytes] = []
+        self._problem: Exception | None = None
+        self.is_wanted = True
+        self._task: asyncio.Task[None] | None = None
+        self.unread = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """A thread reads: nobody else may feed the exchange."""
+        return self._task is not None
+
+    def is_due(self, size: int) -> bool:
+        """Whether so many bytes more are to be read in a thread."""
+        return self._task is not None or (self.unread > 0 and self.unread + size > _MOST_UNREAD)
+
+    async def run(self, data: bytes) -> list[Event]:
+        """The events of the next bytes, for who waits for each read."""
+        events = await asyncio.to_thread(self._feed, data) if self.is_due(len(data)) else self._feed(data)
+        self.unread = 0 if events else self.unread + len(data)
+        return events
+
+    async def end(self, work: Callable[[], list[Event]]) -> list[Event]:
+        """The last events: what was left unread is read by `work`."""
+        return await asyncio.to_thread(work) if self.unread > _MOST_UNREAD else work()
+
+    # ------------------------------------------------------------ while bytes are poured
+
+    def keep(self, data: bytes, response: Response, give: Callable[[list[Event]], None]) -> None:
+        """Read these bytes in a thread, after those that are being read; the connection waits until that is done.
+
+        Args:
+            give: is told the events, in the event loop; also that there are none.
+        """
+        self._kept.append(data)
+        if self._task is None:
+            response.pause()
+            self._task = asyncio.get_running_loop().create_task(self._work(response, give))
+
+    async def _work(self, response: Response, give: Callable[[list[Event]], None]) -> None:
+        try:
+            while self._kept:
+                data = b"".join(self._kept)
+                self._kept.clear()
+                events = await asyncio.to_thread(self._feed, data)
+                self.unread = 0 if events else self.unread + len(data)
+                give(events)
+        except Exception as problem:  # an error of the reader's; it is told where it waits
+            self._problem = problem
+            response.abort()
+        finally:
+            self._task = None
+            if self.is_wanted:
+                response.resume()
+
+    async def idle(self) -> None:
+        """Returns when nothing is read any more.
+
+        Raises:
+            Exception: what went wrong in the thread.
+        """
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self._problem is not None:
+            raise self._problem
+
+    def stop(self) -> None:
+        """Nobody wants the answer any more. What the thread is at ends by itself."""
+        if self._task is not None:
+            self._task.cancel()

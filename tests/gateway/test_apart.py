@@ -1,0 +1,133 @@
+"""What is large in an answer is read in a thread: the loop's other work goes on, and nothing changes its place."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from cases import counter
+from dragoman.client.apart import Apart
+from dragoman.client.exchange import Exchange
+from dragoman.client.passing import PassingExchange
+from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import NO_USAGE, Text
+from gateway.running import gateway, stream_of, whole_of
+from scripted import chunk, head
+from test_bounds import asking
+
+_LARGE = "".join(f"{number} " for number in range(400_000))  # 2.6 MiB
+_SAID = ("one ", _LARGE, " two", " three " * 20_000, " four")
+
+
+def reply() -> Reply:
+    return Reply("r", "m", 1, (Text("".join(_SAID)),), "stop", "stop", NO_USAGE, None, None, (), ())
+
+
+def deltas() -> list[Event]:
+    """The same, said in five pieces."""
+    first, _, *last = (event for event in unfold(reply()) if type(event) is not TextDelta or event.text)
+    return [first, TextStart(0), *(TextDelta(0, text) for text in _SAID), *last[1:]]
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The thread and the size of each piece that was fed."""
+    found: list[tuple[str, int]] = []
+    for kind in (Exchange, PassingExchange):
+        before = kind.feed
+
+        def feed(self: Exchange, data: bytes, before=before) -> list[Event]:  # type: ignore[no-untyped-def]
+            found.append((threading.current_thread().name, len(data)))
+            return before(self, data)
+
+        monkeypatch.setattr(kind, "feed", feed)
+    return found
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("client", PROTOCOLS)
+@pytest.mark.parametrize("provider", ["openai-chat", "ollama-chat", "gemini-generate"])
+def test_a_large_frame_is_read_apart(
+    tmp_path: Path, threads: list[tuple[str, int]], provider: str, client: str, is_stream: bool
+) -> None:
+    with gateway(tmp_path) as running:
+        loop_thread = running.run(name_of_thread())
+        running.answer(stream_of(provider, deltas()) if is_stream else whole_of(provider, reply()))
+        method, path, body = asking(client, f"via-{provider}")
+        if is_stream:
+            path = path.replace(":generateContent", ":streamGenerateContent?alt=sse")
+            body = body.replace(b'"stream": false', b'"stream": true')
+        code, _, answer = running.request(method, path, body)
+    assert code == 200
+    assert said(client, answer) == "".join(_SAID)
+    assert {name for name, _ in threads} - {loop_thread}, "nothing was read apart"
+    assert sum(size for name, size in threads if name == loop_thread) < 1024 * 1024
+
+
+async def name_of_thread() -> str:
+    return threading.current_thread().name
+
+
+def said(client: str, answer: bytes) -> str:
+    decoder = PROTOCOLS[client].decoder(new_id=counter())
+    events = [*decoder.feed(answer), *decoder.close()]
+    assert isinstance(events[-1], Finish), events[-1]
+    return fold(events).text
+
+
+def test_small_frames_are_read_in_the_loop(tmp_path: Path, threads: list[tuple[str, int]]) -> None:
+    line = json.dumps({"model": "m", "message": {"role": "assistant", "content": "word "}, "done": False}) + "\n"
+    end = '{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}\n'
+    with gateway(tmp_path) as running:
+        loop_thread = running.run(name_of_thread())
+        data = (line * 20_000 + end).encode()
+        running.answer([head(200, content_type="application/x-ndjson"), chunk(data), b"0\r\n\r\n"])
+        method, path, body = asking("openai-chat", "via-ollama-chat")
+        code, _, _ = running.request(method, path, body.replace(b'"stream": false', b'"stream": true'))
+    assert code == 200 and {name for name, _ in threads} == {loop_thread}
+
+
+def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread is at work when nobody waits any more: its answer is given to nobody."""
+    started, goes_on, given = threading.Event(), threading.Event(), []
+    before = Apart.stop
+    stopped = threading.Event()
+
+    def stop(self: Apart) -> None:
+        before(self)
+        if self.is_busy:
+            stopped.set()
+
+    feed = Exchange.feed
+
+    def slow(self: Exchange, data: bytes) -> list[Event]:
+        events = feed(self, data)
+        if threading.current_thread().name != loop_thread:
+            started.set()
+            goes_on.wait(10)
+            given.append(len(events))
+        return events
+
+    with gateway(tmp_path) as running:
+        loop_thread = running.run(name_of_thread())
+        monkeypatch.setattr(Exchange, "feed", slow)
+        monkeypatch.setattr(Apart, "stop", stop)
+        running.answer(stream_of("ollama-chat", deltas()))
+        method, path, body = asking("openai-chat", "via-ollama-chat")
+        with socket.create_connection(("127.0.0.1", running.gateway.port)) as plain:
+            body = body.replace(b'"stream": false', b'"stream": true')
+            head_lines = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
+            plain.sendall(head_lines.encode() + body)
+            assert started.wait(10)
+        assert stopped.wait(10)
+        goes_on.set()
+        running.answer(stream_of("ollama-chat", deltas()))
+        monkeypatch.undo()
+        code, _, answer = running.request(method, path, body)
+        assert code == 200 and said("openai-chat", answer) == "".join(_SAID)
+    assert given

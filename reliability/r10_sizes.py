@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman import _json
-from dragoman.gateway.bodies import DEEPEST, LARGEST_MEDIA, MOST_TOOLS
+from dragoman.gateway.bodies import USUAL_BOUNDS
 from dragoman.gateway.http import Limits
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Params, Request, Text, Tool
@@ -96,15 +96,21 @@ def requests_at(client: str, step: int) -> Iterator[tuple[str, str, bytes, dict[
         notes = b'","b":"'.join([b"x" * (8 * _MIB)] * (room // (8 * _MIB)))
         body = (filler + notes).ljust(limits.body + step - 3, b"x") + b'"}}'
         yield "body of 32 MiB", path, body, {}, (413,)
-        picture = b"data:image/png;base64," + b"A" * (LARGEST_MEDIA // 3 * 4 - 22 + step)
+        picture = b"data:image/png;base64," + b"A" * (USUAL_BOUNDS.media // 3 * 4 - 22 + step)
         part = {"openai-chat": b'{"type":"image_url","image_url":{"url":"%b"}}', "anthropic-messages": b'{"type":"image","source":{"type":"url","url":"%b"}}'}[client] % picture  # noqa: E501  # fmt: skip
         shown = json.dumps(fields | {"messages": [{"role": "user", "content": ["HERE"]}]}).encode()
         yield "data URL of 20 MiB", path, shown.replace(b'"HERE"', part), {}, (413,)
     deep: Any = "x"
-    for _ in range(DEEPEST - 1 + step):
+    for _ in range(USUAL_BOUNDS.depth - 1 + step):
         deep = [deep]
     yield "128 levels", path, json.dumps(fields | {"metadata": deep}).encode(), {}, (400,)
-    yield "512 tools", path, json.dumps(fields | {"tools": tools(client, MOST_TOOLS + step)}).encode(), {}, (400,)
+    yield (
+        "512 tools",
+        path,
+        json.dumps(fields | {"tools": tools(client, USUAL_BOUNDS.tools + step)}).encode(),
+        {},
+        (400,),
+    )
 
 
 def tools(client: str, count: int) -> list[Any]:

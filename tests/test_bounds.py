@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from cases import counter
-from dragoman.assembly import MOST_PARTS
-from dragoman.client import stream as stream_module
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.client.http1 import READ_SIZE, HttpConnection
+from dragoman.config import LimitsConfig
 from dragoman.contract import Decoder
 from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ToolCallEnd, unfold
-from dragoman.framing import FRAME_LIMIT, RESPONSE_LIMIT
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Part, StopReason, Text, ToolCall
 from gateway.running import gateway
@@ -40,29 +39,31 @@ def said(parts: tuple[Part, ...], reason: StopReason) -> Reply:
     return Reply("r", "m", 1, parts, reason, None, NO_USAGE, None, None, (), ())
 
 
-def read(protocol: str, data: bytes) -> list[Event]:
-    decoder: Decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=frozenset({"note"}))
+def read(protocol: str, data: bytes, bounds: AnswerBounds) -> list[Event]:
+    names = frozenset({"note"})
+    decoder: Decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=names, bounds=bounds)
     return [*decoder.feed(data), *decoder.close()]
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["streamed", "whole"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_calls_of_an_answer_are_bounded(protocol: str, whole: bool) -> None:
-    events = read(protocol, written(protocol, calls(MOST_PARTS + 50), whole=whole))
-    assert sum(type(event) is ToolCallEnd for event in events) <= MOST_PARTS
+@pytest.mark.parametrize("bounds", [USUAL_BOUNDS, AnswerBounds(calls=1_000), AnswerBounds(parts=500)])
+def test_calls_of_an_answer_are_bounded(bounds: AnswerBounds, protocol: str, whole: bool) -> None:
+    most = min(bounds.calls, bounds.parts)
+    events = read(protocol, written(protocol, calls(most + 50), whole=whole), bounds)
+    assert sum(type(event) is ToolCallEnd for event in events) <= most
     last = events[-1]
-    assert isinstance(last, Failure) and last.kind == "too_large" and f"at most {MOST_PARTS} parts" in last.message
-    events = read(protocol, written(protocol, calls(MOST_PARTS - 50), whole=whole))
-    assert sum(type(event) is ToolCallEnd for event in events) == MOST_PARTS - 50 and isinstance(events[-1], Finish)
+    assert isinstance(last, Failure) and last.kind == "too_large" and f"at most {most} " in last.message
+    events = read(protocol, written(protocol, calls(most - 50), whole=whole), bounds)
+    assert sum(type(event) is ToolCallEnd for event in events) == most - 50 and isinstance(events[-1], Finish)
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_bytes_of_an_answer_are_bounded(protocol: str, is_packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_of_an_answer_are_bounded(protocol: str, is_packed: bool) -> None:
     """Pieces of text without an end."""
-    assert RESPONSE_LIMIT > FRAME_LIMIT
-    monkeypatch.setattr("dragoman.framing.RESPONSE_LIMIT", MEBIBYTE)
-    decoder = PROTOCOLS[protocol].decoder(new_id=counter())
+    assert USUAL_BOUNDS.answer > USUAL_BOUNDS.frame
+    decoder = PROTOCOLS[protocol].decoder(new_id=counter(), bounds=AnswerBounds(answer=MEBIBYTE))
     encoder = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1)
     first = encoder.encode(unfold(said((Text("word"),), "stop"))[:2])
     events = decoder.feed(gzip.compress(first) if is_packed else first)
@@ -75,21 +76,95 @@ def test_bytes_of_an_answer_are_bounded(protocol: str, is_packed: bool, monkeypa
             break
     last = events[-1]
     assert isinstance(last, Failure) and last.kind == "too_large", last
-    assert "the response is larger than" in last.message and size < 1.3 * MEBIBYTE
+    assert f"at most {MEBIBYTE} bytes" in last.message and size < 1.3 * MEBIBYTE
+
+
+# ---------------------------------------------------------------- every setting of [server.limits]
+
+_LINE = '{"model":"m","message":{"role":"assistant","content":%s},"done":false}\n'
+_CALL = '{"model":"m","message":{"role":"assistant","content":"","tool_calls":[%s]},"done":false}\n'
+
+
+def _text(count: int) -> bytes:
+    return (_LINE % json.dumps("word " * 200)).encode() * count
+
+
+def _calls(count: int) -> bytes:
+    call = '{"function":{"name":"note","arguments":{"n":%d}}}'
+    return "".join(_CALL % (call % number) for number in range(count)).encode()
+
+
+def _parts(count: int) -> bytes:
+    thought = '{"model":"m","message":{"role":"assistant","thinking":"a","content":""},"done":false}\n'
+    return (thought + _LINE % '"b"').encode() * count
+
+
+def _body(**fields: object) -> bytes:
+    question = {"role": "user", "content": "Hi"}
+    return json.dumps({"model": "via-ollama-chat", "messages": [question], "stream": True} | fields).encode()
+
+
+def _nested(levels: int) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+_ASKED = _body()
+#: Setting → its value here, the body that breaks it (or the provider's answer to an ordinary one).
+BREAKS: dict[str, tuple[int, bytes, bytes]] = {
+    "body_mib": (1, _body(more="x" * MEBIBYTE), b""),
+    "depth": (8, _body(more=_nested(9)), b""),
+    "values": (100, _body(more=[1] * 200), b""),
+    "messages": (3, _body(messages=[{"role": "user", "content": "Hi"}] * 4), b""),
+    "tools": (2, _body(tools=[_TOOL] * 3), b""),
+    "media_mib": (1, _body(more="A" * (MEBIBYTE // 3 * 4 + 8)), b""),
+    "parts": (3, _ASKED, _parts(4)),
+    "calls": (3, _ASKED, _calls(4)),
+    "frame_mib": (1, _ASKED, (_LINE % json.dumps("x" * (MEBIBYTE + 10))).encode()),
+    "answer_mib": (1, _ASKED, _text(1_200)),
+    "whole_mib": (1, _ASKED.replace(b"true", b"false"), _text(1_200)),
+}
+#: Of these nothing is refused: tests/gateway/test_apart.py.
+NO_REFUSAL = {"apart_kib"}
+
+
+def test_every_setting_has_a_row() -> None:
+    assert BREAKS.keys() | NO_REFUSAL == set(LimitsConfig.__struct_fields__)
+
+
+@pytest.mark.parametrize("setting", BREAKS)
+def test_a_broken_bound_names_itself_in_the_clients_form(tmp_path: Path, setting: str) -> None:
+    """What breaks a setting is refused with its name; with the usual settings it is answered."""
+    most, body, answer = BREAKS[setting]
+    answered = [head(200, content_type="application/x-ndjson"), *([chunk(answer)] if answer else []), chunk(_END)]
+    for table in (f"[server.limits]\n{setting} = {most}\n", ""):
+        with gateway(tmp_path, table) as running:
+            running.answer([*answered, b"0\r\n\r\n"])
+            code, _, said_back = running.request("POST", "/v1/chat/completions", body)
+        if not table:
+            assert code == 200 and b"server.limits" not in said_back, said_back[-500:]
+        elif b'"stream": true' in body and answer and code == 200:  # it had begun
+            assert f"setting server.limits.{setting}".encode() in said_back.split(b"\n\n")[-2], said_back[-500:]
+        else:
+            assert code in (400, 413, 502), (code, said_back)
+            message = PROTOCOLS["openai-chat"].parse_error(code, said_back).message
+            assert f"setting server.limits.{setting}" in message and "expected" in message, message
+
+
+_END = b'{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}\n'
 
 
 @pytest.mark.parametrize("client", PROTOCOLS)
-def test_what_is_held_for_an_answer_in_one_piece_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
-) -> None:
+def test_what_is_held_for_an_answer_in_one_piece_is_bounded(tmp_path: Path, client: str) -> None:
     """A provider that streams all the same, to a client that asked for the answer in one piece."""
-    monkeypatch.setattr(stream_module, "_MOST_EVENTS", 500)
-    line = b'{"model":"m","message":{"role":"assistant","content":"word "},"done":false}\n'
-    with gateway(tmp_path) as running:
-        running.answer([head(200, content_type="application/x-ndjson"), *[chunk(line * 20)] * 200])
+    with gateway(tmp_path, "[server.limits]\nwhole_mib = 1\n") as running:
+        running.answer([head(200, content_type="application/x-ndjson"), *[chunk(_text(20))] * 200])
         code, _, answer = running.request(*asking(client, "via-ollama-chat"))
         assert code == 502 or code == 413, answer
-        assert "too large" in PROTOCOLS[client].parse_error(code, answer).message
+        assert "server.limits.whole_mib" in PROTOCOLS[client].parse_error(code, answer).message
 
 
 def asking(client: str, model: str) -> tuple[str, str, bytes]:

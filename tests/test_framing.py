@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.bounds import AnswerBounds
 from dragoman.framing import BodyReader, TooLarge, write_event, write_line
 
 
@@ -110,7 +111,7 @@ def test_no_bytes_make_it_fail_and_no_cut_changes_it(parts, data):
 )
 def test_a_frame_over_the_limit_is_refused(pieces):
     with pytest.raises(TooLarge):
-        read(pieces, limit=1000)
+        read(pieces, bounds=AnswerBounds(frame=1000))
 
 
 def work(pieces) -> int:
@@ -169,7 +170,7 @@ def test_one_step_of_a_bomb_is_there_at_once() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(TooLarge):
-            read([bomb], limit=16 << 20)
+            read([bomb], bounds=AnswerBounds(frame=16 << 20))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from cases import counter, load_cases
 from conversations import SHAPES, reply
 from dragoman import _json
+from dragoman.bounds import AnswerBounds
 from dragoman.contract import Decoder, Encoder, Parsed
 from dragoman.errors import WireError
 from dragoman.events import (
@@ -76,7 +77,7 @@ each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
 def decoder(protocol: str, *, limit: int = 32 * 1024 * 1024) -> Decoder:
-    return PROTOCOLS[protocol].decoder(new_id=made_up(), offered_names=NAMES, limit=limit)
+    return PROTOCOLS[protocol].decoder(new_id=made_up(), offered_names=NAMES, bounds=AnswerBounds(frame=limit))
 
 
 def made_up() -> Callable[[], str]:

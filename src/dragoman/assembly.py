@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
 from dragoman.arguments_text import GATHERED, ArgumentText
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
 from dragoman.contract import NewId, TakesNothing, takes_nothing
 from dragoman.deviations import clip
 from dragoman.events import (
@@ -45,8 +46,6 @@ from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, To
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
-#: Parts and calls of one response; a long answer of an agent has some dozens.
-MOST_PARTS: Final = 4_096
 _FEW: Final = 8  # fragments that are not worth a look at them all
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
@@ -55,6 +54,7 @@ class Assembly:
     """Collects one response. Methods append to `events`; `take` hands them out."""
 
     __slots__ = (
+        "_bounds",
         "_calls",
         "_contradiction",
         "_cost",
@@ -68,6 +68,7 @@ class Assembly:
         "_native_reason",
         "_new_id",
         "_next_index",
+        "_opened_calls",
         "_parts",
         "_reported",
         "_ripe",
@@ -87,11 +88,13 @@ class Assembly:
 
     def __init__(
         self, new_id: NewId, offered_names: frozenset[str], *, takes_nothing: TakesNothing = takes_nothing,
-        names_tool_use: bool = True, needs_ids: Severity | None = "fault",
+        names_tool_use: bool = True, needs_ids: Severity | None = "fault", bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:  # fmt: skip
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
         `needs_ids`: its calls have ids, and so much is it that one has none."""
         self._needs_ids = needs_ids
+        self._bounds = bounds
+        self._opened_calls = 0
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.offered_names = offered_names
@@ -278,7 +281,7 @@ class Assembly:
             name: "" or None while unknown; the call opens when it is known.
             wait: hold the start event until `announce` (its id or name may still change).
         """
-        if not self._has_room():
+        if not self._has_room(is_call=True):
             late = OpenCall(-1, id=id or "", name=name or "", kind=kind)
             late.state = "failed"
             return late
@@ -668,10 +671,15 @@ class Assembly:
         self._next_index += 1
         return self._next_index - 1
 
-    def _has_room(self) -> bool:
+    def _has_room(self, *, is_call: bool = False) -> bool:
         """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
-        if self._next_index >= MOST_PARTS:
-            self.fail("too_large", f"expected a response of at most {MOST_PARTS} parts and calls")
+        bounds = self._bounds
+        if self._next_index >= bounds.parts:
+            self.fail("too_large", exceeded(f"a response of at most {bounds.parts} parts", "parts", "one more"))
+        if is_call:
+            self._opened_calls += 1
+            if self._opened_calls > bounds.calls:
+                self.fail("too_large", exceeded(f"a response of at most {bounds.calls} calls", "calls", "one more"))
         return not self._is_late()
 
     def _is_late(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 import msgspec
 
 from dragoman._json import Raw
+from dragoman.bounds import AnswerBounds
 from dragoman.events import Deviation, Event, Failure, Finish, Reply
 from dragoman.types import ProtocolName, Request
 
@@ -232,7 +233,7 @@ class MakeDecoder(Interface):
 
     `offered_names`: the tools of the request; they decide where a name sent in pieces ends.
     `takes_nothing`: which of them take no arguments; it decides whether a call is still waiting for some.
-    `limit`: bytes of one frame, or of a whole JSON body.
+    `bounds`: of the response.
     """
 
     def __call__(
@@ -242,7 +243,7 @@ class MakeDecoder(Interface):
         offered_names: frozenset[str] = ...,
         takes_nothing: TakesNothing = ...,
         dialect: Dialect = ...,
-        limit: int = ...,
+        bounds: AnswerBounds = ...,
     ) -> Decoder: ...
 
 

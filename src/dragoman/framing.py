@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.array_items import ArrayItems
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
 from dragoman.deviations import clip
 
 #: (data, event name); the name is b"" when the frame has none.
@@ -28,11 +29,6 @@ Deviate: TypeAlias = Callable[[str, str, str], None]
 TakeMany: TypeAlias = Callable[[list[bytes]], bool]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
-#: Bytes of one frame or of a whole JSON body, unless set.
-#: Bytes of one frame, or of a whole body; a picture is one frame.
-FRAME_LIMIT: Final = 16 * 1024 * 1024
-#: Bytes of a response in all, unpacked: half a million chunks.
-RESPONSE_LIMIT: Final = 128 * 1024 * 1024
 _STRAY_LIMIT: Final = 2048
 _FEW: Final = 4  # events that are not worth a batch
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
@@ -52,7 +48,7 @@ class TooLarge(Exception):
 
 def too_large(limit: int) -> TooLarge:
     """A frame, or a whole body, is over its limit."""
-    return TooLarge(f"a frame of the response is larger than {limit} bytes")
+    return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", "a larger one"))
 
 
 class BodyReader:
@@ -64,16 +60,19 @@ class BodyReader:
     """
 
     __slots__ = (
-        "_array", "_carry", "_deviate", "_events", "_limit", "_size", "_tail", "_take_many", "_total", "_unzip", "kind",
-        "stray",
+        "_array", "_carry", "_deviate", "_events", "_limit", "_most", "_size", "_tail", "_take_many", "_total",
+        "_unzip", "kind", "stray",
     )  # fmt: skip
 
-    def __init__(self, deviate: Deviate, *, limit: int = FRAME_LIMIT, take_many: TakeMany | None = None) -> None:
+    def __init__(
+        self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, take_many: TakeMany | None = None
+    ) -> None:
         """`take_many`: is asked first whether it takes many events at once."""
         self.kind: Kind = "unknown"
         self.stray = b""
         self._deviate = deviate
-        self._limit = limit
+        self._limit = bounds.frame
+        self._most = bounds.answer
         self._total = 0
         self._tail: list[bytes] = []  # bytes after the last line end
         self._size = 0
@@ -90,7 +89,7 @@ class BodyReader:
             TooLarge: at the first byte over the limit.
         """
         self._total += len(data)
-        if self._carry or self._tail or self._unzip is not None or self._total > RESPONSE_LIMIT:
+        if self._carry or self._tail or self._unzip is not None or self._total > self._most:
             return self._feed(data)
         if self.kind == "unknown":
             if data.startswith(_USUAL):
@@ -119,15 +118,12 @@ class BodyReader:
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
-        if self._total > RESPONSE_LIMIT:
-            raise TooLarge(f"the response is larger than {RESPONSE_LIMIT} bytes")
-        if self._unzip is None:
-            yield from self._feed_plain(data)
-            return
-        for plain in self._inflate(data):
-            self._total += len(plain)
-            if self._total > RESPONSE_LIMIT:
-                raise TooLarge(f"the response is larger than {RESPONSE_LIMIT} bytes")
+        is_packed = self._unzip is not None
+        for plain in self._inflate(data) if is_packed else (data,):
+            self._total += len(plain) if is_packed else 0
+            if self._total > self._most:
+                wanted = f"a response of at most {self._most} bytes"
+                raise TooLarge(exceeded(wanted, "answer_mib", f"{self._total} or more"))
             yield from self._feed_plain(plain)
 
     def _feed_plain(self, data: bytes) -> Iterator[Frame]:
@@ -135,6 +131,8 @@ class BodyReader:
             if self.kind == "object" and b"\n" not in data and b"\r" not in data:
                 self._keep(data)
                 return
+            if self._size + data.find(b"\n") > self._limit:
+                raise too_large(self._limit)
             data = b"".join((*self._tail, data))
             self._tail.clear()
             self._size = 0
@@ -276,6 +274,8 @@ class BodyReader:
             return ()
         whole = data[:cut]
         if self._tail:
+            if self._size + data.find(b"\n") > self._limit:
+                raise too_large(self._limit)
             self._tail.append(whole)
             whole = b"".join(self._tail)
             self._tail.clear()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from conversations import reply
 from dragoman.errors import WireError
-from dragoman.gateway.bodies import DEEPEST, LARGEST_MEDIA, MOST_TOOLS, _outlines, check_shape, unpacked
+from dragoman.gateway.bodies import USUAL_BOUNDS, BodyBounds, _outlines, check_shape, unpacked
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.http import Limits
 from dragoman.gateway.operations import HEALTH
@@ -29,6 +29,7 @@ from gateway.running import Running, gateway, whole_of
 from gateway.test_edge import PATHS
 
 LIMIT = 32 * 1024 * 1024
+DEEPEST, MOST_TOOLS, LARGEST_MEDIA = USUAL_BOUNDS.depth, USUAL_BOUNDS.tools, USUAL_BOUNDS.media
 
 
 @pytest.fixture(scope="module")
@@ -187,14 +188,14 @@ def test_values_are_counted_as_they_are(value: Any, most: int) -> None:
 
     body = json.dumps(value).encode()
     if count(value) <= most:
-        check_shape(body, most_values=most)
+        check_shape(body, BodyBounds(values=most))
     elif len(body) > 2 * most:
         with pytest.raises(WireError, match=f"at most {most} values"):
-            check_shape(body, most_values=most)
+            check_shape(body, BodyBounds(values=most))
 
 
 def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:
-    with gateway(tmp_path, limits=Limits(values=1_000)) as running:
+    with gateway(tmp_path, limits=Limits(shape=BodyBounds(values=1_000))) as running:
         for client in PROTOCOLS:
             body = body_with(client, "[" + "1," * 2_000 + "1]")
             code, _, answer = running.request("POST", path_of(client), body)

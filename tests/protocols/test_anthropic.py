@@ -14,6 +14,7 @@ from cases import counter
 from conversations import SHAPES, call, reply
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.bounds import AnswerBounds
 from dragoman.contract import PLAIN, Dialect, ModelLimits
 from dragoman.errors import WireError
 from dragoman.events import (
@@ -808,7 +809,7 @@ def test_errors_out_and_in_again(failure: Failure, status: int, kind: str):
 
 
 def test_a_frame_over_the_limit_fails():
-    decoder = PROTOCOL.decoder(new_id=counter(), limit=100)
+    decoder = PROTOCOL.decoder(new_id=counter(), bounds=AnswerBounds(frame=100))
     events = check([*decoder.feed(b"data: " + b"x" * 200), *decoder.close()])
     assert isinstance(events[-1], Failure)
     assert events[-1].kind == "too_large"

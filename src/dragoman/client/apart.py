@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.client.response import Response
 from dragoman.events import Event
-
-#: Bytes of an answer of which nothing came yet: a frame that is not whole, or a call that must be read as a whole. More
-#: are read in a thread. A read of the socket brings as many.
-_MOST_UNREAD: Final = 64 * 1024
 
 
 @final
@@ -23,10 +20,12 @@ class Apart:
         unread: bytes that came since the last event.
     """
 
-    __slots__ = ("_feed", "_kept", "_problem", "_task", "is_wanted", "unread")
+    __slots__ = ("_feed", "_kept", "_most", "_problem", "_task", "is_wanted", "unread")
 
-    def __init__(self, feed: Callable[[bytes], list[Event]]) -> None:
-        """`feed`: the exchange's."""
+    def __init__(self, feed: Callable[[bytes], list[Event]], most: int = USUAL_BOUNDS.apart) -> None:
+        """`feed`: the exchange's. `most`: bytes of which nothing came yet (a frame that is not whole, a call that must
+        be read as a whole); with more a thread reads."""
+        self._most = most
         self._feed = feed
         self._kept: list[bytes] = []
         self._problem: Exception | None = None
@@ -41,7 +40,7 @@ class Apart:
 
     def is_due(self, size: int) -> bool:
         """Whether so many bytes more are to be read in a thread."""
-        return self._task is not None or (self.unread > 0 and self.unread + size > _MOST_UNREAD)
+        return self._task is not None or (self.unread > 0 and self.unread + size > self._most)
 
     async def run(self, data: bytes) -> list[Event]:
         """The events of the next bytes, for who waits for each read."""
@@ -51,7 +50,7 @@ class Apart:
 
     async def end(self, work: Callable[[], list[Event]]) -> list[Event]:
         """The last events: what was left unread is read by `work`."""
-        return await asyncio.to_thread(work) if self.unread > _MOST_UNREAD else work()
+        return await asyncio.to_thread(work) if self.unread > self._most else work()
 
     # ------------------------------------------------------------ while bytes are poured
 

@@ -92,6 +92,7 @@ class Exchange:
                 offered_names=names,
                 takes_nothing=nothing_fits(asked.tools),
                 dialect=target.dialect,
+                bounds=target.bounds,
             ),
             stages_for(
                 asked.tools, asked.policy, new_id=new_id, dialect=target.dialect, expectation=rendered.expectation

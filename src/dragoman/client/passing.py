@@ -174,7 +174,7 @@ class PassingExchange:
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
-        self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect)
+        self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect, bounds=target.bounds)
         self._expectation = protocol.expect(_choices(glance.fields))
         self._frames = Frames(by_lines=protocol.stream_type.endswith("ndjson"), hides_usage=asks_usage)
         self._make_usual = usual

@@ -113,6 +113,7 @@ def _target(
         refuses_tools=way == "auto" and known.tools is False,
         thinking=model.thinking or route.thinking,
         client_login=theirs.client_login,
+        bounds=config.server.limits.answers(),
     )
 
 

@@ -9,6 +9,7 @@ from email.utils import formatdate
 from functools import partial
 from typing import Any, Final
 
+from dragoman.bounds import exceeded
 from dragoman.client.apart import Apart
 from dragoman.client.clocks import Clocks, Watch
 from dragoman.client.course import Course
@@ -25,8 +26,8 @@ from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
 
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096
-#: Events of an answer that nobody looks at before its end, and bytes that they came in.
-_MOST_EVENTS, _MOST_BYTES = 262_144, 32 * 1024 * 1024
+#: Bytes of an answer, for each of its events that is held until its end; one of the shortest takes as many.
+_PER_EVENT: Final = 128
 
 
 class AsyncStream:
@@ -288,7 +289,7 @@ class AsyncStream:
         self._finish()
         self._done = self._is_closed
         self._exchange, self._first_event, self._response, self._watch = exchange, first_event, None, None
-        self._apart = Apart(exchange.feed)
+        self._apart = Apart(exchange.feed, self._course.target.bounds.apart)
 
     async def _read(self) -> list[Event]:
         exchange = self._exchange
@@ -309,8 +310,10 @@ class AsyncStream:
             )
         watch.last_byte = watch.now()
         watch.size += len(data)
-        if self._is_whole and (watch.size > _MOST_BYTES or len(self._held) > _MOST_EVENTS):
-            return self._end(exchange.fail(Failure("too_large", "the answer is too large to be given in one piece")))
+        most = self._course.target.bounds.whole
+        if self._is_whole and max(watch.size, len(self._held) * _PER_EVENT) > most:
+            wanted, seen = f"an answer of at most {most} bytes to give in one piece", f"{watch.size} or more"
+            return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", seen))))
         return note_progress(exchange, watch, await self._apart.run(data))
 
     async def _open(self, exchange: Exchange | PassingExchange) -> list[Event]:
@@ -353,6 +356,11 @@ class AsyncStream:
     def attempts(self) -> tuple[Attempt, ...]:
         """What came of the targets that were asked or passed over so far, in order."""
         return tuple(self._course.attempts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the answer's body that were read, but for those that were poured."""
+        return self._watch.size if self._watch is not None else 0
 
     @property
     def retries_itself(self) -> bool:

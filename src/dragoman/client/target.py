@@ -6,6 +6,7 @@ from typing import Any, final
 
 import msgspec
 
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.config import Order, ToolsMode
 from dragoman.contract import Dialect, ModelLimits, Protocol
 from dragoman.history import ThinkingPolicy
@@ -23,8 +24,8 @@ class Target(msgspec.Struct, frozen=True):
     names none of its own.
     `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
     are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `client_login`: a
-    client of its protocol may bring its own login in place of `key`. `digest` names the
-    weights, where the server has told; a proof of other weights does not count.
+    client of its protocol may bring its own login in place of `key`. `digest` names the weights, where the server has
+    told; a proof of other weights does not count. `bounds`: of its answers.
     """
 
     provider: Provider
@@ -41,6 +42,7 @@ class Target(msgspec.Struct, frozen=True):
     thinking: ThinkingPolicy = "same"
     client_login: bool = False
     digest: str | None = None
+    bounds: AnswerBounds = USUAL_BOUNDS
 
     @property
     def name(self) -> str:

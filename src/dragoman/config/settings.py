@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman.config.agent import AgentConfig
+from dragoman.config.limits import LimitsConfig
 from dragoman.contract import Strictness
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
@@ -33,6 +34,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `memory_mib`: MiB that the bodies of all requests under way may take, in each worker; each counts twice.
     `log`: where requests get a line each: "stderr", "off", or the path of a file.
     `drain_seconds`: what answers under way are given when the gateway is told to end.
+    `limits`: the bounds of one request and its answer.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
     memory. `store_responses` False: nothing is kept of responses, whatever a client asks for. `ollama_calls`: how calls
     are written for Ollama clients: "auto" goes by the client's name, "bare" has the `function` key alone (Zed before
@@ -49,6 +51,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mib: Annotated[int, msgspec.Meta(ge=1)] = 512
     log: str = "stderr"
     drain_seconds: float = 120.0
+    limits: LimitsConfig = LimitsConfig()
     state: Path | None = None
     store_responses: bool = True
     ollama_calls: Literal["auto", "bare", "batched"] = "auto"

@@ -166,7 +166,7 @@ class App:
             encoding = head.headers.get("content-encoding", "")
             if encoding:
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
-            await run_sized(len(body), partial(check_shape, body, most_values=self._limits.values))
+            await run_sized(len(body), partial(check_shape, body, self._limits.shape))
             if isinstance(handler, Endpoint):
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, outlet, record))
                 return

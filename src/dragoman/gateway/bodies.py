@@ -10,18 +10,15 @@ import importlib
 import re
 import zlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, final
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.bounds import exceeded
 from dragoman.errors import WireError
 
-#: Lists and objects around a value, the body's own among them; values of a body; tools of a request; bytes of one image
-#: or file. A coding agent's long conversation has some ten thousand values.
-DEEPEST: Final = 128
-MOST_VALUES: Final = 250_000
-MOST_TOOLS: Final = 512
-LARGEST_MEDIA: Final = 20 * 1024 * 1024
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
 _MOST_GROWTH: Final = 100
 _FREE: Final = 1024 * 1024
@@ -41,8 +38,27 @@ _OPENING: Final = b"[{"
 _BEFORE_VALUES: Final = (b",", b"[", b"{")
 _NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
+#: Fields that hold a conversation.
+_CONVERSATIONS: Final = ("messages", "input", "contents")
+
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
+
+
+@final
+class BodyBounds(msgspec.Struct, frozen=True, gc=False):
+    """Bounds of a body. `depth`: lists and objects around a value, the body's own among them; `values`: JSON values, of
+    which a coding agent's long conversation has some ten thousand; `messages` (or contents, or items of an input);
+    `tools`; `media`: bytes of one image or file."""
+
+    depth: int = 128
+    values: int = 250_000
+    messages: int = 50_000
+    tools: int = 512
+    media: int = 20 * 1024 * 1024
+
+
+USUAL_BOUNDS: Final = BodyBounds()
 
 
 # ---------------------------------------------------------------- content-encoding
@@ -68,8 +84,8 @@ def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
             piece, given = machine.take(body)
             size += len(piece)
             if size > limit or (size > _FREE and size > _MOST_GROWTH * given):
-                bound = f"{limit} bytes and {_MOST_GROWTH} times its packed size"
-                raise WireError(f"expected a request body of at most {bound}", status=413)
+                wanted = f"a request body of at most {limit} bytes and {_MOST_GROWTH} times its packed size"
+                raise WireError(exceeded(wanted, "body_mib", f"{size} or more"), status=413)
             if not piece and not machine.eof and given == len(body):
                 raise WireError(f"the {encoding} body ends too early")
             pieces.append(piece)
@@ -154,29 +170,32 @@ def _zstd() -> Any:
 # ---------------------------------------------------------------- the shape of JSON
 
 
-def check_shape(body: bytes, *, most_values: int = MOST_VALUES) -> None:
-    """Refuse JSON that is nested too deeply, has too many values, offers too many tools or holds too large a file. What
-    is not JSON is for the parser to refuse. Time grows with the body's length, memory with `most_values`.
+def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
+    """Refuse JSON that is nested too deeply, has too many values, messages or tools, or holds too large a file. What
+    is not JSON is for the parser to refuse. Time grows with the body's length, memory with `bounds.values`.
 
     Raises:
         WireError: it is, has, does, or holds one.
     """
-    if len(body) > LARGEST_MEDIA:
-        _check_media(body)
+    if len(body) > bounds.media:
+        _check_media(body, bounds.media)
     # A value takes two bytes at least. What stands in strings is told apart only where the quick count is too high.
-    if len(body) > 2 * most_values and sum(map(body.count, _BEFORE_VALUES)) >= most_values:
-        _check_values(body, most_values)
-    if not _has_more(body, DEEPEST):  # what most small bodies have
+    if len(body) > 2 * bounds.values and sum(map(body.count, _BEFORE_VALUES)) >= bounds.values:
+        _check_values(body, bounds.values)
+    if not _has_more(body, min(bounds.depth, bounds.tools, bounds.messages)):  # what most small bodies have
         return
     fields = _decode_fields(body)
     if isinstance(fields, Malformed):
-        _check_text(body)
+        _check_text(body, bounds.depth)
         return
     tools = fields.get("tools")
-    if tools is not None and _has_more(bytes(tools), MOST_TOOLS):
-        _check_tools(bytes(tools))
+    if tools is not None and _has_more(bytes(tools), bounds.tools):
+        _check_tools(bytes(tools), bounds.tools)
+    for name in _CONVERSATIONS:
+        if name in fields and _has_more(bytes(fields[name]), bounds.messages):
+            _check_messages(name, bytes(fields[name]), bounds.messages)
     for value in fields.values():
-        _check_depth(bytes(value), 1)
+        _check_depth(bytes(value), 1, bounds.depth)
 
 
 def _has_more(value: bytes, most: int) -> bool:
@@ -191,9 +210,9 @@ def _has_more(value: bytes, most: int) -> bool:
     return False
 
 
-def _check_depth(value: bytes, depth: int) -> None:
-    """Descend only where there are brackets enough for more than `DEEPEST` levels. `depth`: levels around the value."""
-    if not _has_more(value, DEEPEST - depth):
+def _check_depth(value: bytes, depth: int, most: int) -> None:
+    """Descend only where there are brackets enough for more than `most` levels. `depth`: levels around the value."""
+    if not _has_more(value, most - depth):
         return
     kind = value.lstrip()[:1]
     inner: dict[str, Raw] | list[Raw] | Malformed
@@ -203,24 +222,24 @@ def _check_depth(value: bytes, depth: int) -> None:
         inner = _decode_items(value)
     else:
         return
-    if depth >= DEEPEST:
-        raise _too_deep()
+    if depth >= most:
+        raise _too_deep(most)
     if not isinstance(inner, Malformed):
         for item in inner.values() if isinstance(inner, dict) else inner:
             text = bytes(item)
-            if len(text) > DEEPEST - depth:  # else it has not the brackets either
-                _check_depth(text, depth + 1)
+            if len(text) > most - depth:  # else it has not the brackets either
+                _check_depth(text, depth + 1, most)
 
 
-def _check_text(body: bytes) -> None:
+def _check_text(body: bytes, most: int) -> None:
     """The same for what only a lenient reader takes: the brackets outside strings are counted."""
     depth = 0
     for outline in _outlines(body):
         for mark in outline:
             if mark in _OPENING:
                 depth += 1
-                if depth > DEEPEST:
-                    raise _too_deep()
+                if depth > most:
+                    raise _too_deep(most)
             elif mark != _COMMA:
                 depth -= 1
 
@@ -231,7 +250,14 @@ def _check_values(body: bytes, most: int) -> None:
     for outline in _outlines(body):
         count += sum(map(outline.count, _BEFORE_VALUES))
         if count > most:
-            raise WireError(f"expected JSON of at most {most} values", status=413)
+            raise WireError(exceeded(f"JSON of at most {most} values", "values", "more"), status=413)
+
+
+def _check_messages(name: str, value: bytes, most: int) -> None:
+    items = _decode_items(value)
+    if not isinstance(items, Malformed) and len(items) > most:
+        wanted = f"at most {most} messages"
+        raise WireError(exceeded(wanted, "messages", str(len(items))), path=name, status=413)
 
 
 def _outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
@@ -257,11 +283,11 @@ def _outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
         position = stop + in_string
 
 
-def _too_deep() -> WireError:
-    return WireError(f"expected JSON of at most {DEEPEST} levels")
+def _too_deep(most: int) -> WireError:
+    return WireError(exceeded(f"JSON of at most {most} levels", "depth", "more"))
 
 
-def _check_tools(tools: bytes) -> None:
+def _check_tools(tools: bytes, most: int) -> None:
     items = _decode_items(tools)
     count = 0
     for item in () if isinstance(items, Malformed) else items:
@@ -269,15 +295,15 @@ def _check_tools(tools: bytes) -> None:
         gathered = [] if isinstance(fields, Malformed) else [fields[name] for name in _DECLARATIONS if name in fields]
         lists = [_decode_items(bytes(raw)) for raw in gathered]
         count += sum(len(found) for found in lists if not isinstance(found, Malformed)) if gathered else 1
-    if count > MOST_TOOLS:
-        raise WireError(f"expected at most {MOST_TOOLS} tools, got {count}", path="tools")
+    if count > most:
+        raise WireError(exceeded(f"at most {most} tools", "tools", str(count)), path="tools")
 
 
-def _check_media(body: bytes) -> None:
+def _check_media(body: bytes, most: int) -> None:
     """Base64 has no quote in it, so a text that is too large is a stretch without one. In a body of this size such a
     stretch has the byte at `longest` in it: two searches find its ends."""
-    longest = LARGEST_MEDIA // 3 * 4
+    longest = most // 3 * 4
     begin = body.rfind(b'"', 0, longest) + 1
     end = body.find(b'"', longest)
     if (len(body) if end < 0 else end) - begin > longest:
-        raise WireError(f"expected images and files of at most {LARGEST_MEDIA} bytes", status=413)
+        raise WireError(exceeded(f"images and files of at most {most} bytes", "media_mib", "a larger one"), status=413)

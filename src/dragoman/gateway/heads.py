@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dragoman.bounds import exceeded
 from dragoman.events import Failure
 from dragoman.gateway.http import Limits
 
@@ -73,4 +74,5 @@ def too_large_head(limits: Limits) -> Failure:
 
 def too_large_body(limits: Limits) -> Failure:
     """The body is over its limit."""
-    return Failure("too_large", f"expected a request body of at most {limits.body} bytes", 413)
+    wanted = f"a request body of at most {limits.body} bytes"
+    return Failure("too_large", exceeded(wanted, "body_mib", "a larger one"), 413)

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 import msgspec
 
+from dragoman.config import LimitsConfig
 from dragoman.events import Failure
-from dragoman.gateway.bodies import MOST_VALUES
+from dragoman.gateway.bodies import USUAL_BOUNDS, BodyBounds
+
+_MIB: Final = 1024 * 1024
 
 
 @final
@@ -21,8 +24,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     head: int = 64 * 1024
     fields: int = 100
     body: int = 32 * 1024 * 1024
-    #: JSON values of a body
-    values: int = MOST_VALUES
+    shape: BodyBounds = USUAL_BOUNDS
     #: the kernel has as much again to send in the meantime; one read of the provider's socket (64 KiB) comes on top
     unsent: int = 16 * 1024
     #: for a whole head, for `body_least` bytes of a body that is not whole, for the next request on a kept connection
@@ -34,6 +36,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     #: how long a client may take nothing of what waits for it: at the end of a connection; before it
     linger_seconds: float = 5.0
     stall_seconds: float = 30.0
+
+
+def read_limits(config: LimitsConfig) -> Limits:
+    """What the configuration sets."""
+    shape = BodyBounds(config.depth, config.values, config.messages, config.tools, config.media_mib * _MIB)
+    return Limits(body=config.body_mib * _MIB, shape=shape)
 
 
 @final

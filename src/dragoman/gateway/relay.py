@@ -214,14 +214,13 @@ async def _whole(
         body = stream.body()
     else:
         parsed = asked()
-        reply = fold(events)
+        reply = await run_sized(stream.size, partial(fold, events))
         if is_unusable(reply) and not protocol.tells_failed_calls:
             _fail(protocol, call_failure(reply.failed_calls), stream, outlet, record)
             return
         lost: list[Deviation] = []
-        body = protocol.render_response(
-            reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style, lost=lost
-        )
+        render = partial(protocol.render_response, reply, new_id=new_id, model=parsed.request.model, lost=lost)
+        body = await run_sized(stream.size, partial(render, created=int(time.time()), style=parsed.style))
         record.note(lost)
     outlet.send(Answer(200, body))
     record.end(last)

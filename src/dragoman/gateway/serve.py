@@ -20,7 +20,7 @@ from dragoman.gateway.edge import Connection, Shared
 from dragoman.gateway.endpoints import make_endpoints
 from dragoman.gateway.gate import hold_little
 from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Limits
+from dragoman.gateway.http import Limits, read_limits
 from dragoman.gateway.keys import Keys, check_change, check_reach, read_keys
 from dragoman.gateway.memory import Memory
 from dragoman.gateway.metrics import GENERATION, READY
@@ -132,7 +132,7 @@ class Gateway:
             ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
             OSError: the port is taken, or the address is not this machine's.
         """
-        limits = limits or Limits()
+        limits = limits or read_limits(config.server.limits)
         gateway = cls(
             config,
             host=host,

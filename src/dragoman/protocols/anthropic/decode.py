@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.assembly import Assembly
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
-from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
+from dragoman.framing import BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.anthropic.blocks import Blocks
 from dragoman.protocols.anthropic.bursts import read_burst
@@ -51,10 +52,10 @@ class Decoder:
         offered_names: frozenset[str] = frozenset(),
         takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
-        limit: int = FRAME_LIMIT,
+        bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing)
-        self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, take_many=self._take_many)
         self._blocks = Blocks(self._assembly)
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it

@@ -12,10 +12,11 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.fields import Fields, make_native, read, read_text
-from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.framing import BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.gemini.calls import CallReader
 from dragoman.protocols.gemini.kept import Kept, Split, split
@@ -57,12 +58,12 @@ class Decoder:
         offered_names: frozenset[str] = frozenset(),
         takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
-        limit: int = FRAME_LIMIT,
+        bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
         self._assembly = Assembly(
-            new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False, needs_ids=None
+            new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False, needs_ids=None
         )
-        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._calls = CallReader(self._assembly)
         self._begun = False
         self._choice: int | None = None  # the index of the candidate that is read

@@ -12,10 +12,11 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.assembly import Assembly
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
 from dragoman.fields import read
-from dragoman.framing import FRAME_LIMIT, BodyReader, TooLarge
+from dragoman.framing import BodyReader, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.ollama.calls import CallReader, text_of
 from dragoman.protocols.ollama.kept import Kept
@@ -52,12 +53,12 @@ class Decoder:
         offered_names: frozenset[str] = frozenset(),
         takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
-        limit: int = FRAME_LIMIT,
+        bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
         self._assembly = Assembly(
-            new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False, needs_ids="note"
+            new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False, needs_ids="note"
         )
-        self._reader = BodyReader(self._assembly.deviate, limit=limit)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._kept = Kept()
         self._begun = False
         self._calls = CallReader(self._assembly)

@@ -8,10 +8,11 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.calls import CallSlots
 from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
-from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
+from dragoman.framing import BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_chat import loosen
 from dragoman.protocols.openai_chat.bursts import read_arguments, read_bare_usage, read_texts
@@ -56,14 +57,14 @@ class Decoder:
         offered_names: frozenset[str] = frozenset(),
         takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
-        limit: int = FRAME_LIMIT,
+        bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing)
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
         self._slots = CallSlots(self._assembly)
         self._calls = CallReader(self._assembly, self._slots)
         self._rare: RareFields | None = None  # until there are any
         self._kept = Kept()
-        self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, take_many=self._take_many)
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._said = 0  # characters of text that came in deltas
         self._first_text = ""

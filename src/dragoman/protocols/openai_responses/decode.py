@@ -12,9 +12,10 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.assembly import Assembly
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.contract import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.events import Event, Failure
-from dragoman.framing import FRAME_LIMIT, BodyReader, Frame, TooLarge
+from dragoman.framing import BodyReader, Frame, TooLarge
 from dragoman.problems import holds_error, read_problem
 from dragoman.protocols.openai_responses.bursts import read_burst
 from dragoman.protocols.openai_responses.items import Item, Items, Place
@@ -66,10 +67,12 @@ class Decoder:
         offered_names: frozenset[str] = frozenset(),
         takes_nothing: TakesNothing = takes_nothing,
         dialect: Dialect = PLAIN,
-        limit: int = FRAME_LIMIT,
+        bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
-        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, names_tool_use=False)
-        self._reader = BodyReader(self._assembly.deviate, limit=limit, take_many=self._take_many)
+        self._assembly = Assembly(
+            new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False
+        )
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, take_many=self._take_many)
         self._items = Items(self._assembly)
         self._dialect = dialect
         self._refused = False

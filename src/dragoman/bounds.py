@@ -1,0 +1,38 @@
+"""How much one answer may hold: `AnswerBounds`. Everything that a provider's words make grow ends at one of these."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+
+_MIB: Final = 1024 * 1024
+
+
+@final
+class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
+    """Bounds of one answer. Sizes in bytes. An answer that breaks one fails with the setting's name.
+
+    Attributes:
+        parts: parts and calls; a long answer of an agent has some dozens.
+        calls: calls among them.
+        frame: of one frame, or of a whole JSON body; a picture is one frame.
+        answer: in all, unpacked, and so of all its text: half a million chunks.
+        whole: of an answer that is held to be given in one piece.
+        apart: of a frame, or a call that is read as a whole, beyond which a thread reads.
+    """
+
+    parts: int = 4_096
+    calls: int = 4_096
+    frame: int = 16 * _MIB
+    answer: int = 128 * _MIB
+    whole: int = 32 * _MIB
+    apart: int = 64 * 1024
+
+
+USUAL_BOUNDS: Final = AnswerBounds()
+
+
+def exceeded(what: str, setting: str, seen: str) -> str:
+    """The words for an answer that breaks a bound: what was expected, which setting says so, what was seen."""
+    return f"expected {what} (setting server.limits.{setting}), got {seen}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import msgspec
+from write_fields_page import fields_page
 from write_parser_page import parsers_page
 from write_provider_page import page as provider_page
 from write_validation_pages import probes_page, tested_page
@@ -188,6 +189,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": render_cli,
     "providers.md": render_providers,
     "losses.md": render_losses,
+    "fields.md": lambda: fields_page(NOTE),
     "rescue.md": render_rescue,
     "tool-parsers.md": lambda: parsers_page(NOTE),
     "probes.md": lambda: probes_page(NOTE),

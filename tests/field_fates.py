@@ -42,6 +42,7 @@ DIALECTS: Final = {
     "openai-chat": _CATALOG["openai"].dialect,
     "openai-responses": _CATALOG["openai"].dialect,
     "anthropic-messages": _CATALOG["anthropic"].dialect,
+    "gemini-generate": _CATALOG["gemini"].dialect,
 }
 _LISTS: Final = re.compile(r"\[\d*\]")
 _OURS: Final = frozenset({"messages", "parts", "params", "native", "contents", "input"})
@@ -71,14 +72,17 @@ def fate(case: Case, source: str, target: str) -> Fate:
         before = Counter(_leaves(without.body))
     after = Counter(_leaves(sent.body))
     gained = list(after - before)
-    found = _marked(case, sent.body) if case.is_marked else sorted({path for path, _ in [*gained, *(before - after)]})
+    found = _marked(case, sent.body) if case.is_marked else sorted({path for path, _ in gained})
     if found:
         kept = [path for path in found if case.key in _LISTS.sub("", path).split(".")]
         if not case.is_marked:
             kept = [path for path, value in gained if path in kept and value == json.dumps(case.values[0])]
-        return Fate("kept") if kept else Fate("becomes", tuple(found))
+        return Fate("kept") if kept or (source == target and case.is_marked) else Fate("becomes", tuple(found))
     named = sorted({_LISTS.sub("[]", said.where) for said in sent.deviations if _names(said, case)})
-    return Fate("named", tuple(named)) if named else Fate("silent")
+    if named:
+        return Fate("named", tuple(named))
+    gone = sorted({path for path, _ in before - after})
+    return Fate("becomes", tuple(gone)) if gone and not case.is_marked else Fate("silent")
 
 
 @cache
@@ -109,7 +113,7 @@ def _leaves(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list) and value:
         for inner in value:
             yield from _leaves(inner, f"{path}[]")
-    else:
+    elif not isinstance(value, dict | list):
         yield path, json.dumps(value)
 
 

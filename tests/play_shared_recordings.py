@@ -2,10 +2,10 @@
 
 Each answer is decoded whole and in pieces and held against naive readers of the five protocols (that lie with the
 recordings and share no code with dragoman): the same text, thinking, calls, usage and stop reason; rare content is
-kept; what is written again, whole and streamed, in all five protocols is read back the same and fits the types of the
-vendors' SDKs. Exits 1 when something differs that neither the recordings' own list nor
-`shared_recordings_excused.json` excuses, or when an entry of ours excuses nothing any more. `--only PROTOCOL`,
-`--id ID`, `-v`.
+kept; what a request asks is written or named in all five protocols; what is written again, whole and streamed, in all
+five protocols is read back the same and fits the types of the vendors' SDKs. Exits 1 when something differs that
+neither the recordings' own list nor `shared_recordings_excused.json` excuses, or when an entry of ours excuses nothing
+any more. `--only PROTOCOL`, `--id ID`, `-v`.
 """
 
 from __future__ import annotations
@@ -176,6 +176,25 @@ def refused_by_types(form: str, frames: list[Any], check: Callable[[Any], Any]) 
     return []
 
 
+def asked(case: dict[str, Any], tally: Tally, inside: Any) -> None:
+    """What a request asks is in what each protocol's provider gets, or it is named: its telling fields and the tools
+    that a provider runs."""
+    if not isinstance(case["request"], dict):
+        return
+    name, (_, _, path) = case["protocol"], case["url"].partition("://")
+    try:
+        parsed = PROTOCOLS[name].parse_request(json.dumps(case["request"]).encode(), path=f"/{path.partition('/')[2]}")
+    except dragoman.DragomanError:
+        return
+    for target in PROTOCOLS:
+        rendered = PROTOCOLS[target].render_request(parsed.request)
+        said = [f"{each.where} {each.seen}" for each in (*parsed.deviations, *rendered.deviations)]
+        body = json.loads(rendered.http.body)
+        for what, is_gone in inside.silent(case["request"], body, said, name, target):
+            where = "same protocol" if target == name else "other protocol"
+            tally.add(f"d silent: {where}: {name} {what}", case, [("lost without a word", target)] if is_gone else [])
+
+
 def written_forms(reply: Reply, events: list[Event], target: str) -> Iterator[tuple[str, bytes | None]]:
     """A response written whole and as a stream; None for a stream that had to be cut."""
     protocol, model = PROTOCOLS[target], reply.model or "m"
@@ -204,6 +223,7 @@ def main() -> int:
     chosen = argparse.Namespace(only=options.only, id=options.id, limit=None, repo=None)
     for count, case in enumerate(inside.load(chosen), 1):
         try:
+            asked(case, tally, inside)
             play(case, count, tally, inside, readers, sdk)
         except Exception as problem:  # one that raises is one that fails
             tally.add("raised", case, [f"{type(problem).__name__}: {problem}"])
@@ -216,6 +236,9 @@ def main() -> int:
     unused = tally.unused() if not (options.only or options.id) else []
     print(*unused, sep="\n", end="\n" if unused else "")
     failed = sum(len(found) for check, found in tally.differ.items() if not check.startswith("low")) + len(unused)
+    silent = [check for check in tally.ran if check.startswith("d silent: other protocol")]
+    lost, tried = (sum(len(tally.differ[each]) for each in silent), sum(tally.ran[each] for each in silent))
+    print(f"requests: {lost} of {tried} telling fields and server tools silent in another protocol")
     print(f"recorded exchanges: {count} played, {sum(tally.ran.values())} checks, {failed} differ")
     return 1 if failed or not count else 0
 

@@ -160,6 +160,8 @@ class Walk:
             return {"type": "object", "properties": {mark: {"type": "string"}}}, (mark,)
         if mark == _PLAIN and key in _PLAIN_WORDS:
             return _PLAIN_WORDS[key], ()
+        if kind is bool and mark == _PLAIN:
+            return key in _USUALLY_TRUE, ()
         if kind is bool:
             return key not in _USUALLY_TRUE, (key not in _USUALLY_TRUE,)
         if kind in (int, float) and (kind is int or key == "topK"):
@@ -220,7 +222,8 @@ class Walk:
                 elif name in least:
                     base = least
                 dot = f".{name}"
-                yield found._replace(path=dot + found.path, value={**least, name: found.value}, base=base)
+                value = {**least, name: found.value}
+                yield found._replace(path=dot + found.path, value=value, base=None if base == value else base)
         self._open.pop()
 
 

@@ -49,6 +49,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     supports_named_tool_choice: bool = True
     supports_response_schema: bool = True
     supports_image_url: bool = True  # False: only base64 data
+    supports_vendor_fields: bool = False  # the vendor's own host: service_tier, verbosity, metadata and the like
     supports_top_k: bool = False  # in openai-chat: an extension of local servers
     tool_name_in_result: bool = False
     strict_tools: bool = False

@@ -69,6 +69,8 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
             body["toolConfig"] = choice
     config = renderer.config(request.params)
     unsaid = read(native.get("generationConfig"))
+    if isinstance(unsaid, dict) and "responseFormat" in unsaid:  # it says the same
+        config = {key: value for key, value in config.items() if key not in ("responseMimeType", "responseJsonSchema")}
     for key, value in unsaid.items() if isinstance(unsaid, dict) else ():
         ours = config.get(key)
         config[key] = ours | value if isinstance(ours, dict) and isinstance(value, dict) else value

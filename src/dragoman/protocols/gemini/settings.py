@@ -145,6 +145,12 @@ def _parse_schema(config: Fields, rest: Fields) -> ResponseSchema | None:
         return ResponseSchema(Raw(bytes(schema)))
     if isinstance(own := read(config.get("responseSchema")), dict) and mime in ("", "application/json"):
         return ResponseSchema(_json.raw(to_json_schema(own)))
+    for form in read_items(config.get("responseFormat")) or ():  # 3.x: a list of one form for each modality
+        text = camel_fields(read_fields(camel_fields(read_fields(form) or {}).get("text")) or {})
+        if "jsonSchema" in text:
+            return ResponseSchema(Raw(bytes(text["jsonSchema"])))
+        if read_text(text.get("mimeType")) == "application/json":
+            return ResponseSchema()
     if mime == "application/json":
         return ResponseSchema()
     if mime not in ("", "text/plain"):

@@ -65,7 +65,8 @@ def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | M
         return _parse_file(part)
     if kind == "input_audio" and isinstance(part.get("input_audio"), dict):
         audio = part["input_audio"]
-        return Media("audio", f"audio/{audio.get('format') or 'wav'}", data=text_of(audio.get("data")))
+        native = _rest(part, ("type", kind))
+        return Media("audio", f"audio/{audio.get('format') or 'wav'}", data=text_of(audio.get("data")), native=native)
     deviations.append(Deviation("unknown-part", where, str(kind)[:60]))
     return Opaque(NAME, _json.raw(part))
 
@@ -142,5 +143,5 @@ def render_media(part: Media) -> dict[str, Json] | None:
         return {"type": "input_file", ("file_url" if url.startswith("http") else "file_id"): url, **rest}
     if part.kind == "audio" and part.data is not None:
         form = (part.mime or "audio/wav").rpartition("/")[2]
-        return {"type": "input_audio", "input_audio": {"data": part.data, "format": form}}
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": form}, **rest}
     return None

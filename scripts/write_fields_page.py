@@ -1,0 +1,87 @@
+"""The page of every field of the vendors' request types, and what becomes of it in each protocol."""
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from field_fates import fate
+from vendor_types import LEAST, cases
+
+_SDKS: Final = {
+    "openai-chat": "openai", "openai-responses": "openai", "anthropic-messages": "anthropic",
+    "gemini-generate": "google-genai", "ollama-chat": "ollama",
+}  # fmt: skip
+_WORDS: Final = {"named": "lost, named", "silent": "needs no word", "refused": "refused"}
+_Row = tuple[str, ...]
+
+
+def fields_page(note: str) -> str:
+    """All fields; those within one are one row with it where the same becomes of all."""
+    tables, total = [], 0
+    for source in LEAST:
+        rows = _rows(source)
+        total += len(rows)
+        tables += [f"## {source} ({len(rows)} fields, from `{_SDKS[source]}`)", ""]
+        tables += [f"| field | {' | '.join(LEAST)} |", "|---" * (len(LEAST) + 1) + "|"]
+        tables += [f"| {name} | {' | '.join(row)} |" for name, row in _collapsed(rows)]
+        tables.append("")
+    return "\n".join(
+        [
+            "# Fields of requests",
+            "",
+            note,
+            "",
+            f"What becomes of each of the {total} fields of the vendors' request types, as the SDKs of the lock file",
+            f"have them, at a provider of each protocol: {total * len(LEAST)} pairs, of which a test tries every one.",
+            "`kept`: under its own name; `→ place`: said there, in that protocol's words; `lost, named`: the protocol",
+            "has no place for it, and a deviation (`untranslated`, `dropped` or `changed`) names it with its path;",
+            "`needs no word`: it says what holds anyway; `refused`: an error of ours. `…` behind a field are all within",
+            "it. Hosts other than the vendors' own get less where their [dialect](providers.md) says so; that is named.",
+            "",
+            *tables,
+        ]
+    )
+
+
+def _rows(source: str) -> dict[str, _Row]:
+    """Path → what becomes of it at each target; values of an enumeration are one field."""
+    found: dict[str, list[set[str]]] = {}
+    for case in cases(source):
+        outcomes = found.setdefault(case.path, [set() for _ in LEAST])
+        for place, target in enumerate(LEAST):
+            kind, words = fate(case, source, target)
+            if kind == "becomes" and source == target:
+                outcomes[place].add("kept")
+            elif kind == "becomes":
+                outcomes[place].add(f"→ `{re.sub(r'mark[0-9]+', '…', words[-1])}`")
+            else:
+                outcomes[place].add(_WORDS.get(kind, kind))
+    return {path: tuple("; ".join(sorted(words)) for words in outcomes) for path, outcomes in found.items()}
+
+
+def _collapsed(rows: dict[str, _Row]) -> list[tuple[str, _Row]]:
+    """A row for each field that is not said by the row of what it stands in."""
+    within: dict[str, Counter[_Row]] = {}
+    for path, row in rows.items():
+        for outer in _outers(path):
+            within.setdefault(outer, Counter())[row] += 1
+    shown: list[tuple[str, _Row]] = []
+    told: set[str] = set()
+    for path, row in rows.items():
+        outer = next((each for each in _outers(path) if len(within[each]) == 1 and within[each][row] > 1), None)
+        if outer is None:
+            shown.append((f"`{path}`", row))
+        elif outer not in told:
+            told.add(outer)
+            shown.append((f"`{outer}` … ({within[outer][row]})", row))
+    return shown
+
+
+def _outers(path: str) -> list[str]:
+    """What a field stands in, from the outside, and the field."""
+    ends = [found.start() for found in re.finditer(r"[.<\[]", path)]
+    return [path[:end] for end in ends if end] + [path]

@@ -1,0 +1,129 @@
+"""What has a counterpart in another protocol is said there, at the vendor's own host; elsewhere it is named as lost."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from dragoman._json import Raw
+from dragoman.contract import PLAIN, Dialect
+from dragoman.counterparts import OF_BODY, OF_PART, Counterpart
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Media, Message, Native, Opaque, ProtocolName, Request, Text
+from field_fates import DIALECTS
+from vendor_types import GEMINI_PATH, LEAST
+
+PAIRS = [
+    (counterpart, source, target)
+    for counterpart in OF_BODY
+    for source, target in permutations(counterpart.paths, 2)
+]  # fmt: skip
+
+
+def at(body: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        body = body.get(name) if isinstance(body, dict) else None
+    return body
+
+
+def with_value(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def send(body: Any, source: str, target: str, dialect: Dialect) -> tuple[Any, list[str]]:
+    path = GEMINI_PATH if source == "gemini-generate" else ""
+    parsed = PROTOCOLS[source].parse_request(json.dumps(body).encode(), path=path)
+    rendered = PROTOCOLS[target].render_request(parsed.request, dialect=dialect)
+    return json.loads(rendered.http.body), [said.where for said in rendered.deviations]
+
+
+@pytest.mark.parametrize(("counterpart", "source", "target"), PAIRS)
+def test_a_field_goes_to_its_counterpart(counterpart: Counterpart, source: ProtocolName, target: ProtocolName) -> None:
+    words = counterpart.words
+    pairs = [(b'"word"', "word")] if words is None else [
+        (here.encode(), json.loads(there)) for here, meant in words[source].items()
+        for there, also in words[target].items() if meant == also
+    ]  # fmt: skip
+    if words is not None:
+        assert pairs
+    here, there = counterpart.paths[source], counterpart.paths[target]
+    for value, expected in pairs:
+        asked = LEAST[source] | with_value(here, json.loads(value))
+        if here[0] == "prompt_cache_retention":
+            asked[here[0]], expected = "in_memory", "in_memory"
+        if here[0] == "store":
+            asked[here[0]], expected = True, True
+        body, named = send(asked, source, target, DIALECTS[target])
+        assert at(body, there) == expected
+        assert ".".join(here) not in named
+        body, named = send(asked, source, target, PLAIN)
+        assert at(body, there) is None
+        assert ".".join(here) in named
+
+
+def test_what_is_too_long_or_has_no_word_is_named() -> None:
+    asked = LEAST["anthropic-messages"] | {"metadata": {"user_id": "u" * 65}, "service_tier": "auto"}
+    body, named = send(asked, "anthropic-messages", "openai-chat", DIALECTS["openai-chat"])
+    assert "safety_identifier" not in body
+    assert "metadata.user_id" in named
+    asked = LEAST["openai-chat"] | {"service_tier": "scale"}
+    body, named = send(asked, "openai-chat", "gemini-generate", DIALECTS["gemini-generate"])
+    assert "serviceTier" not in body
+    assert "service_tier" in named
+
+
+def test_every_counterpart_of_a_part_is_of_two_protocols_or_more() -> None:
+    assert all(len(counterpart.paths) > 1 for counterpart in (*OF_BODY, *OF_PART))
+
+
+def test_an_image_keeps_its_detail_and_a_refusal_its_kind() -> None:
+    image = Media("image", url="https://x.test/a.png", native=Native("openai-responses", {"detail": Raw(b'"low"')}))
+    refusal = Text("No.", native=Native("openai-responses", {"type": Raw(b'"refusal"')}))
+    request = Request("m", (Message("user", (image,)), Message("assistant", (refusal,))))
+    rendered = PROTOCOLS["openai-chat"].render_request(request, dialect=DIALECTS["openai-chat"])
+    user, assistant = json.loads(rendered.http.body)["messages"]
+    assert user["content"][0]["image_url"] == {"url": "https://x.test/a.png", "detail": "low"}
+    assert assistant["refusal"] == "No."
+
+
+@pytest.mark.parametrize("target", [name for name in LEAST if name != "anthropic-messages"])
+def test_what_only_anthropic_knows_is_read_as_text(target: str) -> None:
+    blocks = [
+        {"type": "compaction", "content": "So far: mark1", "encrypted_content": "sealed"},
+        {"type": "search_result", "title": "mark2", "source": "mark3", "content": [{"type": "text", "text": "mark4"}]},
+        {"type": "document", "source": {"type": "content", "content": "mark5"}},
+        {"type": "compaction", "content": None},
+    ]
+    asked = LEAST["anthropic-messages"] | {"messages": [{"role": "user", "content": blocks}]}
+    body, named = send(asked, "anthropic-messages", target, PLAIN)
+    text = json.dumps(body)
+    assert all(f"mark{number}" in text for number in range(1, 6))
+    assert "sealed" not in text
+    assert "messages[0].parts[0].<compaction>.encrypted_content" in named
+    assert "messages[0].parts[3].<compaction>" in named
+
+
+def test_a_part_in_a_result_is_read_too() -> None:
+    content = [{"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": "found"}]}]
+    asked = LEAST["anthropic-messages"] | {
+        "messages": [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": content}]},
+        ]
+    }
+    body, _ = send(asked, "anthropic-messages", "openai-chat", PLAIN)
+    assert body["messages"][1]["content"] == "t\ns\nfound"
+
+
+def test_what_stands_in_many_messages_is_named_once() -> None:
+    foreign = Opaque("gemini-generate", Raw(b'{"executableCode":{}}'))
+    request = Request("m", tuple(Message("user", (Text("hi"), foreign)) for _ in range(50)))
+    rendered = PROTOCOLS["openai-chat"].render_request(request)
+    assert [(said.where, said.seen, said.severity) for said in rendered.deviations] == [
+        ("messages[0].parts[1].<executableCode>", "only gemini-generate has it, 50 times", "note")
+    ]

@@ -39,8 +39,8 @@ def fields_page(note: str) -> str:
             f"have them, at a provider of each protocol: {total * len(LEAST)} pairs, of which a test tries every one.",
             "`kept`: under its own name; `→ place`: said there, in that protocol's words; `lost, named`: the protocol",
             "has no place for it, and a deviation (`untranslated`, `dropped` or `changed`) names it with its path;",
-            "`needs no word`: it says what holds anyway; `refused`: an error of ours. `…` behind a field are all within",
-            "it. Hosts other than the vendors' own get less where their [dialect](providers.md) says so; that is named.",
+            "`needs no word`: it says what holds anyway; `refused`: an error of ours. `…` behind a field: all in it.",
+            "Hosts other than the vendors' own get less where their [dialect](providers.md) says so; that is named.",
             "",
             *tables,
         ]

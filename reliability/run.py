@@ -45,10 +45,14 @@ SECURITY: Final = {
     "S2": "s02_exposure",
     "S3": "s03_other_sites",
     "S4": "s04_front_door",
+    "S6": "s06_keys",
+    "S7": "s07_tenants",
     "S9": "s09_addresses",
     "S11": "s11_secrets",
     "S16": "s16_approval",
+    "S16c": "s16_commands",
     "S18": "s18_sandbox",
+    "S18c": "s18_contained",
     "S25": "s25_headers",
 }
 

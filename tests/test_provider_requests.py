@@ -96,12 +96,13 @@ def test_another_protocol_of_a_vendor_has_its_own_address(name: str, protocol: P
 @each_row
 def test_its_headers_are_the_vendors(name: str) -> None:
     headers = sent(name).headers
-    expected: dict[str, str] = ROWS[name].get("headers", {})
+    named: dict[str, str] = ROWS[name].get("headers", {})
+    expected = {key.lower(): value for key, value in named.items()}
     assert headers["content-type"] == "application/json"
     assert {key: headers.get(key) for key in expected} == expected
     keys = [key for key, value in headers.items() if "test-key" in value]
-    named = [key for key, value in expected.items() if value == "test-key"]
-    assert keys == (named or ["authorization"])
+    own = [key for key, value in expected.items() if value == "test-key"]
+    assert keys == (own or ["authorization"])
 
 
 @each_row

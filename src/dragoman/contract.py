@@ -15,6 +15,7 @@ import msgspec
 from dragoman._json import Raw
 from dragoman.bounds import AnswerBounds
 from dragoman.events import Deviation, Event, Failure, Finish, Reply
+from dragoman.native_tools import ANY_NAME, ToolForms
 from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
@@ -53,6 +54,8 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     supports_top_k: bool = False  # in openai-chat: an extension of local servers
     tool_name_in_result: bool = False
     strict_tools: bool = False
+    only_functions: bool | None = None  # knows function tools alone; None: as the protocol is usually spoken
+    hosted_tools: tuple[str, ...] = ()  # kinds that the provider runs, for clients of other protocols
     id_form: Literal["any", "alphanumeric-9"] = "any"  # Mistral wants exactly 9 letters or digits
     force_call_by_prefill: bool = False  # a required call needs its opening written for the model
     temperature_max: float | None = None
@@ -335,6 +338,7 @@ class Protocol(msgspec.Struct, frozen=True):
     its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
     they fetch an image that is named by its address; `tells_failed_calls`: its answers say that calls failed, so that
     one without a good call is an answer all the same, no error. `glance` and `conclude` are for bytes that pass.
+    `tools`: what it tells of tools that only it knows.
     """
 
     name: ProtocolName
@@ -350,6 +354,7 @@ class Protocol(msgspec.Struct, frozen=True):
     glance: LookAtRequest
     conclude: LookAtAnswer
     expect: ExpectAnswer = expect_nothing
+    tools: ToolForms = ANY_NAME
     truncates_silently: bool = False
     takes_image_urls: bool = True
     tells_failed_calls: bool = False

@@ -229,15 +229,15 @@ def test_tools_of_every_kind():
         {"type": "web_search", "search_context_size": "low"},
     ]  # fmt: skip
     request = parse(input="x", tools=tools)
-    assert [tool.name for tool in request.tools] == ["strict", "loose", "patch", "find"]
+    assert [tool.name for tool in request.tools] == ["strict", "loose", "patch", "crm__find", "crm__strict"]
     assert request.tools[2].kind == "custom"
     assert request.tools[1] == Tool("loose", "D", Raw(b'{"type": "object"}'))
     body, deviations = render(request)
     assert deviations == []
     first, second, third, fourth, *hosted = body["tools"]
     assert [first, second, third] == tools[:3]
-    assert fourth == {**tools[3], "tools": tools[3]["tools"][:1]}
-    assert hosted == [{**tools[3], "tools": tools[3]["tools"][1:]}, tools[4]]
+    assert fourth == tools[3]
+    assert hosted == [tools[4]]
     assert parse(input="x", tools=body["tools"]).tools == request.tools
 
 

@@ -9,13 +9,14 @@ import msgspec
 
 from dragoman.client.forwarding import ClientHead, addressed
 from dragoman.client.target import Target
-from dragoman.client.tools_way import Asked, ask_again, ask_first
-from dragoman.contract import NewId
+from dragoman.client.tools_way import Asked, ask_again, ask_first, offer_tools
+from dragoman.contract import Expectation, NewId
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.estimate import estimate_tokens
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
 from dragoman.history import Watch, fit
+from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.pipe import Reader
 from dragoman.providers.endpoint import Outgoing
 from dragoman.secret import masked
@@ -45,8 +46,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_asked", "_deviations", "_error_body", "_head", "_headers", "_new_id", "_on_deviation", "_on_wire", "_origin",
-        "_price_of",
+        "_asked", "_deviations", "_error_body", "_head", "_headers", "_new_id", "_offer", "_on_deviation",
+        "_on_wire", "_origin", "_price_of",
         "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "_withdraw",
         "outgoing",
     )  # fmt: skip
@@ -66,14 +67,17 @@ class Exchange:
         trace_parent: str = "",
         on_wire: OnWire | None = None,
         head: ClientHead | None = None,
+        offered: Offer | None = None,
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
         `withdraw`: is told of what speaks against the target's wire. `watch` sees the answer's events and keeps its
         seals. `said`: what else the caller is told.
         `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes.
-        `head`: of the client's request; what of it a provider of the same protocol gets is sent along."""
+        `head`: of the client's request; what of it a provider of the same protocol gets is sent along. `offered`: the
+        request with its tools as the target gets them, when that is known."""
         protocol = target.protocol
-        request, unfit = fit(request, protocol=protocol.name, target=target.name, thinking=target.thinking)
+        self._offer = made = offered or offer_tools(target, request)
+        request, unfit = fit(made.request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
         self._asked = asked = asked or ask_first(target, request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
@@ -83,21 +87,16 @@ class Exchange:
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
-        self._deviations: list[Event] = [*said, *unsaid, *unfit, *asked.deviations, *rendered.deviations]
+        self._deviations: list[Event] = [
+            *said,
+            *unsaid,
+            *made.deviations,
+            *unfit,
+            *asked.deviations,
+            *rendered.deviations,
+        ]
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
-        names = frozenset(tool.name for tool in asked.tools)
-        self._reader = Reader(
-            protocol.decoder(
-                new_id=new_id,
-                offered_names=names,
-                takes_nothing=nothing_fits(asked.tools),
-                dialect=target.dialect,
-                bounds=target.bounds,
-            ),
-            stages_for(
-                asked.tools, asked.policy, new_id=new_id, dialect=target.dialect, expectation=rendered.expectation
-            ),
-        )
+        self._reader = _reader(target, asked, made, rendered.expectation, new_id)
         self._new_id = new_id
         self._price_of = price_of
         self._on_deviation = on_deviation
@@ -133,6 +132,8 @@ class Exchange:
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The response's status and headers (names in lower case) came."""
         self._status, self._headers = status, headers
+        if self._offer.dropped:
+            self._headers = {**headers, DROPPED: dropped_header(self._offer.dropped)}
         if not 200 <= status < 300:
             self._error_body = []
 
@@ -191,6 +192,7 @@ class Exchange:
             trace_parent=self._trace_parent,
             on_wire=self._on_wire,
             head=self._head,
+            offered=msgspec.structs.replace(self._offer, request=self._request, deviations=()),
         )
 
     def _error(self, body: bytes) -> Failure:
@@ -262,6 +264,20 @@ class Exchange:
 
     def _is_truncated(self, usage: Usage) -> bool:
         return usage.input is not None and usage.input < _TRUNCATED_SHARE * self._prompt_estimate
+
+
+def _reader(target: Target, asked: Asked, made: Offer, expectation: Expectation, new_id: NewId) -> Reader:
+    """What reads the answer: its calls are mended by the names that were sent, then given the client's."""
+    tools, dialect = asked.tools, target.dialect
+    decoder = target.protocol.decoder(
+        new_id=new_id,
+        offered_names=frozenset([tool.name for tool in tools]),
+        takes_nothing=nothing_fits(tools),
+        dialect=dialect,
+        bounds=target.bounds,
+    )
+    stages = stages_for(tools, asked.policy, new_id=new_id, dialect=dialect, expectation=expectation)
+    return Reader(decoder, [*stages, *made.stages()])
 
 
 def without_secrets(failure: Failure, target: Target) -> Failure:

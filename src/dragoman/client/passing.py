@@ -80,6 +80,7 @@ class Original:
             and target.tools in ("native", "auto")
             and not target.refuses_tools
             and not target.policy.strict
+            and not target.tool_policy
             and target.policy.arguments != "whole"
             and target.options.keys() <= _THE_CLIENTS
         )

@@ -114,6 +114,7 @@ def _target(
         thinking=model.thinking or route.thinking,
         client_login=theirs.client_login,
         bounds=config.server.limits.answers(),
+        tool_policy=route.tool_policy,
     )
 
 

@@ -10,6 +10,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.config import Order, ToolsMode
 from dragoman.contract import Dialect, ModelLimits, Protocol
 from dragoman.history import ThinkingPolicy
+from dragoman.offering import Policies
 from dragoman.providers import Provider
 from dragoman.secret import Secret
 from dragoman.stages import Policy
@@ -24,8 +25,9 @@ class Target(msgspec.Struct, frozen=True):
     names none of its own.
     `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
     are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `client_login`: a
-    client of its protocol may bring its own login in place of `key`. `digest` names the weights, where the server has
-    told; a proof of other weights does not count. `bounds`: of its answers.
+    client of its protocol may bring its own login in place of `key`. `tool_policy`: what becomes of tools that it does
+    not know. `digest` names the weights, where the server has told; a proof of other weights does not count. `bounds`:
+    of its answers.
     """
 
     provider: Provider
@@ -41,6 +43,7 @@ class Target(msgspec.Struct, frozen=True):
     refuses_tools: bool = False
     thinking: ThinkingPolicy = "same"
     client_login: bool = False
+    tool_policy: Policies = {}
     digest: str | None = None
     bounds: AnswerBounds = USUAL_BOUNDS
 

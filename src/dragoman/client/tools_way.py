@@ -9,7 +9,9 @@ import msgspec
 from dragoman.client.target import Target
 from dragoman.contract import Way
 from dragoman.events import Deviation, Failure
+from dragoman.offering import Offer, offer
 from dragoman.problems import refuses_tools
+from dragoman.protocols import PROTOCOLS
 from dragoman.stages import Policy
 from dragoman.types import Request, Tool
 from dragoman.ways import ask, reading_way, without_tools
@@ -26,6 +28,22 @@ class Asked(msgspec.Struct, frozen=True):
     tools: tuple[Tool, ...]
     policy: Policy
     deviations: tuple[Deviation, ...] = ()
+
+
+def offer_tools(target: Target, request: Request) -> Offer:
+    """The request with its tools as the target may be offered them.
+
+    Raises:
+        UsageError: it is for a tool that the target does not have, or one that the configuration refuses.
+    """
+    return offer(
+        request,
+        target.protocol,
+        name=target.name,
+        dialect=target.dialect,
+        policies=target.tool_policy,
+        protocols=PROTOCOLS.__getitem__,
+    )
 
 
 def ask_first(target: Target, request: Request) -> Asked:

@@ -26,6 +26,7 @@ from dragoman.config.settings import (
 )
 from dragoman.contract import Dialect
 from dragoman.errors import ConfigError, UsageError
+from dragoman.offering import POLICY_KEYS
 from dragoman.providers import Catalog, Provider, load_catalog, nearest, split_target
 from dragoman.providers.endpoint import filled
 from dragoman.secret import Secret
@@ -256,6 +257,7 @@ def _route(name: str, table: Mapping[str, Any], catalog: Catalog) -> RouteConfig
     if "/" in name or not name:
         raise ConfigError(f"{where}: expected a name without '/'; provider/model needs no route")
     route = _convert(table, RouteConfig, where)
+    _check_keys(route.tool_policy, POLICY_KEYS, f"{where}.tool_policy")
     if not route.targets:
         raise ConfigError(f"{where}.targets: expected at least one provider/model, got none")
     for position, target in enumerate(route.targets):

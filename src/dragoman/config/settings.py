@@ -13,6 +13,7 @@ from dragoman.config.limits import LimitsConfig
 from dragoman.contract import Strictness
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
+from dragoman.offering import ToolPolicy
 from dragoman.providers import Catalog
 from dragoman.secret import Secret
 from dragoman.types import Params, ProtocolName
@@ -108,6 +109,8 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `order`: another order than the declared one. `only_validated`: targets that validation has not proven are passed
     over; `allow_one_unvalidated`: when that leaves none, the first is asked all the same. `retries`: how often a
     target is asked again when no other is left; None takes the word of `[http]`.
+    `tool_policy`: by kind of tool, or by who runs it, what becomes of one that the target does not know; see
+    `dragoman.offering`.
     `tools_required` False: a target that refuses tools is asked again without them. `thinking`: what of the thinking of
     earlier answers goes back; see `dragoman.history.fit`.
     """
@@ -123,6 +126,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strict: Strictness = False
     tools: ToolsMode = "native"
     tools_required: bool = True
+    tool_policy: dict[str, ToolPolicy] = {}
     thinking: ThinkingPolicy = "same"
     cache: Literal["none", "short", "long"] = "short"
 

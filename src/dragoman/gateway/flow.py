@@ -14,6 +14,7 @@ from dragoman.events import SEMANTIC, Event, Failure, Finish, Start, TextDelta
 from dragoman.gateway.http import Outlet
 from dragoman.gateway.observe import Record
 from dragoman.gateway.rates import limit_headers, provider_request_id
+from dragoman.offering import DROPPED
 
 #: In place of an event that is not the last one: those that came together may hold tens of kilobytes of text.
 _MORE: Final = TextDelta(0, "")
@@ -145,3 +146,5 @@ def pass_on(headers: Mapping[str, str], outlet: Outlet, record: Record) -> None:
     """What of the provider's head is the client's business, before its own head leaves."""
     record.provider_request_id = provider_request_id(headers)
     outlet.headers.update(limit_headers(headers, now=time.time()))
+    if DROPPED in headers:
+        outlet.headers[DROPPED] = headers[DROPPED]

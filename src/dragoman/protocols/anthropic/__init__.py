@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.contract import Protocol
 from dragoman.protocols.anthropic.decode import Decoder, parse_error
 from dragoman.protocols.anthropic.encode import Encoder, render_error, render_response
+from dragoman.protocols.anthropic.foreign import FORMS
 from dragoman.protocols.anthropic.glance import conclude, glance
 from dragoman.protocols.anthropic.render import render_request
 from dragoman.protocols.anthropic.request import parse_request
@@ -26,4 +27,5 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    tools=FORMS,
 )

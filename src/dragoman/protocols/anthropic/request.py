@@ -225,6 +225,17 @@ def _parse_plain_tool(tool: _PlainTool) -> Tool:
     return Tool(tool.name, tool.description, schema, native=native)
 
 
+def parse_tool(fields: dict[str, Raw]) -> Tool | None:
+    """A tool that the client runs, from its fields; None for any other."""
+    name = read_text(fields.get("name"))
+    if not name or read_text(fields.get("type")) not in ("", "custom", "function"):
+        return None
+    schema = fields.get("input_schema")
+    native = rest_of(fields, "name", "description", "input_schema")
+    kept = None if schema is None or _says_nothing(schema) else keep(schema)
+    return Tool(name, read_text(fields.get("description")), kept, native=native)
+
+
 def _says_nothing(schema: Raw) -> bool:
     return len(schema) <= _LONGEST_EMPTY and read(schema) in (None, EMPTY_SCHEMA)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.contract import Protocol
 from dragoman.protocols.gemini.decode import Decoder, parse_error
 from dragoman.protocols.gemini.encode import Encoder, render_error, render_response
+from dragoman.protocols.gemini.foreign import FORMS
 from dragoman.protocols.gemini.glance import conclude, glance
 from dragoman.protocols.gemini.render import render_request
 from dragoman.protocols.gemini.request import parse_request
@@ -29,5 +30,6 @@ PROTOCOL = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    tools=FORMS,
     tells_failed_calls=True,
 )

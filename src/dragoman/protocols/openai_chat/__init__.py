@@ -8,6 +8,7 @@ from dragoman.contract import Protocol
 from dragoman.protocols.openai_chat.decode import Decoder, parse_error
 from dragoman.protocols.openai_chat.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_chat.expectation import expect
+from dragoman.protocols.openai_chat.foreign import FORMS
 from dragoman.protocols.openai_chat.glance import conclude, glance
 from dragoman.protocols.openai_chat.render import render_request
 from dragoman.protocols.openai_chat.request import parse_request
@@ -27,5 +28,6 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    tools=FORMS,
     expect=expect,
 )

@@ -8,6 +8,7 @@ from dragoman.contract import Protocol
 from dragoman.protocols.openai_responses.decode import Decoder, parse_error
 from dragoman.protocols.openai_responses.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_responses.expectation import expect
+from dragoman.protocols.openai_responses.foreign import FORMS
 from dragoman.protocols.openai_responses.glance import conclude, glance
 from dragoman.protocols.openai_responses.request import parse_request, render_request
 from dragoman.protocols.openai_responses.wire import NAME
@@ -26,6 +27,7 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     glance=glance,
     conclude=conclude,
+    tools=FORMS,
     expect=expect,
     tells_failed_calls=True,
 )

@@ -15,6 +15,7 @@ from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.content import (
     parse_content,
 )
+from dragoman.protocols.openai_responses.namespaces import known_name, place
 from dragoman.protocols.openai_responses.wire import (
     CONTENT_TYPE,
     NAME,
@@ -36,9 +37,10 @@ _RESULT_TYPES: Final = ("function_call_output", "custom_tool_call_output")
 class _Turns:
     """Gathers parts into messages."""
 
-    __slots__ = ("_parts", "_role", "call_names", "messages")
+    __slots__ = ("_parts", "_role", "call_names", "messages", "offered")
 
-    def __init__(self) -> None:
+    def __init__(self, offered: frozenset[str]) -> None:
+        self.offered = offered
         self.messages: list[Message] = []
         self.call_names: dict[str, str] = {}
         self._role: Role = "assistant"
@@ -67,8 +69,9 @@ class _Turns:
         return f"call_{place:0<24}"
 
 
-def parse_items(raw: Raw, deviations: list[Deviation]) -> list[Message]:
-    """Messages of `input`: a list of items, one item, or text as the one message of the user.
+def parse_items(raw: Raw, deviations: list[Deviation], offered: frozenset[str] = frozenset()) -> list[Message]:
+    """Messages of `input`: a list of items, one item, or text as the one message of the user. `offered`: the tools'
+    names.
 
     Raises:
         WireError: it is none of these, or an item is neither an object nor text.
@@ -79,7 +82,7 @@ def parse_items(raw: Raw, deviations: list[Deviation]) -> list[Message]:
         problem = value.problem if isinstance(value, Malformed) else type(value).__name__
         raise WireError(f"expected text or a list of items, got {problem}", path="input")
     texts: list[Raw] = []  # of the items, once they are needed
-    turns = _Turns()
+    turns = _Turns(offered)
     for index, item in enumerate(items):
         where = f"input[{index}]"
         if isinstance(item, str):
@@ -163,8 +166,11 @@ def _parse_call(
     if kind == "function_call" and not arguments.strip():
         deviations.append(Deviation("missing-arguments", f"{where}.arguments"))
         arguments = "{}"
-    turns.call_names[call_id] = name
     fields = native_fields(item)
+    if item.get("namespace"):
+        fields |= place(fields["namespace"], name)
+        name = known_name(text_of(item["namespace"]), name, turns.offered)
+    turns.call_names[call_id] = name
     if item.get("status") not in (None, "completed"):
         fields["status"] = _json.raw(item["status"])
     return ToolCall(

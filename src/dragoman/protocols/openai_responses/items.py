@@ -13,6 +13,7 @@ from dragoman._json import Json, Raw
 from dragoman.assembly import Assembly
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.open_parts import OpenCall, OpenPart
+from dragoman.protocols.openai_responses.namespaces import offered_name
 from dragoman.protocols.openai_responses.places import Places, waiting_calls
 from dragoman.protocols.openai_responses.wire import (
     NAME,
@@ -256,11 +257,11 @@ class Items:
     # ------------------------------------------------------------ calls
 
     def _open_call(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        id, name = fields.get("call_id"), fields.get("name")
+        id = fields.get("call_id")
         item.call_id = id if isinstance(id, str) else ""
         item.call = self._assembly.open_call(
             item.call_id,
-            name if isinstance(name, str) else None,
+            offered_name(fields, item.native, self._assembly.offered_names) or None,
             kind="custom" if item.kind == "custom_tool_call" else "function",
             native=make_native(item.native),
             wait=not item.call_id,  # the item's end may still tell it
@@ -298,12 +299,12 @@ class Items:
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
         call = item.call
-        id, name = fields.get("call_id"), fields.get("name")
-        if call is not None and call.name and isinstance(name, str) and name not in ("", call.name):
+        id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.offered_names)
+        if call is not None and call.name and name not in ("", call.name):
             self._assembly.contradict(call, f"output[{item.index}].name")
         if call is None or call.state != "waiting" or call.repeats is not None:
             return
-        if not call.name and isinstance(name, str) and name:
+        if not call.name and name:
             self._assembly.deviate("late-name", f"output[{item.index}]")
             call.name = name
         if not call.id and isinstance(id, str) and id:

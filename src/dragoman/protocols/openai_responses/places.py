@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from dragoman.protocols.openai_responses.namespaces import offered_name
+
 if TYPE_CHECKING:
     from dragoman._json import Json
     from dragoman.protocols.openai_responses.items import Item
@@ -106,7 +108,7 @@ class Places:
         if item is None or not call_id or not item.call_id:
             return item
         # another call id at the same place: it rotates as the item's id does, or this is another call
-        if item.call is not None and item.call.name == fields.get("name"):
+        if item.call is not None and item.call.name == offered_name(fields, {}, (item.call.name,)):
             return item
         item.is_doubtful = not item.done
         return None

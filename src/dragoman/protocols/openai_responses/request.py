@@ -62,13 +62,14 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
     tools, hosted = parse_tools(fields["tools"], deviations) if "tools" in fields else ((), [])
     if hosted:
         native["tools"] = _json.raw(hosted)
-    choice, is_whole = parse_tool_choice(_value(fields, "tool_choice"), deviations)
+    names = frozenset([tool.name for tool in tools])
+    choice, is_whole = parse_tool_choice(_value(fields, "tool_choice"), deviations, names)
     if not is_whole:
         native["tool_choice"] = Raw(bytes(fields["tool_choice"]))
     session = _value(fields, "prompt_cache_key")
     request = Request(
         model,
-        tuple(_parse_messages(fields, deviations)),
+        tuple(_parse_messages(fields, deviations, names)),
         tools,
         choice,
         _parse_params(fields, native, deviations),
@@ -96,15 +97,15 @@ def _value(fields: dict[str, Raw], name: str) -> Json:
     return _json.decode(fields[name]) if name in fields else None
 
 
-def _parse_messages(fields: dict[str, Raw], deviations: list[Deviation]) -> list[Message]:
+def _parse_messages(fields: dict[str, Raw], deviations: list[Deviation], names: frozenset[str]) -> list[Message]:
     instructions = _value(fields, "instructions")
     messages: list[Message] = []
     if isinstance(instructions, list):
-        messages += parse_items(fields["instructions"], deviations)
+        messages += parse_items(fields["instructions"], deviations, names)
     elif instructions:
         messages.append(Message("system", (Text(text_of(instructions)),)))
     if "input" in fields:
-        messages += parse_items(fields["input"], deviations)
+        messages += parse_items(fields["input"], deviations, names)
     return messages
 
 

@@ -1,19 +1,21 @@
 """Tools and tool choice: wire ↔ ours.
 
 Functions are flat here. A namespace is a named group of functions, and calls of them carry its name; we know its
-functions as tools whose native says where they stand. Hosted tools (web_search, mcp, …) are not ours: the list of
-them stays in the request's native fields.
+functions by names of their own (`namespaces`), and their native says where they stand. Hosted tools (web_search, mcp,
+…) are not ours: the list of them stays in the request's native fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.contract import Dialect
 from dragoman.events import Deviation
+from dragoman.fields import native_fields
+from dragoman.protocols.openai_responses.namespaces import known_name, new_name, place, place_of
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Named, Request, Tool, ToolChoice
 
@@ -33,12 +35,13 @@ def parse_tools(raw: Raw, deviations: list[Deviation]) -> tuple[tuple[Tool, ...]
         return (), []
     tools: list[Tool] = []
     hosted: list[Json] = []
+    taken = {_text(entry, "name") for entry in entries if _text(entry, "type") != "namespace"}
     for index, entry in enumerate(entries):
         kind = _text(entry, "type")
         if kind in ("function", "custom", "") and not (kind == "" and "name" not in entry and "function" not in entry):
             tools.append(_parse_tool(entry, deviations, f"tools[{index}]"))
         elif kind == "namespace" and "tools" in entry:
-            inner, others = _parse_namespace(entry, tools, deviations)
+            inner, others = _parse_namespace(entry, taken, deviations)
             tools += inner
             if others:
                 hosted.append({**entry, "tools": others})
@@ -72,21 +75,26 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
 
 
 def _parse_namespace(
-    entry: dict[str, Raw], before: list[Tool], deviations: list[Deviation]
+    entry: dict[str, Raw], taken: set[str], deviations: list[Deviation]
 ) -> tuple[list[Tool], list[Json]]:
-    """The functions of a namespace; a name that is taken stays where only this protocol sees it."""
-    group = {name: raw for name, raw in entry.items() if name != "tools"}
-    names = {tool.name for tool in before}
+    """The functions of a namespace, each by a name of its own; `taken` gains them. One that comes again stays where
+    only this protocol sees it."""
+    group = _json.raw({name: raw for name, raw in entry.items() if name != "tools"})
+    space = _text(entry, "name")
     inner, others = parse_tools(entry["tools"], deviations)
     tools: list[Tool] = []
+    seen: set[str] = set()
     for tool in inner:
-        if tool.name in names:
+        name = new_name(space, tool.name, taken)
+        if tool.name in seen or name in taken:
+            deviations.append(Deviation("dropped", f"tools.{name[:80]}", "the same tool comes again"))
             others.append(_render_tool(tool))
             continue
-        names.add(tool.name)
+        seen.add(tool.name)
+        taken.add(name)
         own = tool.native.fields if tool.native is not None else {}
-        native = make_native({**own, "namespace": _json.raw(group)})
-        tools.append(Tool(tool.name, tool.description, tool.schema, tool.kind, native))
+        native = make_native({**own, **place(group, tool.name)})
+        tools.append(Tool(name, tool.description, tool.schema, tool.kind, native))
     return tools, others
 
 
@@ -94,8 +102,10 @@ def _text(entry: dict[str, Raw], name: str) -> str:
     return text_of(_json.decode(entry[name])) if name in entry else ""
 
 
-def parse_tool_choice(value: Json, deviations: list[Deviation]) -> tuple[ToolChoice, bool]:
-    """The choice, and whether ours says all of it."""
+def parse_tool_choice(
+    value: Json, deviations: list[Deviation], offered: Collection[str] = ()
+) -> tuple[ToolChoice, bool]:
+    """The choice, and whether ours says all of it. `offered`: the tools' names."""
     if value is None or value == "auto":
         return "auto", True
     if value == "none":
@@ -105,6 +115,9 @@ def parse_tool_choice(value: Json, deviations: list[Deviation]) -> tuple[ToolCho
     if isinstance(value, dict):
         function = value.get("function")
         name = value.get("name") or (function.get("name") if isinstance(function, dict) else None)
+        space = value.get("namespace")
+        if isinstance(name, str) and isinstance(space, str) and space:
+            name = known_name(space, name, offered)
         kind = value.get("type")
         if isinstance(name, str) and kind in ("function", "custom", "tool", None):
             return Named(name), True
@@ -164,8 +177,11 @@ def render_tool_choice(request: Request, dialect: Dialect, deviations: list[Devi
     if choice == "none":
         return "none"
     if isinstance(choice, Named) and dialect.supports_named_tool_choice:
-        kinds: Iterable[str] = (tool.kind for tool in request.tools if tool.name == choice.name)
-        return {"type": next(iter(kinds), "function"), "name": choice.name}
+        tool = next((tool for tool in request.tools if tool.name == choice.name), None)
+        if tool is None:
+            return {"type": "function", "name": choice.name}
+        space, own = place_of(native_fields(tool.native, NAME))
+        return {"type": tool.kind, "name": own or tool.name} | ({"namespace": space} if space else {})
     if isinstance(choice, Named):
         deviations.append(Deviation("changed", "tool_choice", "any tool, not the named one"))
     return "required"

@@ -150,11 +150,11 @@ class _Writer:
         if call.kind == "custom":
             self._custom.add(call.id)
             self.items.append(
-                {"type": "custom_tool_call", **fields, "call_id": id, "name": call.name, "input": call.arguments}
+                {"type": "custom_tool_call", "name": call.name, **fields, "call_id": id, "input": call.arguments}
             )
         else:
             self.items.append(
-                {"type": "function_call", **fields, "call_id": id, "name": call.name, "arguments": call.arguments}
+                {"type": "function_call", "name": call.name, **fields, "call_id": id, "arguments": call.arguments}
             )
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> None:

@@ -1,0 +1,85 @@
+"""Tools that only some protocols know, in words that all share; and what a protocol must tell of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman._json import Json, Raw
+from dragoman.events import Deviation
+from dragoman.types import Native, Opaque, Request, Tool, ToolCall
+
+#: Who runs a tool: the client, as it runs functions, or the provider.
+Runner: TypeAlias = Literal["client", "provider"]
+#: The kinds of tools that a policy may name.
+KINDS: Final = (
+    "custom", "bash", "text_editor", "memory", "computer", "shell", "local_shell", "apply_patch", "tool_search",
+    "web_search", "web_fetch", "code_execution", "file_search", "mcp", "image_generation", "maps", "other",
+)  # fmt: skip
+
+
+@final
+class NativeTool(msgspec.Struct, frozen=True):
+    """A tool of a request that is no function.
+
+    `kind`: one of `KINDS`; `name`: what messages call it; `where`: its place in the request. `function`: what stands
+    for it where it is not known, with its published schema; None: nothing can. `settings`: of what a provider runs
+    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`). `unsaid`: its other fields, which only its protocol knows.
+    """
+
+    kind: str
+    name: str
+    where: str
+    runner: Runner = "provider"
+    function: Tool | None = None
+    settings: dict[str, Json] = {}
+    unsaid: tuple[str, ...] = ()
+
+
+@final
+class Opened(msgspec.Struct, frozen=True):
+    """A request with all that its protocol alone knows of tools said in words that all share.
+
+    `request`: its native fields hold no tools and no tool choice any more. `tools`: those that are no functions.
+    `forced`: the name of one of these that must be called; "" without one. `forms`: by a tool's name, what calls of it
+    carry for the client.
+    """
+
+    request: Request
+    tools: tuple[NativeTool, ...] = ()
+    forced: str = ""
+    forms: dict[str, Native] = {}
+    deviations: tuple[Deviation, ...] = ()
+
+
+@final
+class Written(msgspec.Struct, frozen=True):
+    """A tool that the provider runs, in a protocol's words. `unsaid`: settings that these have no place for."""
+
+    tool: Raw
+    choice: Raw | None = None
+    unsaid: tuple[str, ...] = ()
+
+
+@final
+class ToolForms(msgspec.Struct, frozen=True):
+    """What a protocol tells of its tools.
+
+    `name`: what a tool may be called. `keeps_custom`: tools that take free text are part of the protocol wherever it
+    is spoken. `open_request`: makes a request ready for another protocol. `write_call`: a call of a client's tool of a
+    kind, as its clients read it; None: as any call. `write_tool`: a tool that providers run; None: the protocol has
+    none of the kind.
+    """
+
+    name: re.Pattern[str]
+    longest_name: int
+    keeps_custom: bool = False
+    open_request: Callable[[Request], Opened] | None = None
+    write_call: Callable[[str, ToolCall], Opaque | None] | None = None
+    write_tool: Callable[[NativeTool], Written | None] | None = None
+
+
+ANY_NAME: Final = ToolForms(re.compile(r"[A-Za-z0-9_.:/-]+"), 256)

@@ -1,0 +1,333 @@
+"""What of a request's tools a target is offered, in which form, and how its calls come back.
+
+Tools that only the client's protocol knows are turned into functions, or into the target's own where it runs such
+tools; what is neither is refused or left out and said, as the policy has it. Every name is one that the target takes,
+and no two are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.contract import Dialect, Protocol, Stage
+from dragoman.deviations import clip
+from dragoman.errors import UsageError
+from dragoman.events import Deviation
+from dragoman.fields import read, read_items
+from dragoman.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
+from dragoman.offering.names import fit_names
+from dragoman.offering.restoring import FREE_TEXT, Form, Restored
+from dragoman.request_crossing import untranslated
+from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
+
+#: What becomes of a tool that the target does not know as the client says it; "run" is reserved.
+ToolPolicy: TypeAlias = Literal["translate", "refuse", "drop"]
+#: By kind, or by who runs it; what is not named is translated.
+Policies: TypeAlias = Mapping[str, ToolPolicy]
+POLICY_KEYS: Final = (*KINDS, "client", "provider")
+_SCHEMA: Final = _json.raw({"type": "object", "properties": {FREE_TEXT: {"type": "string"}}, "required": [FREE_TEXT]})
+_DEPTH: Final = 3
+
+
+#: The header that tells a client which of its tools the model was not offered.
+DROPPED: Final = "x-dragoman-dropped"
+_MOST_NAMED: Final = 20
+_ODD: Final = re.compile(r"[^A-Za-z0-9_.:-]")
+
+
+@final
+class Offer(msgspec.Struct, frozen=True):
+    """A request as a target is asked it. `dropped`: the names of the tools that it is not offered. `forms`: by
+    the name that was sent, how the client reads a call; `writer`: its protocol."""
+
+    request: Request
+    deviations: tuple[Deviation, ...] = ()
+    dropped: tuple[str, ...] = ()
+    forms: dict[str, Form] = {}
+    writer: ToolForms = ANY_NAME
+
+    def stages(self) -> list[Stage]:
+        """What gives the calls of an answer the client's form again."""
+        return [Restored(self.forms, self.writer)] if self.forms else []
+
+
+def offer(
+    request: Request,
+    target: Protocol,
+    *,
+    name: str,
+    dialect: Dialect,
+    policies: Policies,
+    protocols: Callable[[ProtocolName], Protocol],
+) -> Offer:
+    """A request's tools for a target.
+
+    Args:
+        name: the target's, for messages.
+        protocols: gives each by its name, for what it tells of its own tools.
+
+    Raises:
+        UsageError: the request is for a tool that the target does not have, or the policy refuses one.
+    """
+    return _Offering(target, name, dialect, policies).offer(request, protocols)
+
+
+class _Offering:
+    """Works one request's tools out."""
+
+    __slots__ = ("_dialect", "_name", "_policies", "_target", "deviations", "dropped", "forms")
+
+    def __init__(self, target: Protocol, name: str, dialect: Dialect, policies: Policies) -> None:
+        self._target = target
+        self._name = name
+        self._dialect = dialect
+        self._policies = policies
+        self.deviations: list[Deviation] = []
+        self.dropped: list[str] = []
+        self.forms: dict[str, Form] = {}
+
+    def offer(self, request: Request, protocols: Callable[[ProtocolName], Protocol]) -> Offer:
+        writer: ToolForms = self._target.tools
+        is_own = True
+        for source in _sources(request):
+            forms = protocols(source).tools
+            if forms.open_request is None or (source == self._target.name and not self._dialect.only_functions):
+                continue
+            opened = forms.open_request(request)
+            request, writer, is_own = self._opened(opened), forms, source == self._target.name
+        if is_own and self._policies and request.native is not None:
+            request = self._kept_own(protocols(request.native.protocol).tools, request, request.native)
+        request = self._without_custom(request)
+        request = self._named(request, is_own=request.native is None or request.native.protocol == self._target.name)
+        return Offer(request, tuple(self.deviations), tuple(self.dropped), self.forms, writer)
+
+    # ------------------------------------------------------------ tools that are no functions
+
+    def _opened(self, opened: Opened) -> Request:
+        request = opened.request
+        self.deviations += opened.deviations
+        self.forms |= {name: Form(name, native) for name, native in opened.forms.items()}
+        functions: list[Tool] = []
+        written: list[Raw] = []
+        choice: Raw | None = None
+        lost: list[tuple[NativeTool, ToolPolicy]] = []
+        for tool in opened.tools:
+            policy = self._policy(tool)
+            made = self._target.tools.write_tool(tool) if self._target.tools.write_tool is not None else None
+            if policy == "translate" and tool.function is not None:
+                function = msgspec.structs.replace(tool.function, name=tool.name)
+                functions.append(function)
+                self.forms.setdefault(tool.name, Form(tool.name, kind=tool.kind))
+            elif policy == "translate" and made is not None and tool.kind in self._dialect.hosted_tools:
+                written.append(made.tool)
+                choice = made.choice if tool.name == opened.forced else choice
+                for setting in made.unsaid:
+                    self._say("dropped", f"{tool.where}.{setting}", "no such field in this protocol")
+            else:
+                lost.append((tool, policy))
+                continue
+            self.deviations += [_untranslated(f"{tool.where}.{name}") for name in tool.unsaid]
+        self._lose(lost, opened.forced, is_alone=not (request.tools or functions or written))
+        if lost and not (request.tools or functions or written) and request.tool_choice == "any":
+            request = msgspec.structs.replace(request, tool_choice="auto")
+        fields: dict[str, Raw] = {}
+        if written:
+            fields["tools"] = _json.raw(written)
+            if choice is not None:
+                fields["tool_choice"] = choice
+        native = request.native
+        if fields:
+            bare = Request(request.model, (), native=native)
+            self.deviations += untranslated(bare, self._target.name)
+            native = Native(self._target.name, fields)
+        return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
+
+    def _policy(self, tool: NativeTool) -> ToolPolicy:
+        return self._policies.get(tool.kind) or self._policies.get(tool.runner) or "translate"
+
+    def _lose(self, lost: list[tuple[NativeTool, ToolPolicy]], forced: str, *, is_alone: bool) -> None:
+        """Refuse what the request is for, or what the policy refuses; leave the rest out, and say so."""
+        for tool, policy in lost:
+            what = tool.where
+            if policy == "refuse":
+                raise UsageError(f"{what}: the configuration refuses it (tool_policy.{tool.kind})")
+            if policy == "translate" and (is_alone or tool.name == forced):
+                raise UsageError(
+                    f"{what}: the request is for this tool, which {self._name} does not have; ask a model whose"
+                    f' provider runs it, or leave it out with tool_policy.{tool.kind} = "drop" on the route'
+                )
+        for tool, _ in lost:
+            self.dropped.append(tool.name)
+            self._say("dropped", tool.where, f"{tool.kind}: left out for {self._name}")
+
+    def _kept_own(self, forms: ToolForms, request: Request, native: Native) -> Request:
+        """A policy that refuses or drops holds in the client's own protocol too."""
+        tools = forms.open_request(request).tools if forms.open_request is not None else ()
+        lost = {tool.name: tool for tool in tools if self._policy(tool) != "translate"}
+        if not lost:
+            return request
+        self._lose([(tool, self._policy(tool)) for tool in lost.values()], "", is_alone=False)
+        kept = [_without(read(item), lost) for item in read_items(native.fields.get("tools")) or ()]
+        fields = {name: raw for name, raw in native.fields.items() if name not in lost and name != "tools"}
+        if entries := [entry for entry in kept if entry]:
+            fields["tools"] = _json.raw(entries)
+        return msgspec.structs.replace(request, native=Native(native.protocol, fields))
+
+    # ------------------------------------------------------------ tools that take free text
+
+    def _without_custom(self, request: Request) -> Request:
+        """Functions with one argument in place of tools that take free text, where the server does not know these."""
+        only = self._dialect.only_functions
+        keeps = self._target.tools.keeps_custom if only is None else not only
+        if keeps or all(tool.kind == "function" for tool in request.tools):
+            return request
+        tools: list[Tool] = []
+        for place, tool in enumerate(request.tools):
+            if tool.kind == "function":
+                tools.append(tool)
+                continue
+            policy = self._policies.get("custom") or self._policies.get("client") or "translate"
+            if policy == "refuse":
+                raise UsageError(
+                    f"tools[{place}] ({clip(tool.name)}): the configuration refuses it (tool_policy.custom)"
+                )
+            if policy == "drop":
+                self.dropped.append(tool.name)
+                self._say("dropped", f"tools[{place}]", "tool_policy.custom")
+                continue
+            self._say("changed", f"tools[{place}]", f"free text becomes the argument {FREE_TEXT}")
+            known = self.forms.get(tool.name)
+            self.forms[tool.name] = Form(tool.name, known.native if known is not None else None, is_custom=True)
+            tools.append(Tool(tool.name, _described(tool), _SCHEMA))
+        messages = tuple([_with_functions(message) for message in request.messages])
+        return msgspec.structs.replace(request, tools=tuple(tools), messages=messages)
+
+    # ------------------------------------------------------------ names
+
+    def _named(self, request: Request, *, is_own: bool) -> Request:
+        """Names that the target takes, all different. In the client's own protocol only a second of a name changes."""
+        names = [tool.name for tool in request.tools]
+        offered = set(names)
+        if is_own and len(offered) == len(names):
+            return request
+        others = [name for name in _called(request) if name not in offered]
+        sent = fit_names([*names, *others], self._target.tools)
+        if sent is None:
+            return request
+        forms: dict[str, Form] = {}
+        renamed: dict[str, str] = {}
+        for name, theirs in zip([*names, *others], sent, strict=True):
+            renamed.setdefault(name, theirs)
+            form = self.forms.get(name)
+            if form is not None or name != theirs:
+                forms[theirs] = form or Form(name)
+        self.forms = forms
+        tools = [msgspec.structs.replace(tool, name=sent[place]) for place, tool in enumerate(request.tools)]
+        choice = request.tool_choice
+        if isinstance(choice, Named):
+            choice = Named(renamed.get(choice.name, choice.name))
+        messages = tuple([_renamed(message, renamed) for message in request.messages])
+        for place, tool in enumerate(request.tools):
+            if tool.name != sent[place]:
+                self.deviations.append(Deviation("changed", f"tools[{place}].name", sent[place], "note"))
+        return msgspec.structs.replace(request, tools=tuple(tools), tool_choice=choice, messages=messages)
+
+    def _say(self, code: str, where: str, why: str) -> None:
+        self.deviations.append(Deviation(code, where, why))
+
+
+def _without(entry: Json, names: Collection[str]) -> Json:
+    """An entry of a list of tools without those of these names; None when nothing is left of it."""
+    if not isinstance(entry, dict) or entry.get("name") in names or entry.get("type") in names:
+        return None if isinstance(entry, dict) else entry
+    return {key: value for key, value in entry.items() if key not in names}
+
+
+def _untranslated(where: str) -> Deviation:
+    return Deviation("untranslated", where, "only the client's protocol has it", "note")
+
+
+def dropped_header(names: Iterable[str]) -> str:
+    """The names of tools as the value of a header: at most 20, odd characters as underscores."""
+    return ", ".join([_ODD.sub("_", name[:64]) for name in dict.fromkeys(names)][:_MOST_NAMED])
+
+
+def _sources(request: Request) -> list[ProtocolName]:
+    """The protocols whose own words stand in a request."""
+    found: dict[ProtocolName, None] = {}
+    if request.native is not None:
+        found[request.native.protocol] = None
+    for tool in request.tools:
+        if tool.native is not None:
+            found[tool.native.protocol] = None
+    for message in request.messages:
+        for part in message.parts:
+            if type(part) is Opaque:
+                found[part.protocol] = None
+            elif type(part) is ToolResult:
+                found.update({inner.protocol: None for inner in part.parts if type(inner) is Opaque})
+            elif type(part) is ToolCall and part.native is not None:
+                found[part.native.protocol] = None
+    return list(found)
+
+
+def _described(tool: Tool) -> str:
+    """A tool's description, with the grammar that its text must have."""
+    values = [_json.decode(bytes(raw)) for raw in (tool.native.fields.values() if tool.native is not None else ())]
+    grammar = next(filter(None, (_definition(value, 0) for value in values)), "")
+    said = f"{FREE_TEXT} is free text, with nothing around it."
+    if grammar:
+        said += f" It must have this grammar:\n{grammar}"
+    return f"{tool.description}\n\n{said}" if tool.description else said
+
+
+def _definition(value: Json, depth: int) -> str:
+    if not isinstance(value, dict) or depth > _DEPTH:
+        return ""
+    found = value.get("definition")
+    if isinstance(found, str):
+        return found
+    return next(filter(None, (_definition(inner, depth + 1) for inner in value.values())), "")
+
+
+def _with_functions(message: Message) -> Message:
+    """A turn with calls of functions in place of those that take free text."""
+    if all(type(part) is not ToolCall or part.kind == "function" for part in message.parts):
+        return message
+    return msgspec.structs.replace(message, parts=tuple([_as_function(part) for part in message.parts]))
+
+
+def _as_function(part: Part) -> Part:
+    if type(part) is not ToolCall or part.kind == "function":
+        return part
+    arguments = _json.to_text({FREE_TEXT: part.arguments})
+    return msgspec.structs.replace(part, kind="function", arguments=arguments, native=None)
+
+
+def _called(request: Request) -> Iterable[str]:
+    """The names of earlier calls and of results, each once."""
+    found: dict[str, None] = {}
+    for message in request.messages:
+        for part in message.parts:
+            if (type(part) is ToolCall or type(part) is ToolResult) and part.name:
+                found[part.name] = None
+    return found
+
+
+def _renamed(message: Message, names: Mapping[str, str]) -> Message:
+    parts = tuple([_with_name(part, names) for part in message.parts])
+    is_same = all(new is old for new, old in zip(parts, message.parts, strict=True))
+    return message if is_same else msgspec.structs.replace(message, parts=parts)
+
+
+def _with_name(part: Part, names: Mapping[str, str]) -> Part:
+    if type(part) is not ToolCall and type(part) is not ToolResult:
+        return part
+    name = names.get(part.name, part.name)
+    return part if name == part.name else msgspec.structs.replace(part, name=name)

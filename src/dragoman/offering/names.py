@@ -1,0 +1,66 @@
+"""Names of tools: each its own, in a form that the target takes, and back again exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from dragoman.native_tools import ToolForms
+
+#: Hexadecimal digits of a name's hash that stand in for what was cut or replaced.
+_DIGITS: Final = 8
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def fit_names(names: Sequence[str], forms: ToolForms) -> list[str] | None:
+    """Names that a protocol takes, no two of them the same; None when the names are so already.
+
+    A name that need not change never does, and a changed one depends on the name alone but for those that come twice,
+    so that it is the same in each request of a conversation.
+    """
+    fits = _Fits(forms)
+    if len(set(names)) == len(names) and all(map(fits, names)):
+        return None
+    taken = {name for name in names if fits(name)}
+    given: set[str] = set()
+    sent: list[str] = []
+    for name in names:
+        fitted = name if fits(name) and name not in given else _next(name, forms, taken)
+        given.add(fitted)
+        taken.add(fitted)
+        sent.append(fitted)
+    return sent
+
+
+class _Fits:
+    """Whether a name may stand in a protocol as it is."""
+
+    __slots__ = ("_longest", "_match")
+
+    def __init__(self, forms: ToolForms) -> None:
+        self._longest = forms.longest_name
+        self._match = forms.name.fullmatch
+
+    def __call__(self, name: str) -> bool:
+        return len(name) <= self._longest and self._match(name) is not None
+
+
+def _next(name: str, forms: ToolForms, taken: Collection[str]) -> str:
+    """The name in plain letters, with its hash behind it."""
+    plain = _ODD.sub("_", name)
+    plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
+    count = 0
+    while True:
+        text = name if not count else f"{name}\0{count}"
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+        found = f"{plain[: forms.longest_name - _DIGITS - 1]}_{digest}"
+        if found not in taken:
+            return found
+        count += 1
+
+
+def restored_names(names: Iterable[str], sent: Sequence[str] | None) -> dict[str, str]:
+    """By the name that was sent, the tool's own, where these differ."""
+    return {} if sent is None else {theirs: ours for ours, theirs in zip(names, sent, strict=True) if ours != theirs}

@@ -1,0 +1,258 @@
+"""The tools of coding agents, through the running gateway: two MCP servers with a tool of one name, searches for tools,
+searches of the web. The requests have the shape that the agents send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from conversations import reply
+from dragoman import _json
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Native, Opaque, Part, Text, Tool, ToolCall
+from gateway.running import Running, gateway, stream_of, whole_of
+
+RESPONSES = "openai-responses"
+SERVERS = ("mcp__alpha", "mcp__beta")
+MCP = [
+    {"type": "namespace", "name": server, "description": f"Tools of {server}", "tools": [
+        {"type": "function", "name": "search", "description": f"Search {server}", "strict": False,
+         "parameters": {"type": "object", "properties": {key: {"type": "integer"}}, "required": [key]}},
+    ]}
+    for server, key in zip(SERVERS, ("page", "depth"), strict=True)
+]  # fmt: skip
+SHELL = {"type": "function", "name": "exec_command", "strict": False,
+         "parameters": {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}}  # fmt: skip
+PATCH = {"type": "custom", "name": "apply_patch", "description": "Edit files.",
+         "format": {"type": "grammar", "syntax": "lark", "definition": 'start: "*** Begin Patch"'}}  # fmt: skip
+SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools.",
+          "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}  # fmt: skip
+WEB = {"type": "web_search", "external_web_access": True}
+USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Search beta"}]}
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    routes = "".join(
+        f'[routes."{name}"]\ntargets = ["{protocol}/model-1"]\n'
+        for protocol in PROTOCOLS
+        for name in (f"gpt-5.5-{protocol}", f"lab-model-{protocol}", f"claude-{protocol}")
+    )
+    with gateway(tmp_path_factory.mktemp("gateway"), routes) as found:
+        yield found
+
+
+def post(running: Running, path: str, body: dict[str, Any], **headers: str) -> tuple[int, dict[str, str], Any]:
+    status, found, data = running.request("POST", path, json.dumps(body).encode(), headers)
+    if found.get("content-type", "").startswith("text/event-stream"):
+        frames = [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: {")]
+        return status, found, frames
+    return status, found, json.loads(data)
+
+
+def seen(running: Running, protocol: str) -> tuple[dict[str, Any], tuple[Tool, ...]]:
+    """What the provider was sent last: its body, and the tools in it, read as its protocol."""
+    [last] = running.provider.requests[-1:]
+    path = last.path if ":" in last.path else ""
+    return json.loads(last.body), PROTOCOLS[protocol].parse_request(last.body, path=path).request.tools
+
+
+def answer(running: Running, protocol: str, *parts: Part, stream: bool) -> None:
+    reason = "tool_use" if any(isinstance(part, ToolCall | Opaque) for part in parts) else "stop"
+    made = msgspec.structs.replace(reply("text"), parts=parts, stop_reason=reason)
+    running.answer((stream_of if stream else whole_of)(protocol, made))
+
+
+def items(frames: Any) -> list[dict[str, Any]]:
+    """The output items of an answer, without what is made up."""
+    response = frames[-1]["response"] if isinstance(frames, list) else frames
+    return [{key: value for key, value in item.items() if key != "id"} for item in response["output"]]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("provider", PROTOCOLS)
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("model", ["gpt-5.5", "lab-model"])
+def test_two_servers_with_a_tool_of_one_name(
+    agents: Running, model: str, server: str, provider: str, stream: bool
+) -> None:
+    """A model of unknown name gets all tools at once, one that is named like a GPT finds them by a search."""
+    name, is_found = f"{model}-{provider}", model == "gpt-5.5"
+    body: dict[str, Any] = {"model": name, "stream": stream, "store": False, "input": [USER],
+                            "tools": [SHELL, PATCH, WEB, *([SEARCH] if is_found else MCP)]}  # fmt: skip
+    if is_found:
+        body["input"] += found_by_a_search(agents, provider, body, stream=stream)
+    answer(agents, provider, Text("Nothing."), stream=stream)
+    status, _, _ = post(agents, "/v1/responses", body)
+    assert status == 200
+    sent, tools = seen(agents, provider)
+    names = [tool.name for tool in tools]
+    assert len(set(names)) == len(names)
+    keys = {"mcp__alpha": "page", "mcp__beta": "depth"}
+    if provider == RESPONSES and is_found:
+        wanted = f"{server}__search"  # the provider has what was found in the conversation
+        assert json.dumps(MCP[SERVERS.index(server)]["tools"][0]["name"]) in json.dumps(sent["input"])  # type: ignore[index]
+    else:
+        [wanted] = [tool.name for tool in tools if keys[server] in str(tool.schema_object())]
+        assert wanted == f"{server}__search"
+    own = None
+    if provider == RESPONSES:
+        own = Native(RESPONSES, {"namespace": _json.raw(server), "name": _json.raw("search")})
+    answer(agents, provider, ToolCall("call_2", wanted, f'{{"{keys[server]}": "3"}}', native=own), stream=stream)
+    status, _, frames = post(agents, "/v1/responses", body)
+    [call] = items(frames)
+    assert (status, call["type"], call["name"], call["namespace"]) == (200, "function_call", "search", server)
+    # Responses gives the tools that a search has found no schema here: the provider mended it by its own
+    assert json.loads(call["arguments"]) in ({keys[server]: 3}, {keys[server]: "3"})
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "found"}
+    answer(agents, provider, Text("Done."), stream=stream)
+    status, _, frames = post(agents, "/v1/responses", {**body, "input": [*body["input"], call, result]})
+    assert (status, items(frames)[0]["content"][0]["text"]) == (200, "Done.")
+    sent, _ = seen(agents, provider)
+    assert (f'"{wanted}"' if provider != RESPONSES else f'"namespace": "{server}"') in json.dumps(sent)
+
+
+def found_by_a_search(running: Running, provider: str, body: dict[str, Any], *, stream: bool) -> list[dict[str, Any]]:
+    """The model calls the search, the client runs it: both items."""
+    arguments = {"query": "search"}
+    if provider == RESPONSES:
+        item = {"type": "tool_search_call", "id": "ts_1", "call_id": "call_1", "execution": "client",
+                "status": "completed", "arguments": arguments}  # fmt: skip
+        answer(running, provider, Opaque(RESPONSES, _json.raw(item)), stream=stream)
+    else:
+        answer(running, provider, ToolCall("call_1", "tool_search", json.dumps(arguments)), stream=stream)
+    status, headers, frames = post(running, "/v1/responses", body)
+    _, tools = seen(running, provider)
+    if provider != RESPONSES:
+        assert [tool.name for tool in tools] == ["exec_command", "apply_patch", "tool_search"]
+        assert headers["x-dragoman-dropped"] == "web_search"
+    [call] = items(frames)
+    assert (status, call["type"], call["execution"], call["arguments"]) == (
+        200,
+        "tool_search_call",
+        "client",
+        arguments,
+    )
+    output = {"type": "tool_search_output", "call_id": call["call_id"], "execution": "client", "status": "completed",
+              "tools": MCP}  # fmt: skip
+    return [call, output]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("provider", [name for name in PROTOCOLS if name != RESPONSES])
+def test_a_patch_comes_back_as_free_text(agents: Running, provider: str, stream: bool) -> None:
+    patch = '*** Begin Patch\n*** Add File: "a.txt"\n+hi\n*** End Patch'
+    answer(agents, provider, ToolCall("call_1", "apply_patch", json.dumps({"input": patch})), stream=stream)
+    body = {"model": f"lab-model-{provider}", "stream": stream, "input": [USER], "tools": [SHELL, PATCH]}
+    _, _, frames = post(agents, "/v1/responses", body)
+    [call] = items(frames)
+    assert (call["type"], call["name"], call["input"]) == ("custom_tool_call", "apply_patch", patch)
+    sent, tools = seen(agents, provider)
+    assert "custom" not in json.dumps(sent)
+    assert tools[1].kind == "function" and 'start: "*** Begin Patch"' in tools[1].description
+
+
+# ---------------------------------------------------------------- searches of the web
+
+
+USER_TURN = {"role": "user", "content": "Perform a web search for the query: newest sandbox"}
+WEB_SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
+
+
+@pytest.mark.parametrize("is_forced", [True, False], ids=["forced", "alone"])
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("provider", PROTOCOLS)
+def test_a_request_for_a_search_is_run_by_the_provider_or_refused(
+    agents: Running, provider: str, stream: bool, is_forced: bool
+) -> None:
+    answer(agents, provider, Text("I made it up."), stream=stream)
+    body: dict[str, Any] = {
+        "model": f"claude-{provider}", "max_tokens": 100, "stream": stream, "tools": [WEB_SEARCH],
+        "messages": [USER_TURN],
+    }  # fmt: skip
+    if is_forced:
+        body["tool_choice"] = {"type": "tool", "name": "web_search"}
+    status, _, told = post(agents, "/v1/messages?beta=true", body)
+    if provider == "anthropic-messages":
+        assert status == 200
+        [tool] = seen(agents, provider)[0]["tools"]
+        assert tool == {**WEB_SEARCH, "cache_control": {"type": "ephemeral"}}  # the route's own mark
+        return
+    assert status == 400
+    assert told["error"]["type"] == "invalid_request_error"
+    assert "web_search" in told["error"]["message"] and "tool_policy.web_search" in told["error"]["message"]
+    assert agents.provider.requests == []
+
+
+@pytest.mark.parametrize("provider", [name for name in PROTOCOLS if name != RESPONSES])
+def test_a_search_beside_other_tools_is_left_out_and_said(agents: Running, provider: str) -> None:
+    answer(agents, provider, Text("Hello."), stream=True)
+    body = {"model": f"lab-model-{provider}", "stream": True, "input": [USER], "tools": [SHELL, WEB]}
+    status, headers, _ = post(agents, "/v1/responses", body)
+    assert (status, headers["x-dragoman-dropped"]) == (200, "web_search")
+    assert "web_search" not in json.dumps(seen(agents, provider)[0])
+
+
+@pytest.mark.parametrize(
+    ("table", "status", "dropped"),
+    [
+        ('tool_policy = { web_search = "refuse" }', 400, None),
+        ('tool_policy = { provider = "refuse" }', 400, None),
+        ('tool_policy = { web_search = "drop" }', 200, "web_search"),
+        ('tool_policy = { client = "refuse" }', 200, "web_search"),
+    ],
+)
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_a_route_says_what_becomes_of_a_tool(
+    tmp_path: Path, table: str, status: int, dropped: str | None, target: str
+) -> None:
+    with gateway(tmp_path, f'[routes.mine]\ntargets = ["{target}/model-1"]\n{table}\n') as running:
+        answer(running, target, Text("Hello."), stream=True)
+        body = {"model": "mine", "stream": True, "input": [USER], "tools": [SHELL, WEB]}
+        got, headers, _ = post(running, "/v1/responses", body)
+        if target == RESPONSES and "client" in table:
+            dropped = None  # it is the provider's own there
+        assert (got, headers.get("x-dragoman-dropped")) == (status, dropped)
+        if status == 200:
+            assert ("web_search" in json.dumps(seen(running, target)[0])) == (target == RESPONSES and dropped is None)
+
+
+def test_a_provider_that_has_the_tool_is_given_it_in_its_own_words(tmp_path: Path) -> None:
+    has = 'dialect = { hosted_tools = ["web_search"] }\n'
+    more = "".join(
+        f'[providers.{name}]\nprotocol = "{protocol}"\nbase_url = "URL{base}"\n{has}[routes.{name}]\n'
+        f'targets = ["{name}/model-1"]\n'
+        for name, protocol, base in (
+            ("one", "openai-responses", "/v1"), ("two", "gemini-generate", "/v1beta"),
+            ("three", "anthropic-messages", ""),
+        )
+    )  # fmt: skip
+    from gateway.running import provider_config
+
+    with gateway(tmp_path) as plain:
+        config = provider_config(tmp_path, plain.provider.url, more.replace("URL", plain.provider.url))
+        with gateway(tmp_path, config=config) as running:
+            running = running._replace(provider=plain.provider)
+            asked = {**WEB_SEARCH, "allowed_domains": ["lab.example"]}
+            for name, protocol, tools in (
+                ("one", "openai-responses", [{"type": "web_search", "filters": {"allowed_domains": ["lab.example"]}}]),
+                ("two", "gemini-generate", [{"googleSearch": {}}]),
+            ):
+                answer(running, protocol, Text("Found."), stream=False)
+                body = {"model": name, "max_tokens": 9, "tools": [asked], "messages": [USER_TURN],
+                        "tool_choice": {"type": "tool", "name": "web_search"}}  # fmt: skip
+                assert post(running, "/v1/messages", body)[0] == 200
+                sent = seen(running, protocol)[0]
+                assert sent["tools"] == tools
+                if name == "one":
+                    assert sent["tool_choice"] == {"type": "web_search"}
+            answer(running, "anthropic-messages", Text("Found."), stream=False)
+            assert post(running, "/v1/responses", {"model": "three", "input": "?", "tools": [WEB]})[0] == 200
+            sent = seen(running, "anthropic-messages")[0]
+            mark = {"cache_control": {"type": "ephemeral"}}
+            assert sent["tools"] == [{"type": "web_search_20250305", "name": "web_search", **mark}]

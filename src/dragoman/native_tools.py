@@ -27,7 +27,8 @@ class NativeTool(msgspec.Struct, frozen=True):
 
     `kind`: one of `KINDS`; `name`: what messages call it; `where`: its place in the request. `function`: what stands
     for it where it is not known, with its published schema; None: nothing can. `settings`: of what a provider runs
-    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`). `unsaid`: its other fields, which only its protocol knows.
+    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`). `unsaid`: its other fields, which only its
+    protocol knows.
     """
 
     kind: str

@@ -76,7 +76,7 @@ class Exchange:
         `head`: of the client's request; what of it a provider of the same protocol gets is sent along. `offered`: the
         request with its tools as the target gets them, when that is known."""
         protocol = target.protocol
-        self._offer = made = offered or offer_tools(target, request)
+        self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
         request, unfit = fit(made.request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
         self._asked = asked = asked or ask_first(target, request)

@@ -13,7 +13,7 @@ from dragoman.offering import Offer, offer
 from dragoman.problems import refuses_tools
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages import Policy
-from dragoman.types import Request, Tool
+from dragoman.types import ProtocolName, Request, Tool
 from dragoman.ways import ask, reading_way, without_tools
 
 _CODE: Final = "tools-way"
@@ -30,8 +30,8 @@ class Asked(msgspec.Struct, frozen=True):
     deviations: tuple[Deviation, ...] = ()
 
 
-def offer_tools(target: Target, request: Request) -> Offer:
-    """The request with its tools as the target may be offered them.
+def offer_tools(target: Target, request: Request, client: ProtocolName | None) -> Offer:
+    """The request with its tools as the target may be offered them. `client`: the protocol that it came in.
 
     Raises:
         UsageError: it is for a tool that the target does not have, or one that the configuration refuses.
@@ -43,6 +43,7 @@ def offer_tools(target: Target, request: Request) -> Offer:
         dialect=target.dialect,
         policies=target.tool_policy,
         protocols=PROTOCOLS.__getitem__,
+        client=client,
     )
 
 

@@ -65,17 +65,19 @@ def offer(
     dialect: Dialect,
     policies: Policies,
     protocols: Callable[[ProtocolName], Protocol],
+    client: ProtocolName | None = None,
 ) -> Offer:
     """A request's tools for a target.
 
     Args:
         name: the target's, for messages.
+        client: the protocol that the request came in; None: none that is known.
         protocols: gives each by its name, for what it tells of its own tools.
 
     Raises:
         UsageError: the request is for a tool that the target does not have, or the policy refuses one.
     """
-    return _Offering(target, name, dialect, policies).offer(request, protocols)
+    return _Offering(target, name, dialect, policies).offer(request, protocols, client)
 
 
 class _Offering:
@@ -92,7 +94,9 @@ class _Offering:
         self.dropped: list[str] = []
         self.forms: dict[str, Form] = {}
 
-    def offer(self, request: Request, protocols: Callable[[ProtocolName], Protocol]) -> Offer:
+    def offer(
+        self, request: Request, protocols: Callable[[ProtocolName], Protocol], client: ProtocolName | None
+    ) -> Offer:
         writer: ToolForms = self._target.tools
         is_own = True
         for source in _sources(request):
@@ -104,7 +108,7 @@ class _Offering:
         if is_own and self._policies and request.native is not None:
             request = self._kept_own(protocols(request.native.protocol).tools, request, request.native)
         request = self._without_custom(request)
-        request = self._named(request, is_own=request.native is None or request.native.protocol == self._target.name)
+        request = self._named(request, is_own=client == self._target.name)
         return Offer(request, tuple(self.deviations), tuple(self.dropped), self.forms, writer)
 
     # ------------------------------------------------------------ tools that are no functions

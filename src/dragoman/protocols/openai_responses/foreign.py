@@ -63,7 +63,8 @@ _BRINGING: Final = ("additional_tools", "tool_search_output")
 #: Items of calls and of their results → the tool.
 _CALLS: Final = {"shell_call": "shell", "local_shell_call": "local_shell", "apply_patch_call": "apply_patch",
                  "tool_search_call": "tool_search"}  # fmt: skip
-_RESULTS: Final = tuple(f"{kind}_output" for kind in _CALLS)
+_RESULTS: Final = {"shell_call_output": "shell", "local_shell_call_output": "local_shell",
+                   "apply_patch_call_output": "apply_patch", "tool_search_output": "tool_search"}  # fmt: skip
 
 
 def open_request(request: Request) -> Opened:
@@ -206,14 +207,24 @@ def _opened_message(message: Message, names: frozenset[str]) -> Message:
             opened = _opened_part(part)
             parts += (part,) if opened is None else opened
         elif type(part) is ToolCall and part.native is not None:
-            space, name = place_of(native_fields(part.native, NAME))
-            parts.append(msgspec.structs.replace(part, name=known_name(space, name, names)) if space else part)
+            parts.append(_opened_call(part, names))
         else:
             parts.append(part)
     is_same = len(parts) == len(message.parts) and all(
         new is old for new, old in zip(parts, message.parts, strict=True)
     )
     return message if is_same else msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _opened_call(call: ToolCall, names: frozenset[str]) -> ToolCall:
+    """A call by the one name of its function."""
+    own = native_fields(call.native, NAME)
+    space, name = place_of(own)
+    if not space:
+        return call
+    rest = {key: value for key, value in own.items() if key not in ("namespace", "name")}
+    native = Native(NAME, rest) if rest else None
+    return msgspec.structs.replace(call, name=known_name(space, name, names), native=native)
 
 
 def _opened_part(part: Opaque) -> tuple[Part, ...] | None:
@@ -229,12 +240,12 @@ def _opened_part(part: Opaque) -> tuple[Part, ...] | None:
         if isinstance(arguments, dict):
             arguments = {key: value for key, value in arguments.items() if value is not None}
             if type == "local_shell_call":
-                arguments.pop("type", None)
+                arguments = {key: value for key, value in arguments.items() if key != "type" and value != {}}
         text = arguments if isinstance(arguments, str) else _json.to_text(arguments or {})
         return (ToolCall(id, _CALLS[type], text),)
     if type not in _RESULTS:
         return None
-    name = _CALLS[type.removesuffix("_output")]
+    name = _RESULTS[type]
     if name == _SEARCH:
         return (ToolResult(id, name, (Text(_found(item.get("tools"))),)),)
     is_error = item.get("status") == "failed"

@@ -23,7 +23,7 @@ from dragoman.fields import read, read_items
 from dragoman.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
 from dragoman.offering.names import fit_names
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
-from dragoman.request_crossing import untranslated
+from dragoman.request_crossing import Crossed
 from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
 
 #: What becomes of a tool that the target does not know as the client says it; "run" is reserved.
@@ -147,9 +147,11 @@ class _Offering:
                 fields["tool_choice"] = choice
         native = request.native
         if fields:
-            bare = Request(request.model, (), native=native)
-            self.deviations += untranslated(bare, self._target.name)
-            native = Native(self._target.name, fields)
+            crossed = Crossed(self._target.name, is_vendor=self._dialect.supports_vendor_fields)
+            native = crossed.take(Request(request.model, (), native=native)).native
+            self.deviations += crossed.deviations()
+            known = native.fields if native is not None and native.protocol == self._target.name else {}
+            native = Native(self._target.name, {**known, **fields})
         return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
 
     def _policy(self, tool: NativeTool) -> ToolPolicy:

@@ -45,7 +45,7 @@ DIALECTS: Final = {
     "gemini-generate": _CATALOG["gemini"].dialect,
 }
 _LISTS: Final = re.compile(r"\[\d*\]")
-_OURS: Final = frozenset({"messages", "parts", "params", "native", "contents", "input"})
+_OURS: Final = frozenset({"messages", "parts", "params", "native", "contents", "input", "output"})
 
 
 class Fate(NamedTuple):
@@ -78,7 +78,7 @@ def fate(case: Case, source: str, target: str) -> Fate:
         if not case.is_marked:
             kept = [path for path, value in gained if path in kept and value == json.dumps(case.values[0])]
         return Fate("kept") if kept or (source == target and case.is_marked) else Fate("becomes", tuple(found))
-    named = sorted({_LISTS.sub("[]", said.where) for said in sent.deviations if _names(said, case)})
+    named = sorted({_LISTS.sub("[]", said.where) for said in sent.deviations if is_named(said, case)})
     if named:
         return Fate("named", tuple(named))
     gone = sorted({path for path, _ in before - after})
@@ -130,7 +130,17 @@ def _marked(case: Case, body: Json) -> list[str]:
     return sorted(found)
 
 
-def _names(said: Deviation, case: Case) -> bool:
+def is_written(case: Case, text: str) -> bool:
+    """Whether a marked value stands in a text."""
+    words = [word for value in case.values for word in vendor_types.spellings(value)]
+    return any(
+        re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text)
+        or (not word[0].isdigit() and re.search(rf"{re.escape(word)}(?!\d)", text))
+        for word in words
+    )
+
+
+def is_named(said: Deviation, case: Case) -> bool:
     """Whether a deviation names a field, what it stands in, or what stands in it."""
     keys = _keys(case.path)
     if keys[-1] != _plain(case.key):
@@ -138,6 +148,8 @@ def _names(said: Deviation, case: Case) -> bool:
     words = _keys(_LISTS.sub("", said.where))
     ours = [word for word in words if word not in _OURS]
     if not ours:
+        if words[:1] == ["parts"]:  # of an answer: what kind of part is said beside its place
+            return said.code == "untranslated" and any(_is_same(_plain(said.seen), key) for key in keys)
         return said.code in ("dropped", "untranslated") and words[:1] == ["messages"]
     if ours[-1] in ALIASES and ALIASES[ours[-1]] & set(keys):
         return True

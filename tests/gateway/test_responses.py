@@ -162,6 +162,18 @@ def test_what_is_not_to_be_stored_is_not(running: Running) -> None:
     assert (status, "conversation" in refused["error"]["message"]) == (400, True)
 
 
+@pytest.mark.parametrize("provider", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize("store", [True, False])
+def test_a_response_in_the_background_is_refused_and_never_claimed(
+    running: Running, provider: str, store: bool
+) -> None:
+    running.answer(whole_of(provider, reply("text")))
+    asked = {"model": f"via-{provider}", "input": "Hi", "store": store}
+    status, refused = post(running, {**asked, "background": True})
+    assert (status, "background" in refused["error"]["message"]) == (400, True)
+    assert post(running, {**asked, "background": False})[0] == 200
+
+
 def test_a_failed_answer_is_not_stored(running: Running) -> None:
     data = wire("openai-chat", reply("text"))
     running.answer([*streamed(data[: data.index(b'finish_reason":"stop')])[:-1], "close"])

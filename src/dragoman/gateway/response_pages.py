@@ -20,7 +20,7 @@ from dragoman.gateway.endpoint import Call, Endpoint
 from dragoman.gateway.http import Answer
 from dragoman.gateway.relay import Relay
 from dragoman.gateway.responses import NotKept, Responses, TooLong
-from dragoman.gateway.stored import HeldOutlet, begin
+from dragoman.gateway.stored import HeldOutlet, begin, refuse_background
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 
@@ -63,6 +63,7 @@ class ResponsePages:
         for name in ("previous_response_id", "conversation"):
             if name in fields:
                 raise WireError("responses are not stored here: send the whole conversation", path=name)
+        refuse_background(fields)
         body = _json.encode({**fields, "store": False})
         await self._relay.respond(self._protocol, call.head, body, call.outlet, call.record)
 

@@ -83,7 +83,18 @@ def _read(body: bytes) -> Fields:
     fields = read_body(body)
     if "conversation" in fields:
         raise WireError("expected previous_response_id: conversations are not kept here", path="conversation")
+    refuse_background(fields)
     return fields
+
+
+def refuse_background(fields: Fields) -> None:
+    """A response that is asked for later would have to be run here, or be somebody else's to ask for.
+
+    Raises:
+        WireError: the request wants one.
+    """
+    if read(fields.get("background")) is True:
+        raise WireError("expected no background: responses are answered at once here", path="background")
 
 
 async def _resolved(responses: Responses, owner: str, items: list[Raw]) -> list[Raw]:

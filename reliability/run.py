@@ -39,7 +39,10 @@ RELIABILITY: Final = {
     "R24": "r24_overflow",
     "R28": "r28_rate_limits",
     "R30": "r30_quiet_logs",
+    "H4": "h04_bounds",
     "H6": "h06_linear",
+    "M": "m_cases",
+    "R29": "r29_soak",
 }
 SECURITY: Final = {
     "S2": "s02_exposure",

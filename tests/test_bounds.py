@@ -123,6 +123,11 @@ BREAKS: dict[str, tuple[int, bytes, bytes]] = {
     "media_mib": (1, _body(more="A" * (MEBIBYTE // 3 * 4 + 8)), b""),
     "parts": (3, _ASKED, _parts(4)),
     "calls": (3, _ASKED, _calls(4)),
+    "arguments_mib": (
+        1,
+        _ASKED,
+        (_CALL % ('{"function":{"name":"note","arguments":{"n":"%s"}}}' % ("x" * MEBIBYTE))).encode(),
+    ),
     "frame_mib": (1, _ASKED, (_LINE % json.dumps("x" * (MEBIBYTE + 10))).encode()),
     "answer_mib": (1, _ASKED, _text(1_200)),
     "whole_mib": (1, _ASKED.replace(b"true", b"false"), _text(1_200)),

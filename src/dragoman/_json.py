@@ -225,6 +225,8 @@ def split_values(text: str) -> list[str] | Malformed:
             _, stop = _lenient.raw_decode(text, position)
         except (ValueError, RecursionError) as problem:
             return Malformed(_say(problem))
+        if text[stop - 1] not in '}]"' and text[stop : stop + 1].strip():
+            return Malformed("a number or a word goes on behind its end")
         values.append(text[position:stop])
         position = stop
 

@@ -297,7 +297,12 @@ class Assembly:
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Let a call's arguments grow."""
         call.fragments += 1
+        call.size += len(text)
         if not text and call.kind == "function":
+            return
+        if call.size > self._bounds.arguments:
+            wanted = f"arguments of at most {self._bounds.arguments} characters"
+            self.fail("too_large", exceeded(wanted, "arguments_mib", f"{call.size} or more"))
             return
         live = call.live
         if live is not None and "}" not in text and text[0] != "{" and text.isascii():  # nothing can end or change here
@@ -324,8 +329,10 @@ class Assembly:
 
     def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
         """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
-        if call.live is not None and call.text.add_open(texts, "".join(texts)):
+        is_short = call.live is not None and call.size + sum(map(len, texts)) <= self._bounds.arguments
+        if is_short and call.text.add_open(texts, joined := "".join(texts)):
             index = call.index
+            call.size += len(joined)
             call.fragments += len(texts)
             self.events += [ToolCallDelta(index, text) for text in texts]
         elif len(texts) < _FEW:
@@ -360,7 +367,8 @@ class Assembly:
         """A call that the protocol sends whole: start, one delta, end."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
-        if call.state == "announced" and kind == "function" and is_plain_object(arguments):
+        is_short = len(arguments) <= self._bounds.arguments
+        if is_short and call.state == "announced" and kind == "function" and is_plain_object(arguments):
             self.events.append(ToolCallDelta(call.index, arguments))
             self._deliver(call, arguments)
         else:

@@ -16,6 +16,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         parts: parts and calls; a long answer of an agent has some dozens.
         calls: calls among them.
+        arguments: characters of one call's arguments.
         frame: of one frame, or of a whole JSON body; a picture is one frame.
         answer: in all, unpacked, and so of all its text: half a million chunks.
         whole: of an answer that is held to be given in one piece.
@@ -24,6 +25,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
 
     parts: int = 4_096
     calls: int = 4_096
+    arguments: int = 8 * _MIB
     frame: int = 16 * _MIB
     answer: int = 128 * _MIB
     whole: int = 32 * _MIB

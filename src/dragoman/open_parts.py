@@ -32,7 +32,7 @@ class OpenCall:
 
     __slots__ = (
         "arguments", "block_ended", "fragments", "half", "id", "index", "is_settled", "kind", "live", "name", "native",
-        "pending", "repeats", "signature", "state", "text",
+        "pending", "repeats", "signature", "size", "state", "text",
     )  # fmt: skip
 
     def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
@@ -49,6 +49,7 @@ class OpenCall:
         self.block_ended = False
         self.is_settled = False
         self.fragments = 0
+        self.size = 0  # characters of its arguments that came
         self.half = ""  # a high surrogate that waits for its other half
         self.live: list[str] | None = None  # takes plain fragments; None while they must be looked at
         self.repeats: OpenCall | None = None

@@ -19,7 +19,8 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Of a request: `body_mib`: its body, packed and unpacked; `depth`: lists and objects around a value; `values`: JSON
     values; `messages` (or contents, or items of an input); `tools`; `media_mib`: one image or file.
-    Of an answer: `parts` and calls; `calls` among them; `frame_mib`: one event, or a whole JSON body; `answer_mib`: all
+    Of an answer: `parts` and calls; `calls` among them; `arguments_mib`: millions (2^20) of characters of one call;
+    `frame_mib`: one event, or a whole JSON body; `answer_mib`: all
     of it, unpacked, and so its text; `whole_mib`: what is held of one that is given in one piece.
     `apart_kib`: a frame, or a call that must be read as a whole, beyond which a thread reads.
     """
@@ -32,6 +33,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     media_mib: Positive = 20
     parts: Positive = 4_096
     calls: Positive = 4_096
+    arguments_mib: Positive = 8
     frame_mib: Positive = 16
     answer_mib: Positive = 128
     whole_mib: Positive = 32
@@ -42,6 +44,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return AnswerBounds(
             self.parts,
             self.calls,
+            self.arguments_mib * _MIB,
             self.frame_mib * _MIB,
             self.answer_mib * _MIB,
             self.whole_mib * _MIB,

@@ -1,0 +1,258 @@
+"""H4 to H6: what is hostile costs a bounded amount of memory, and of the event loop next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from reliability.caller import Caller, ask, rendered, spoken
+from reliability.h06_linear import bodies
+from reliability.process import Gateway, providers
+from reliability.provider import END, Provider, Step, chunk, head, whole
+from reliability.r10_sizes import peak, reset_peak
+from reliability.r13_reload import _ANSWER
+from reliability.r18_loop import lags
+from reliability.row import Result, Scale, milliseconds
+from test_linear_time import TOKENS
+
+_MIB = 1024 * 1024
+_CHAT = "/v1/chat/completions"
+_SSE = "text/event-stream"
+#: Seconds that the loop was away at most, calm and at work, and how often the work was done.
+Lags: TypeAlias = tuple[float, float, int]
+#: Whether the client streams, and what makes the n-th event.
+Kind: TypeAlias = tuple[bool, Callable[[int], object]]
+
+
+def measure(scale: Scale) -> Iterator[Result]:
+    """A real gateway; another process asks it for next to nothing every 10 ms."""
+    yield from asyncio.run(_measure(scale))
+
+
+async def _measure(scale: Scale) -> list[Result]:
+    with Provider(whole(_ANSWER)) as provider, Gateway(providers(provider.url)) as gateway:
+        results = [
+            await loop_of_bodies(gateway, scale),
+            await loop_of_arguments(gateway, provider, scale),
+            await calls_of_one_id(gateway, scale),
+        ]
+        results += [await endless(gateway, provider, what, kind) for what, kind in ENDLESS.items()]
+        results.append(await large_delta(gateway, provider))
+    for size in (1, 18):
+        results += [await small_values(size)]
+    return results
+
+
+# ---------------------------------------------------------------- the loop
+
+
+async def beside(gateway: Gateway, seconds: float, work: Callable[[], Awaitable[None]]) -> Lags:
+    """The longest that the loop was away while nothing was done, and while work was done again and again."""
+    calm = max(await lags(gateway.port, 3))
+    probing = asyncio.create_task(lags(gateway.port, seconds))
+    await asyncio.sleep(1)
+    count = 0
+    while not probing.done():
+        await work()
+        count += 1
+    return calm, max(await probing), count
+
+
+async def loop_of_bodies(gateway: Gateway, scale: Scale) -> Result:
+    """Each kind of repetition as a body of 1 MiB."""
+    kinds = list(bodies())
+    random.Random(1).shuffle(kinds)
+    waiting = iter(kinds * 10)
+
+    async def one() -> None:
+        await ask(gateway.port, _CHAT, next(waiting)[1])
+
+    calm, worst, count = await beside(gateway, scale.pick(30, 8), one)
+    measured = f"{milliseconds(worst)} at most in {count} bodies ({milliseconds(calm)} without)"
+    return Result("C1", "bodies of 1 MiB: the loop is away ≤ 50 ms beside its calm", measured, worst <= calm + 0.05)
+
+
+def arguments(text: str) -> list[Step]:
+    """A call with these arguments, in events of 64 characters."""
+
+    def said(delta: object, reason: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return b"data: " + json.dumps({"id": "c", "model": "m", "choices": [choice]}).encode() + b"\n\n"
+
+    def piece(text: str) -> bytes:
+        return said({"tool_calls": [{"index": 0, "function": {"arguments": text}}]})
+
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "write_file", "arguments": ""}}
+    data = b"".join(piece(text[place : place + 64]) for place in range(0, len(text), 64))
+    first, last = said({"role": "assistant", "tool_calls": [call]}), said({}, "tool_calls")
+    return [head(200, _SSE), chunk(first), chunk(data), chunk(last + b"data: [DONE]\n\n"), END]
+
+
+async def loop_of_arguments(gateway: Gateway, provider: Provider, scale: Scale) -> Result:
+    """Each kind of repetition as arguments of 1 MiB, through all stages into another protocol."""
+    kinds = [
+        first + token * (_MIB // len(token)) for first in ('{"a":"', "```json\n{", "{", "{'a':'") for token in TOKENS
+    ]
+    random.Random(2).shuffle(kinds)
+    waiting = iter(kinds * 10)
+
+    async def one() -> None:
+        provider.forget()
+        script = provider.script(arguments(next(waiting)))
+        await ask(gateway.port, *spoken("anthropic-messages", f"openai-chat/{script}"))
+
+    calm, worst, count = await beside(gateway, scale.pick(90, 12), one)
+    measured = f"{milliseconds(worst)} at most in {count} answers of {len(kinds)} kinds ({milliseconds(calm)} without)"
+    return Result("C2", "arguments of 1 MiB: the loop is away ≤ 50 ms beside its calm", measured, worst <= calm + 0.05)
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def calls_of_one_id(gateway: Gateway, scale: Scale) -> Result:
+    """20,000 calls of one id and as many results, to a provider of another protocol."""
+    function = {"name": "f", "arguments": "{}"}
+    calls = [{"id": "a", "type": "function", "function": function}] * 20_000
+    results = [{"role": "tool", "tool_call_id": "a", "content": "x"}] * 20_000
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": calls}, *results]
+    body = json.dumps({"model": "anthropic-messages/m", "messages": messages}).encode()
+    times: list[float] = []
+
+    async def one() -> None:
+        began = processor_seconds(gateway.pid)
+        answer = await ask(gateway.port, _CHAT, body)
+        times.append(processor_seconds(gateway.pid) - began)
+        assert answer.status in (200, 502), answer.body[:300]  # what the provider says is no Messages answer
+
+    calm, worst, count = await beside(gateway, scale.pick(10, 5), one)
+    measured = f"{min(times):.2f} s, the loop away {milliseconds(worst)} ({milliseconds(calm)} without), {count} times"
+    passed = min(times) <= 1 and worst <= calm + 0.1
+    return Result("H6", "20,000 calls of one id: ≤ 1 s of processor, the loop away ≤ 100 ms", measured, passed)
+
+
+# ---------------------------------------------------------------- memory
+
+
+def _events(make: Callable[[int], object]) -> Callable[[], Iterator[Step]]:
+    def script() -> Iterator[Step]:
+        yield head(200, _SSE)
+        number = 0
+        while True:
+            lines = []
+            for _ in range(100):
+                number += 1
+                data = json.dumps({"id": "c", "model": "m", "choices": [{"index": 0, "delta": make(number)}]})
+                lines.append(f"data: {data}\n\n")
+            yield chunk("".join(lines).encode())
+
+    return script
+
+
+def _call(number: int) -> object:
+    function = {"name": "write_file", "arguments": '{"n":1}'}
+    return {"tool_calls": [{"index": number, "id": f"call_{number}", "type": "function", "function": function}]}
+
+
+def _grown(number: int) -> object:
+    begin = {"id": "call_1", "type": "function"} if number == 1 else {}
+    name = {"name": "write_file"} if number == 1 else {}
+    text = '{"a": "' if number == 1 else "word " * 100
+    return {"tool_calls": [{"index": 0, **begin, "function": {**name, "arguments": text}}]}
+
+
+#: What never ends → whether its client streams, and what makes its n-th event.
+ENDLESS: dict[str, Kind] = {
+    "calls, streamed": (True, _call),
+    "calls, whole": (False, _call),
+    "text, streamed": (True, lambda number: {"content": "word " * 100}),
+    "text, whole": (False, lambda number: {"content": "word " * 100}),
+    "one call's arguments, streamed": (True, _grown),
+    "one call's arguments that must be read whole": (True, lambda number: _held(number)),
+    "words, whole": (False, lambda number: {"content": "w"}),
+}
+
+
+def _held(number: int) -> object:
+    made: dict[str, object] = json.loads(json.dumps(_grown(number)).replace('{\\"a\\": \\"', "{'a': '"))
+    return made
+
+
+async def endless(gateway: Gateway, provider: Provider, what: str, kind: Kind) -> Result:
+    """An answer that never ends, until it is ended."""
+    is_stream, make = kind
+    script = provider.script(_events(make))
+    before = reset_peak(gateway.pid)
+    began = time.monotonic()
+    path, body = spoken("openai-chat", f"openai-chat/{script}", stream=is_stream)
+    last = b""
+    caller = await Caller.connect(gateway.port)
+    await caller.send(rendered(path, body, headers={"connection": "close"}))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(120):
+            while data := await caller.reader.read(_MIB):
+                last = (last + data)[-2000:]
+    caller.close()
+    seconds, extra = time.monotonic() - began, peak(gateway.pid) - before
+    is_ended = b"server.limits." in last
+    measured = f"{what}: {'ended' if is_ended else 'NOT ended'} after {seconds:.1f} s, peak {extra / _MIB:+.0f} MiB"
+    return Result(
+        "H5", "an endless answer ends at its bound, peak + ≤ 64 MiB", measured, is_ended and extra <= 64 * _MIB
+    )
+
+
+async def large_delta(gateway: Gateway, provider: Provider) -> Result:
+    """One event of 30 MB."""
+    text = json.dumps({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "x" * 30_000_000}}]})
+    script = provider.script([head(200, _SSE), chunk(b"data: " + text.encode() + b"\n\n"), END])
+    before = reset_peak(gateway.pid)
+    calm = max(await lags(gateway.port, 2))
+    probing = asyncio.create_task(lags(gateway.port, 4))
+    await asyncio.sleep(1)
+    answer = await ask(gateway.port, *spoken("anthropic-messages", f"openai-chat/{script}"))
+    worst, extra = max(await probing), peak(gateway.pid) - before
+    is_refused = b"server.limits.frame_mib" in answer.body and len(answer.body) < 10_000
+    said = f"{'refused' if is_refused else answer.status}, loop away {milliseconds(worst)} ({milliseconds(calm)} calm)"
+    passed = is_refused and worst <= calm + 0.05 and extra <= 64 * _MIB
+    return Result(
+        "M6", "a delta of 30 MB is refused, the loop away ≤ 50 ms", f"{said}, peak {extra / _MIB:+.0f} MiB", passed
+    )
+
+
+#: Fields behind the messages, repeated up to the size.
+_SMALL = {
+    "empty lists": b"[],",
+    "empty objects": b"{},",
+    "numbers": b"1,",
+    "texts": b'"",',
+    "nested": b"[" * 100 + b"]" * 100 + b",",
+}
+
+
+async def small_values(size: int) -> Result:
+    """A body of many small values, in a process that is new for each size."""
+    worst, which, statuses = 0, "", set()
+    with Provider(whole(_ANSWER)) as provider, Gateway(providers(provider.url)) as gateway:
+        await ask(gateway.port, *spoken("openai-chat", "openai-chat/m", stream=False))
+        for name, unit in _SMALL.items():
+            first = b'{"model":"anthropic-messages/m","messages":[{"role":"user","content":"x"}],"x":['
+            body = first + unit * (size * 1_000_000 // len(unit)) + b"1]}"
+            for text in (body, body.replace(b'],"x":[', b",", 1)):
+                before = reset_peak(gateway.pid)
+                answer = await ask(gateway.port, _CHAT, text)
+                statuses.add(answer.status)
+                if (extra := peak(gateway.pid) - before) > worst:
+                    worst, which = extra, name
+        alive = gateway.is_running
+    goal = f"small values, {size} MB: peak ≤ 2 × the body + 32 MiB"
+    measured = f"{worst / _MIB:+.0f} MiB at most ({which}), answers {sorted(statuses)}"
+    return Result("H4", goal, measured, alive and worst <= 2 * size * 1_000_000 + 32 * _MIB)

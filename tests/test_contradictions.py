@@ -230,3 +230,23 @@ def test_two_readings_of_a_call_never_deliver(name: str):
             wrong.append((told, calls, reply.error))
     assert wrong == [], f"{len(wrong)} of {count}"
     assert count >= 30
+
+
+@pytest.mark.parametrize("text", ["{}", '{"bell": "a"}', '{"bell":'])
+@pytest.mark.parametrize("place", ["item", "again", "output", "whole"])
+def test_what_a_provider_calls_incomplete_is_not_run(text: str, place: str):
+    told = dict.fromkeys(("start", "deltas", "final", "item", "again", "output"), "")
+    if place == "whole":
+        item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "ring", "arguments": text}
+        details = {"reason": "max_output_tokens"}
+        output = [item | {"status": "incomplete"}]
+        body = json.dumps(
+            {"object": "response", "status": "incomplete", "incomplete_details": details, "output": output}
+        )
+        assert decode(body.encode(), "openai-responses", tools=TOOLS).tool_calls == []
+        return
+    wire = responses(told | {"item": text, place: text})
+    head, mark, rest = wire.rpartition(b'"status": "completed", "arguments"')
+    assert mark
+    reply = decode(head + mark.replace(b"completed", b"incomplete") + rest, "openai-responses", tools=TOOLS)
+    assert delivered(reply) == [] and reply.error is not None

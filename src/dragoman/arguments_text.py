@@ -377,8 +377,8 @@ class Restated:
         self._again.add(text)
 
     def is_closed(self) -> bool:
-        """Whether one of the readings is a whole object."""
-        return self.joined.is_closed() or self._again.is_closed()
+        """Whether a whole object came, if the piece is a value: else the end tells."""
+        return self.joined.is_closed()
 
     def settle(self, *, proven: bool) -> Settled:
         """The reading that is one whole object; none when both or neither are. Only a good end rules a value out."""

@@ -461,6 +461,12 @@ class Assembly:
             return
         call.is_settled = True
         more = settled.more
+        if more and (
+            waiting := [other for other in self._calls.values() if other is not call and not other.text.is_closed()]
+        ):
+            for owner in (call, *waiting):
+                self._fail_call(owner, "lost", f"tool call {owner.name}: another one has arguments for two")
+            return
         if call.state == "waiting" and settled.objects and self._glued(call.name) == len(settled.objects):
             self.deviate("mangled-name", f"call {call.index}", call.name)
             call.name = call.name[: len(call.name) // len(settled.objects)]
@@ -625,7 +631,9 @@ class Assembly:
             self.deviate("empty-response", "end", self._native_reason or "")
         self.start()
         reason = settle_reason(self.reason, usable_calls=self._usable_calls, failed_calls=self._failed_calls)
-        if reason != self.reason and self.reason is not None and (self._names_tool_use or reason != "tool_use"):
+        is_failed = reason == "other" and self.reason == "tool_use"  # the wire is right: there were calls
+        is_other = reason != self.reason and self.reason is not None and not is_failed
+        if is_other and (self._names_tool_use or reason != "tool_use"):
             self.deviate("stop-reason", "stop reason", self._native_reason or self.reason)
         self.phase = "closed"
         self.events.append(Finish(reason, self._native_reason, self._usage, self._cost, self.end_native))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from dragoman.assembly import Assembly
+from dragoman.doubts import Doubts
 from dragoman.open_parts import OpenCall
 from dragoman.settled import is_same
 from dragoman.shared_calls import SharedCalls
@@ -21,11 +22,12 @@ CallKind: TypeAlias = Literal["function", "custom"]
 class CallSlots:
     """Finds the call of each fragment of one response and lets it grow."""
 
-    __slots__ = ("_assembly", "_by_index", "_doubted", "_last", "_shared", "_unmatched")
+    __slots__ = ("_assembly", "_by_index", "_doubted", "_doubts", "_last", "_shared", "_unmatched")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._by_index: dict[int, OpenCall] = {}
+        self._doubts = Doubts(assembly)
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
         self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
@@ -65,11 +67,21 @@ class CallSlots:
             index: as the wire says; None when it says none.
             id, name, arguments: "" when the fragment has none.
         """
+        if index is None and not (id or name) and (lost := self._doubts.judge(index, id, name, arguments, self._last)):
+            return lost
         if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
             return held
         at_index = self._by_index.get(index) if index is not None else None
         if index is None:
             self._assembly.deviate("missing-index", where)
+        known = self._assembly.call_of(id) if id else None
+        named = at_index if not id else known
+        if named is not None and named.state == "failed":
+            return named  # its own still, and lost
+        if at_index is None and known is None and (id or name or index is not None):
+            lost = self._doubts.judge(index, id, name, arguments, self._last)
+            if lost is not None:
+                return lost
         call = self._find(at_index, index, id, name, arguments, where)
         if call is None:
             call = self._begin(index, id, name, kind=kind, where=where)
@@ -78,6 +90,7 @@ class CallSlots:
             self._join_name(call, name, where)
         if index is not None:
             self._by_index[index] = call
+        self._doubts.see(call, index)
         self._last = call
         if id and call.id and id != call.id and call.repeats is None and call.is_open():
             self._share(call, index, id, name, arguments)
@@ -88,6 +101,15 @@ class CallSlots:
             self._assembly.add_arguments(call, arguments)
         self._announce(call)
         return call
+
+    def pass_over(self, index: int | None) -> None:
+        """An entry says nothing but its index."""
+        if index not in self._by_index:
+            self._doubts.pass_over(index)
+
+    def tear(self) -> None:
+        """Fragments that came together name no call."""
+        self._doubts.tear()
 
     def _find(
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
@@ -110,8 +132,8 @@ class CallSlots:
             return call if call.is_open() or not (name or arguments.strip()) else None
         if not id:
             return call if self._continues(call, name, arguments) else None
-        if not name:
-            return call  # quirk: id-new-on-every-chunk
+        if not name:  # quirk: id-new-on-every-chunk
+            return call if at_index is not None or self._doubts.may_go_on(call) else None
         if not call.id and self._continues(call, name, arguments):
             return call  # a late id
         return call if name == call.name and call.is_open() and self._assembly.goes_on(name, call.text) else None
@@ -134,9 +156,9 @@ class CallSlots:
     def _find_unindexed(self, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
         """An index that was not used yet, with nothing that begins a call: the last call may go on there."""
         last = self._last
-        if id or name or last is None or not last.is_open() or last.text.is_closed():
+        if id or name or last is None or not last.name or not last.is_open() or last.text.is_closed():
             return None
-        if not last.text.is_started() and arguments.lstrip()[:1] == "{" and last.text.is_whole():
+        if not last.text.is_started() and arguments.lstrip()[:1] == "{":
             return None
         self._assembly.deviate("odd-index", where)
         return last
@@ -157,6 +179,7 @@ class CallSlots:
         """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
         if self._shared is None:
             self._shared = SharedCalls(self._assembly)
+        self._doubts.hold(call)
         self._shared.begin(call, index, id, arguments, is_named=bool(name))
         if name and index is not None:
             del self._by_index[index]
@@ -182,6 +205,7 @@ class CallSlots:
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
         self._unmatched.append(call)
+        self._doubts.begin(call)
         return call
 
     def _join_id(self, call: OpenCall, id: str, where: str) -> None:
@@ -257,7 +281,9 @@ class CallSlots:
         return told
 
     def compare(self) -> None:
-        """No message comes any more: a call that a final one left out and told otherwise contradicts it."""
+        """Nothing comes any more: a call that a final message left out and told otherwise contradicts it, and one
+        whose arguments may have gone to another fails."""
+        self._doubts.close()
         for told, left_out in self._doubted:
             if any(call in self._unmatched for call in left_out):
                 self._assembly.contradict(told, "message.tool_calls")

@@ -90,6 +90,10 @@ class SharedCalls:
             shared = self._at.get(index)
             if shared is not None and name not in ("", shared.call.name):
                 return None
+            if shared is not None and index is None and arguments.strip():
+                self._assembly.deviate("lost-arguments", where, f"{len(shared.ids)} ids may have them")
+                self._drop(shared.call)
+                return shared.call
         if shared is None or not shared.is_held:
             return None
         self._assembly.deviate("changing-id", where)

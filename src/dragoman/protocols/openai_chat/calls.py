@@ -29,6 +29,13 @@ class CallReader:
         self._assembly = assembly
         self._slots = slots
 
+    def read_many(self, pieces: list[CallPiece]) -> None:
+        """Take the pieces of one delta."""
+        if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
+            self._slots.tear()
+        for piece in pieces:
+            self.read(piece)
+
     def read(self, piece: CallPiece) -> None:
         """Take a piece of a call from a delta."""
         function = piece.function
@@ -42,6 +49,7 @@ class CallReader:
             return  # the usual delta
         name, arguments, kind = parts_of(piece)
         if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
+            self._slots.pass_over(piece.index)
             return  # an entry that says nothing
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if not _is_told_once(piece):
@@ -52,6 +60,13 @@ class CallReader:
             self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
         call.signature = signature_of(piece) or call.signature
         call.native = native_of_call(piece, call.native)
+
+    def _is_unlabelled(self, piece: CallPiece) -> bool:
+        """Whether a piece has arguments, and nothing that names their call."""
+        if piece.index is not None or (piece.id and self._assembly.call_of(piece.id) is not None):
+            return False
+        name, arguments, _ = parts_of(piece)
+        return not name and bool(arguments.strip())
 
     def read_whole(self, piece: CallPiece) -> None:
         """Take a call of a whole message."""

@@ -308,8 +308,7 @@ class Decoder:
             self._first_text = self._first_text or content
             self._said += len(content)
         if calls:
-            for piece in calls:
-                self._calls.read(piece)
+            self._calls.read_many(calls)
 
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""

@@ -6,7 +6,7 @@ another item id with each event (Copilot), number all items 0, send only the ite
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
@@ -295,6 +295,8 @@ class Items:
         if item.call is not None:
             self.name_call(item, fields)
             self.final_arguments(item, self._arguments(item, fields, place))
+            if fields.get("status") == "incomplete":
+                self._assembly.contradict(item.call, f"output[{item.index}].status")
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
@@ -371,8 +373,9 @@ class Items:
             self._take_id(call, item.id)
         if item.is_doubtful:
             self._drop_doubtful(call)
-        elif fields.get("status") == "incomplete" and (call.kind == "custom" or not call.text.is_whole()):
-            self._drop_cut(call, "the provider says that it is incomplete")
+        elif fields.get("status") == "incomplete":  # if it is whole, somebody may have closed it
+            is_whole = call.kind == "function" and call.text.is_whole()
+            self._drop_cut(call, "the provider says that it is incomplete", kind="refused" if is_whole else "cut")
         else:
             self._assembly.end_call(call)
 
@@ -384,8 +387,8 @@ class Items:
             elif item.call is not None and item.call.kind == "custom" and not item.is_final:
                 self._drop_cut(item.call, "nothing says that its input is whole")
 
-    def _drop_cut(self, call: OpenCall, why: str) -> None:
-        self._assembly.drop_call(call, "cut", f"tool call {call.name or '(no name)'}: {why}")
+    def _drop_cut(self, call: OpenCall, why: str, *, kind: Literal["cut", "refused"] = "cut") -> None:
+        self._assembly.drop_call(call, kind, f"tool call {call.name or '(no name)'}: {why}")
 
     def _drop_doubtful(self, call: OpenCall) -> None:
         message = f"tool call {call.name or '(no name)'}: arguments came that do not say which call they belong to"

@@ -371,6 +371,10 @@ class Rescue:
         usable = self._found_calls - self._failed
         if self._found_calls and event.reason != "tool_use":
             reason = settle_reason(event.reason, usable_calls=usable, failed_calls=self._failed)
+            if event.reason == "stop" and reason == "tool_use":  # the wire was right: there were calls
+                self._out[:] = [
+                    said for said in self._out if type(said) is not Deviation or said.where != "stop reason"
+                ]
             event = msgspec.structs.replace(event, reason=reason)
         self._out.append(event)
 

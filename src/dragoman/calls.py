@@ -27,7 +27,7 @@ class CallSlots:
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._by_index: dict[int, OpenCall] = {}
-        self._doubts = Doubts(assembly)
+        self._doubts: Doubts | None = None  # once a fragment came
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
         self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
@@ -67,7 +67,7 @@ class CallSlots:
             index: as the wire says; None when it says none.
             id, name, arguments: "" when the fragment has none.
         """
-        if index is None and not (id or name) and (lost := self._doubts.judge(index, id, name, arguments, self._last)):
+        if index is None and not (id or name) and (lost := self._doubt().judge(index, id, name, arguments, self._last)):
             return lost
         if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
             return held
@@ -79,7 +79,7 @@ class CallSlots:
         if named is not None and named.state == "failed":
             return named  # its own still, and lost
         if at_index is None and known is None and (id or name or index is not None):
-            lost = self._doubts.judge(index, id, name, arguments, self._last)
+            lost = self._doubt().judge(index, id, name, arguments, self._last)
             if lost is not None:
                 return lost
         call = self._find(at_index, index, id, name, arguments, where)
@@ -90,7 +90,7 @@ class CallSlots:
             self._join_name(call, name, where)
         if index is not None:
             self._by_index[index] = call
-        self._doubts.see(call, index)
+        self._doubt().see(call, index)
         self._last = call
         if id and call.id and id != call.id and call.repeats is None and call.is_open():
             self._share(call, index, id, name, arguments)
@@ -102,14 +102,19 @@ class CallSlots:
         self._announce(call)
         return call
 
+    def _doubt(self) -> Doubts:
+        if self._doubts is None:
+            self._doubts = Doubts(self._assembly)
+        return self._doubts
+
     def pass_over(self, index: int | None) -> None:
         """An entry says nothing but its index."""
         if index not in self._by_index:
-            self._doubts.pass_over(index)
+            self._doubt().pass_over(index)
 
     def tear(self) -> None:
         """Fragments that came together name no call."""
-        self._doubts.tear()
+        self._doubt().tear()
 
     def _find(
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
@@ -133,7 +138,7 @@ class CallSlots:
         if not id:
             return call if self._continues(call, name, arguments) else None
         if not name:  # quirk: id-new-on-every-chunk
-            return call if at_index is not None or self._doubts.may_go_on(call) else None
+            return call if at_index is not None or self._doubt().may_go_on(call) else None
         if not call.id and self._continues(call, name, arguments):
             return call  # a late id
         return call if name == call.name and call.is_open() and self._assembly.goes_on(name, call.text) else None
@@ -179,7 +184,7 @@ class CallSlots:
         """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
         if self._shared is None:
             self._shared = SharedCalls(self._assembly)
-        self._doubts.hold(call)
+        self._doubt().hold(call)
         self._shared.begin(call, index, id, arguments, is_named=bool(name))
         if name and index is not None:
             del self._by_index[index]
@@ -205,7 +210,7 @@ class CallSlots:
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
         self._unmatched.append(call)
-        self._doubts.begin(call)
+        self._doubt().begin(call)
         return call
 
     def _join_id(self, call: OpenCall, id: str, where: str) -> None:
@@ -283,7 +288,8 @@ class CallSlots:
     def compare(self) -> None:
         """Nothing comes any more: a call that a final message left out and told otherwise contradicts it, and one
         whose arguments may have gone to another fails."""
-        self._doubts.close()
+        if self._doubts is not None:
+            self._doubts.close()
         for told, left_out in self._doubted:
             if any(call in self._unmatched for call in left_out):
                 self._assembly.contradict(told, "message.tool_calls")

@@ -307,7 +307,9 @@ class Decoder:
             self._assembly.text(content)
             self._first_text = self._first_text or content
             self._said += len(content)
-        if calls:
+        if calls and len(calls) == 1:
+            self._calls.read(calls[0])
+        elif calls:
             self._calls.read_many(calls)
 
     def _rare_delta(self, delta: Delta) -> None:

@@ -291,8 +291,7 @@ class Items:
             item.is_doubtful = False
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        """An item that ended is told once more: a call must be the same."""
-        if item.call is not None:
+        if item.call is not None:  # an item that ended is told once more: a call must be the same
             self.name_call(item, fields)
             self.final_arguments(item, self._arguments(item, fields, place))
             if fields.get("status") == "incomplete":
@@ -374,8 +373,8 @@ class Items:
         if item.is_doubtful:
             self._drop_doubtful(call)
         elif fields.get("status") == "incomplete":  # if it is whole, somebody may have closed it
-            is_whole = call.kind == "function" and call.text.is_whole()
-            self._drop_cut(call, "the provider says that it is incomplete", kind="refused" if is_whole else "cut")
+            kind: Literal["refused", "cut"] = "refused" if call.text.is_whole() else "cut"
+            self._drop_cut(call, "the provider says that it is incomplete", kind=kind)
         else:
             self._assembly.end_call(call)
 

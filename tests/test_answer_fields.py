@@ -8,9 +8,11 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from anthropic.types.beta import BetaStopReason
+from google.genai.types import FinishReason
 
 import dragoman
 from dragoman.events import Deviation, Failure, Reply, unfold
@@ -59,6 +61,38 @@ def excused(source: str, path: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("target", NAMES)
 def test_every_field_is_written_or_named(source: str, target: str) -> None:
     assert [(path, form) for path, form in silent(source, target) if not excused(source, path)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_part_of_the_vendors_own_types_is_unknown(name: str) -> None:
+    unknown = {
+        (said.code, said.seen)
+        for case in cases(name)
+        for said in dragoman.decode(json.dumps(case.body).encode(), name).deviations
+        if said.code in ("unknown-part", "unknown-event")
+    }
+    assert unknown == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("anthropic-messages", get_args(BetaStopReason)),
+        ("gemini-generate", [each.value for each in FinishReason if each.value != "FINISH_REASON_UNSPECIFIED"]),
+    ],
+)
+def test_every_stop_reason_of_the_vendors_own_types_is_known(name: str, words: list[str]) -> None:
+    wire = json.dumps(LEAST[name])
+    said = "end_turn" if name == "anthropic-messages" else "STOP"
+    for word in words:
+        reply = dragoman.decode(wire.replace(f'"{said}"', f'"{word}"').encode(), name)
+        codes = {each.code for each in reply.deviations if word not in ("tool_use",)}
+        assert "stop-reason" not in codes, word
+        if reply.error is None:
+            whole, stream, _ = written(reply, name)
+            if word != "tool_use":  # without a call it is another word
+                assert f'"{word}"' in whole
+                assert f'"{word}"' in stream
 
 
 def test_each_excuse_is_needed() -> None:

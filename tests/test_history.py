@@ -369,7 +369,7 @@ def test_21_an_answer_of_unknown_origin_is_told_by_what_only_one_protocol_knows(
     trace = Native("gemini-generate", {"x": Raw(b"1")})
     answer = said(Thinking("Hm.", "s1"), Text("Yes.", native=trace))
     assert fitted(ASK, answer, MORE, protocol="gemini-generate")[0][1] == answer
-    assert fitted(ASK, answer, MORE, protocol="anthropic-messages")[0][1].parts == (Text("Yes."),)
+    assert fitted(ASK, answer, MORE, protocol="anthropic-messages")[0][1].parts == (Text("Yes.", native=trace),)
     unknown = said(Thinking("Hm.", "s1"), Text("Yes."))
     assert fitted(ASK, unknown, MORE, protocol="anthropic-messages")[0][1] == unknown
 

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.deviations import clip
 from dragoman.fields import Fields, read, read_fields, read_items, read_text
 from dragoman.types import ProtocolName, Text
 
@@ -170,3 +171,9 @@ def _content(value: Raw | None) -> str:
     if items is None:
         return read_text(value)
     return "\n".join(filter(None, (read_text((read_fields(item) or {}).get("text")) for item in items)))
+
+
+def kind_of(part: Raw) -> str:
+    """What a part or a tool is called: its type, else its first field."""
+    fields = read_fields(part) or {}
+    return clip(read_text(fields.get("type")) or next(iter(fields), "part"))

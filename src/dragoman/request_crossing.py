@@ -12,12 +12,11 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman._json import Raw
 from dragoman.contract import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
-from dragoman.counterparts import OF_BODY, OF_PART, Counterpart, as_text, take
+from dragoman.counterparts import OF_BODY, OF_PART, Counterpart, as_text, kind_of, take
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
-from dragoman.fields import Fields, read_fields, read_items, read_text
+from dragoman.fields import Fields, read_fields, read_items
 from dragoman.types import Native, Opaque, Part, ProtocolName, Request, ToolResult
 
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
@@ -170,9 +169,3 @@ def paths(fields: Fields, depth: int) -> Iterator[str]:
             yield from (f"{key}.{path}" for path in paths(inner, depth - 1))
         else:
             yield key
-
-
-def kind_of(part: Raw) -> str:
-    """What a part or a tool is called: its type, else its first field."""
-    fields = read_fields(part) or {}
-    return clip(read_text(fields.get("type")) or next(iter(fields), "part"))

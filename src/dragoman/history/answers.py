@@ -6,8 +6,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.types import Media, Message, Opaque, Origin, Part, ProtocolName, Text, Thinking, ToolCall
+from dragoman.types import Media, Message, Native, Opaque, Origin, Part, ProtocolName, Text, Thinking, ToolCall
 
 ThinkingPolicy: TypeAlias = Literal["same", "keep", "text", "drop"]
 
@@ -33,10 +34,11 @@ def handed_over(
         elif isinstance(part, Opaque):
             parts.append(part)
         else:
-            parts.append(part if is_own else _unsealed(part, place, deviations))
+            parts.append(part if is_own else _unsealed(part, place, target.protocol, deviations))
     if tuple(parts) == message.parts:
         return message
-    return msgspec.structs.replace(message, parts=tuple(parts), native=message.native if is_own else None)
+    native = message.native if is_own else _unowned(message.native, target.protocol, f"messages[{turn}]", deviations)
+    return msgspec.structs.replace(message, parts=tuple(parts), native=native)
 
 
 def _words(part: Thinking, policy: ThinkingPolicy) -> Thinking | Text | None:
@@ -46,14 +48,25 @@ def _words(part: Thinking, policy: ThinkingPolicy) -> Thinking | Text | None:
     return Thinking(part.text) if policy == "keep" else Text(part.text)
 
 
-def _unsealed(part: Part, place: str, deviations: list[Deviation]) -> Part:
+def _unsealed(part: Part, place: str, protocol: ProtocolName, deviations: list[Deviation]) -> Part:
     """A part without what only its own model reads: its seal, and ids of the provider's store."""
     if not isinstance(part, Text | ToolCall | Media):
         return part
     if not isinstance(part, Media) and part.signature is not None:
         deviations.append(Deviation("dropped", f"{place}.signature", "a seal of another model"))
         part = msgspec.structs.replace(part, signature=None)
-    return part if part.native is None else msgspec.structs.replace(part, native=None)
+    native = _unowned(part.native, protocol, place, deviations)
+    return part if part.native is native else msgspec.structs.replace(part, native=native)
+
+
+def _unowned(native: Native | None, protocol: ProtocolName, place: str, deviations: list[Deviation]) -> Native | None:
+    """What another model's answer says besides: of another protocol it is not written, and named as it is crossed."""
+    if native is None or native.protocol != protocol:
+        return native
+    deviations += [
+        Deviation("dropped", f"{place}.{clip(name)}", "of another model's answer", "note") for name in native.fields
+    ]
+    return None
 
 
 def _is_own(message: Message, target: Origin) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from dragoman import _json
+from dragoman.counterparts import as_text, kind_of
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.history.answers import ThinkingPolicy, handed_over
@@ -119,8 +120,13 @@ class _Cleaner:
         if isinstance(part, Media) and self._media is not None and part.kind not in self._media:
             self._deviations.append(Deviation("changed", part_path(at), f"the model takes no {part.kind}"))
             return Text(f"({part.kind} left out: the model cannot read it)")
-        if isinstance(part, Opaque) and part.protocol != self._own.protocol:
-            self._deviations.append(Deviation("dropped", part_path(at), f"a part that only {part.protocol} knows"))
+        if (
+            isinstance(part, Opaque)
+            and part.protocol != self._own.protocol
+            and as_text(part.raw, part.protocol) is None
+        ):
+            where = f"{part_path(at)}.<{kind_of(part.raw)}>"
+            self._deviations.append(Deviation("dropped", where, f"a part that only {part.protocol} knows"))
             return None
         return part
 

@@ -69,6 +69,7 @@ EVENTS: Final[frozenset[str]] = frozenset(
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_use", "max_tokens": "length",
     "model_context_window_exceeded": "length", "refusal": "content_filter", "pause_turn": "other",
+    "compaction": "other",
 }  # fmt: skip
 #: Words of the sibling protocols that gateways let through.
 SIBLING_REASONS: Final[dict[str, StopReason]] = {
@@ -76,7 +77,14 @@ SIBLING_REASONS: Final[dict[str, StopReason]] = {
     "function_call": "tool_use", "content_filter": "content_filter", "safety": "content_filter",
 }  # fmt: skip
 #: Blocks of an answer that the specification has and that only this protocol knows; others with these endings too.
-OWN_BLOCKS: Final[tuple[str, ...]] = ("_tool_use", "_tool_result", "container_upload", "compaction", "fallback")
+OWN_BLOCKS: Final[tuple[str, ...]] = (
+    "_tool_use",
+    "_tool_result",
+    "container_upload",
+    "compaction",
+    "fallback",
+    "mcp_tool_listing",
+)
 
 #: Where the other protocols have what stands under `input` here.
 SIBLING_INPUTS: Final[tuple[str, ...]] = ("arguments", "args", "parameters")

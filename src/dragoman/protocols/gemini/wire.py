@@ -28,7 +28,8 @@ REASONS: Final[dict[str, StopReason]] = {
     "BLOCKLIST": "content_filter", "PROHIBITED_CONTENT": "content_filter", "SPII": "content_filter",
     "IMAGE_SAFETY": "content_filter", "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "IMAGE_RECITATION": "content_filter", "MODEL_ARMOR": "content_filter", "LANGUAGE": "other", "OTHER": "other",
-    "NO_IMAGE": "other", "IMAGE_OTHER": "other", "MALFORMED_RESPONSE": "other",
+    "NO_IMAGE": "other", "IMAGE_OTHER": "other", "MALFORMED_RESPONSE": "other", "ESCALATION": "other",
+    "PUP_LIMITED_DISABLED": "other", "CONTINUATION": "other",
 }  # fmt: skip
 #: finishReasons with which the response failed.
 FAILED_REASONS: Final = frozenset(
@@ -36,7 +37,11 @@ FAILED_REASONS: Final = frozenset(
 )
 UNSPECIFIED: Final = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
 #: The part of the answer that `text` and `functionCall` are not; each is kept whole.
-KNOWN_PARTS: Final = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
+KNOWN_PARTS: Final = frozenset({
+    "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "functionResponse", "mediaResolution",
+    "mediaProcessing", "videoMetadata", "partMetadata", "audioTranscription", "audioMetadata", "speechMetadata",
+    "documentMetadata", "spreadsheetMetadata",
+})  # fmt: skip
 #: Signatures that stand in for a missing one, as https://ai.google.dev/gemini-api/docs/thought-signatures has them.
 DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 

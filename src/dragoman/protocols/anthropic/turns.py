@@ -107,8 +107,7 @@ class Turns:
             block = self._block(part, (index, number))
             if block is not None:
                 blocks.append(block)
-        is_named = any(type(part) is Opaque for part in message.parts)
-        if not blocks and not is_named and len(self.deviations) == said:
+        if not blocks and len(self.deviations) == said and Opaque not in map(type, message.parts):
             self._say("dropped", (index,), "an empty message")
         return blocks
 

@@ -31,7 +31,9 @@ BOUNDED = {
 MADE = {
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
     "gateway/app.py f'{re.escape(before)}(.+){re.escape(after)}'": "one repeat between fixed texts, matched in whole",
+    "stages/rescue/ended.py self._again": "fixed texts, 40 characters of white space, one character",
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
+    "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
     "stages/rescue/quoted.py self._end": "a fixed text, or two line ends with blanks between",
     "stages/string_text.py run": "judged below for every quote",

@@ -29,4 +29,5 @@ FAMILY = Family(
         "</invoke>",
         "</function_calls>",
     ),
+    value_ends=("</parameter>",),
 )

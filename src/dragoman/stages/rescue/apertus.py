@@ -41,4 +41,8 @@ FAMILY = Family(
     openers=("<|tools_prefix|>",),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/apertus2509_detector.py, read 2026-11-22)",
+    residue=(
+        _END,
+        "<|assistant_end|>",
+    ),  # the turn token: the chat template of swiss-ai/Apertus-8B-Instruct-2509
 )

@@ -156,8 +156,7 @@ class Cursor:
         if self._mark >= 0:
             self._kept.append(self._text[self._mark : self._position])
             self._mark = 0
-        self._text = self._text[self._position :] + text
-        self._position = 0
+        self._text, self._position = self._text[self._position :] + text, 0
 
     def mark(self) -> None:
         """What is read from here on may be given back by `rewind`."""
@@ -171,8 +170,7 @@ class Cursor:
 
     def rewind(self) -> None:
         """Back to the mark."""
-        self._text = "".join(self._kept) + self._text[self._mark :]
-        self._position = 0
+        self._text, self._position = "".join(self._kept) + self._text[self._mark :], 0
         self.unmark()
 
     def rest(self) -> str:
@@ -380,8 +378,9 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     """A format in which models write tool calls as text.
 
     `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
-    the whole message whose arguments fit the tool's schema. `named`: an offered tool's name stands before the opener.
-    `residue`: what stands behind its calls. `line_openers`: those that count at a line's start alone. `source`: a page.
+    the whole message whose arguments fit the schema. `named`: an offered tool's name stands before it. `residue`: what
+    may stand behind its calls, each twice. `value_ends`: what ends an argument between tags. `line_openers`: those
+    that count at a line's start alone. `source`: a page.
     """
 
     name: str
@@ -392,9 +391,10 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     named: bool = False
     residue: tuple[str, ...] = ()
     line_openers: tuple[str, ...] = ()
+    value_ends: tuple[str, ...] = ()
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Its calls from behind the opener on, and the residue behind them."""
         yield from self.parse(cursor, tools, opener)
-        while self.residue and (yield from cursor.closing(*self.residue)):
-            pass
+        for _ in range(2 * len(self.residue)):
+            yield from cursor.closing(*self.residue)

@@ -33,4 +33,11 @@ FAMILY = Family(
     ),
     parse=_parse,
     source="https://huggingface.co/deepseek-ai/DeepSeek-V4-Pro/blob/main/encoding/README.md (read 2026-11-21)",
+    residue=("<｜end▁of▁sentence｜>",),  # the turn token: encoding/README.md, as above
+    value_ends=(
+        "</｜DSML｜parameter>",
+        "</｜DSML｜ parameter>",
+        "</|DSML|parameter>",
+        "</|DSML| parameter>",
+    ),
 )

@@ -39,4 +39,6 @@ FAMILY = Family(
     openers=(f"<{_PREFIX}{_BLOCK}>", f"<{_PREFIX}invoke", _ROLE, "<|function_call|>", _TURN_ENDS[0]),
     parse=_parse,
     source="https://github.com/ggml-org/llama.cpp (models/templates/GigaChat3.5.jinja, read 2026-11-22)",
+    residue=(*_TURN_ENDS,),  # GigaChat3.5.jinja, as above
+    value_ends=("</｜GCML｜parameter>",),
 )

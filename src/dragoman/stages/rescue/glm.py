@@ -39,4 +39,5 @@ FAMILY = Family(
         "<|observation|>",
         "<|user|>",
     ),
+    value_ends=("</arg_value>",),
 )

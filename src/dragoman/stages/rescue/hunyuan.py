@@ -71,4 +71,10 @@ FAMILY = Family(
     openers=("<tool_calls>", "<tool_calls:", "<tool_call>"),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/hy_v3_tool_parser/ (read 2026-11-22)",
+    residue=(
+        "</tool_call>",
+        "</tool_calls>",
+        "<|eos|>",
+    ),  # its own tags, and the turn token of Hunyuan's chat template
+    value_ends=("</arg_value>",),
 )

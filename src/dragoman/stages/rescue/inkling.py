@@ -38,4 +38,5 @@ FAMILY = Family(
     openers=(_MESSAGE, _INVOKE),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/inkling_detector.py, read 2026-11-22)",
+    residue=(*_ENDS,),  # its own tokens
 )

@@ -25,4 +25,10 @@ FAMILY = Family(
     openers=("<iquestcoder_tool_call>", "<iquest_tool_call>"),
     parse=_parse,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/iquest_coder_v2_tool_parser.py, read 2026-11-22)",
+    residue=(
+        "</iquestcoder_tool_call>",
+        "</iquest_tool_call>",
+        "<|im_end|>",
+    ),  # its own tags, and the turn token of the chat template
+    value_ends=("</arg_value>",),
 )

@@ -55,4 +55,9 @@ FAMILY = Family(
     openers=(_CALLS, _CALL),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/k2_v3_detector.py, read 2026-11-22)",
+    residue=(
+        _CALL_END,
+        _CALLS_END,
+    ),  # its own tags
+    value_ends=("</ifm|arg_value>",),
 )

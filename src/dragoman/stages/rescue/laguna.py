@@ -40,4 +40,5 @@ FAMILY = Family(
         "</tool_call>",
         "</assistant>",
     ),
+    value_ends=("</arg_value>",),
 )

@@ -32,4 +32,9 @@ FAMILY = Family(
     openers=("<longcat_tool_call>",),
     parse=_parse,
     source="https://community.vercel.com/t/parsing-custom-xml-tool-calls-from-longcat-flash-models-in-vercel-ai-sdk/33601",
+    residue=(
+        _END,
+        "</longcat_s>",
+    ),  # the turn token: the model card of LongCat-Flash-Chat
+    value_ends=("</longcat_arg_value>",),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Family
@@ -21,9 +22,10 @@ class Markers:
         partial: all proper beginnings of markers.
         partial_on_line: those of them that count only at the start of a line.
         longest: the length of the longest marker.
+        repeated: a marker that follows itself, many times.
     """
 
-    __slots__ = ("first", "longest", "openers", "partial", "partial_on_line")
+    __slots__ = ("_begun", "first", "longest", "openers", "partial", "partial_on_line", "repeated")
 
     def __init__(self, families: Sequence[Family]) -> None:
         openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
@@ -32,7 +34,26 @@ class Markers:
         self.partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
         self.partial_on_line = self.partial - {opener[:size] for opener in anywhere for size in range(1, len(opener))}
         self.longest = max(map(len, openers))
+        self.repeated = re.compile(rf"({'|'.join(map(re.escape, openers))})(?:\s*+\1){{3,}}+")
+        self._begun = {
+            opener: [
+                (family, fitting)
+                for family in families
+                if (fitting := sorted((one for one in family.openers if opener.startswith(one)), key=len, reverse=True))
+            ]
+            for opener in openers
+        }
         self.first = re.compile("|".join(sorted({_beginning(opener) for opener in openers})))
+
+    def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
+        """The families that a whole marker begins, each with its longest one that counts at this place."""
+        found = []
+        for family, fitting in self._begun[opener]:
+            for one in fitting:
+                if (family.where != "line" and one not in family.line_openers) or is_line_start():
+                    found.append((family, one))
+                    break
+        return found
 
 
 def _beginning(opener: str) -> str:
@@ -45,3 +66,16 @@ def _beginning(opener: str) -> str:
     for letter in reversed(head[:-1]):
         pattern = rf"{re.escape(letter)}(?:{pattern}|\Z)"
     return pattern
+
+
+@functools.lru_cache(maxsize=4)
+def sort_families(families: tuple[Family, ...]) -> tuple[list[Family], list[Family], Markers]:
+    """Families that are found in the text, those that are the whole message, and the markers of the former."""
+    found = [family for family in families if family.where != "message"]
+    return found, [family for family in families if family.where == "message"], Markers(found)
+
+
+@functools.lru_cache(maxsize=64)
+def value_ends(families: tuple[Family, ...], name: str) -> tuple[str, ...]:
+    """What ends a value of a family by its name."""
+    return next((family.value_ends for family in families if family.name == name), ())

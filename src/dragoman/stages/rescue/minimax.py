@@ -32,4 +32,5 @@ FAMILY = Family(
         "</tool_calls>",
         "[e~[",
     ),
+    value_ends=("</parameter>",),
 )

@@ -50,4 +50,9 @@ FAMILY = Family(
     openers=(_begin("tool_requests"), _begin("tool_request")),
     parse=_parse,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/plamo3_tool_parser.py, read 2026-11-22)",
+    residue=(
+        _end("tool_request"),
+        _end("tool_requests"),
+        "<|plamo:eos|>",
+    ),  # its own tokens, and the turn token of PLaMo's tokenizer
 )

@@ -76,4 +76,5 @@ FAMILY = Family(
         "</tool_call>",
         "<|im_end|>",
     ),
+    value_ends=("</parameter>",),
 )

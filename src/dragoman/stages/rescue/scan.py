@@ -54,6 +54,10 @@ class Scanner:
         """Whether what is held is a call only if it is the whole message."""
         return bool(self._race) and self._race[0].family.where == "message"
 
+    def is_reading(self) -> bool:
+        """Whether a call is being read, or what may be one."""
+        return bool(self._race)
+
     def passes(self, text: str) -> bool:
         """Whether a text is prose at first sight; then it is taken."""
         if not self._is_idle:
@@ -145,7 +149,7 @@ class Scanner:
             self._code.feed(text[passed : found.start()])
             passed = found.start()
             position = found.start() + 1
-            begun = self._begun(text, found.start())
+            begun = self._markers.begun(found.group(), is_line_start=self._code.is_line_start)
             if not begun or self._code.is_block():
                 continue
             if text[passed:] in self._markers.partial and not self._is_ended:
@@ -162,6 +166,10 @@ class Scanner:
                 if end:
                     position = passed + end
                     continue
+            run = self._markers.repeated.match(text, passed)
+            if run is not None:  # no family begins a call so: the last two of them alone may
+                position = text.rfind(run[1], passed, run.end() - len(run[1]))
+                continue
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
@@ -220,17 +228,6 @@ class Scanner:
             return None if len(text) < _INLINE_LIMIT and not self._is_ended else len(text)
         self._code.drop_inline()
         return 0
-
-    def _begun(self, text: str, place: int) -> list[tuple[Family, str]]:
-        """The families whose marker stands at this place, each with its longest one."""
-        begun = []
-        for family in self._families:
-            fitting = [opener for opener in family.openers if text.startswith(opener, place)]
-            if (family.where == "line" or family.line_openers) and not self._code.is_line_start():
-                fitting = [opener for opener in fitting if family.where != "line" and opener not in family.line_openers]
-            if fitting:
-                begun.append((family, max(fitting, key=len)))
-        return begun
 
     def _hold_from(self, text: str, start: int, passed: int) -> int:
         """Where, from `start` on, the text begins that may become a marker. `passed`: where new text begins."""

@@ -26,4 +26,5 @@ FAMILY = Family(
         "</seed:tool_call>",
         "<seed:eos>",
     ),
+    value_ends=("</parameter>",),
 )

@@ -36,4 +36,6 @@ FAMILY = Family(
     openers=(_CALL,),
     parse=_parse,
     source="https://github.com/vllm-project/vllm (tests/tool_parsers/test_solar_open2_tool_parser.py, read 2026-11-22)",
+    residue=("<|tool_call:end|>",),  # its own token
+    value_ends=("<|tool_arg:end|>",),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -34,7 +33,8 @@ from dragoman.events import (
 from dragoman.settled import is_same
 from dragoman.stages.indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
-from dragoman.stages.rescue.markers import Markers
+from dragoman.stages.rescue.ended import Ended
+from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
 from dragoman.stages.rescue.runner import Found, Prose
 from dragoman.stages.rescue.scan import Scanner
@@ -52,8 +52,8 @@ class Rescue:
     """The stage for one response. A `dragoman.contract.Stage`."""
 
     __slots__ = (
-        "_call", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events", "_new_id", "_out",
-        "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_unproven", "handles",
+        "_call", "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events",
+        "_new_id", "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_unproven", "handles",
     )  # fmt: skip
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
@@ -73,6 +73,7 @@ class Rescue:
         self._held_call = -1  # a structured call that may repeat a rescued one
         self._held_events: list[_PartEvent] = []
         self._failed = 0
+        self._ended = Ended()
         self._unproven: list[Call] = []  # calls that nothing but the end of the answer shows to be whole
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -81,7 +82,7 @@ class Rescue:
         if text is not None:
             index = events[0].index  # type: ignore[union-attr]
             part = self._parts[index]
-            if part.index == index and not (part.space or part.held) and part.scanner.passes(text):
+            if part.index == index and not (part.space or part.held or self._ended) and part.scanner.passes(text):
                 return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
         if passed == len(events):
@@ -119,7 +120,7 @@ class Rescue:
         match event:
             case TextStart() | ThinkingStart():
                 self._release_pending()
-                families, whole, markers = _sorted(self._families)
+                families, whole, markers = sort_families(self._families)
                 if isinstance(event, ThinkingStart) or self._has_answer:
                     whole = []
                 self._parts[event.index] = Part(event, Scanner(families, markers, self._tools, whole=whole))
@@ -136,6 +137,7 @@ class Rescue:
                 self._release_pending()
                 self._release_thinking()
                 self._settle_unproven(is_whole=False)
+                self._settle_ended()
                 self._out.append(event)
             case _:
                 self._out.append(event)
@@ -149,6 +151,7 @@ class Rescue:
             if part.index < 0 and not part.held and not part.scanner.family:
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
+                self._ended.add(event.text)
                 self._out.append(event)
                 return
             found = [Prose(event.text)]
@@ -173,7 +176,11 @@ class Rescue:
             self._pending = part
             del self._parts[event.index]
             return
+        if was_thinking and part.scanner.is_reading():
+            self._ended.refuse()
         self._scanned(part, "", part.scanner.end(is_message=False))
+        if not was_thinking:
+            self._settle_ended()
         self._close(part, event)
         if not part.held:
             del self._parts[event.index]
@@ -194,19 +201,16 @@ class Rescue:
 
     def _open(self, part: Part) -> None:
         index = part.start.index
-        index = self._fresh_index() if index in self._places else self._places.of(index)
-        part.index = index
+        part.index = index = self._fresh_index() if index in self._places else self._places.of(index)
         self._out.append(msgspec.structs.replace(part.start, index=index) if index != part.start.index else part.start)
 
     def _found(self, part: Part, action: Found) -> None:
         if part.is_thinking and (part.held or not isinstance(action, Prose)):
             part.held.append(action)
-            return
-        if isinstance(action, Prose):
+        elif isinstance(action, Prose):
             self._prose(part, action.text)
         else:
-            if part.index >= 0:
-                self._close(part)
+            self._close(part)
             part.space = ""
             self._act(action, part.scanner.family)
 
@@ -215,6 +219,7 @@ class Rescue:
             part.space += text
             return
         self._begin(part)
+        self._ended.add(text)
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
         part.space = ""
 
@@ -225,8 +230,6 @@ class Rescue:
             self._answer_begins()
         if part.index < 0:
             self._open(part)
-
-    # ------------------------------------------------------------ calls
 
     def _act(self, action: Found, family: str) -> None:
         """A call of the text opens, grows or ends."""
@@ -250,7 +253,7 @@ class Rescue:
         elif isinstance(action, Close):
             self._call = None
             if action.is_proven:
-                self._close_call(call_open, action)
+                self._end_call(call_open, action, family)
             else:
                 self._unproven.append(call_open)
 
@@ -258,7 +261,17 @@ class Rescue:
         """What became of calls without their closing marker: the answer went on or ended by itself, or it was cut."""
         unproven, self._unproven = self._unproven, []
         for call in unproven:
-            self._close_call(call, Close(BODY if is_whole else ""))
+            self._end_call(call, Close(BODY if is_whole else ""), "")
+
+    def _end_call(self, call: Call, end: Close, family: str) -> None:
+        """A call ends; it waits while what follows may be the rest of a value."""
+        if not self._ended.holds(call, end, value_ends(self._families, family) if end.is_whole() else ()):
+            self._close_call(call, end)
+
+    def _settle_ended(self) -> None:
+        """Nothing more of a value comes: what waited is told."""
+        for call, end in self._ended.take():
+            self._close_call(call, end)
 
     def _close_call(self, call: Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
@@ -286,9 +299,7 @@ class Rescue:
         self._rescued.append((call.name, settled.text))
         self._out.append(ToolCallEnd(call.index, ToolCall(call.id, call.name, settled.text)))
 
-    def _structured_event(
-        self, event: ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
-    ) -> None:
+    def _structured_event(self, event: _PartEvent) -> None:
         """A structured call: one that a call in the text said already counts once."""
         begun = event.name if isinstance(event, ToolCallStart) and self._held_call < 0 else ""
         if begun and any(name == begun for name, _ in self._rescued):
@@ -317,8 +328,6 @@ class Rescue:
             self._structured.append((event.call.name, event.call.arguments))
         index = self._places.of(event.index)
         self._out.append(event if index == event.index else msgspec.structs.replace(event, index=index))
-
-    # ------------------------------------------------------------ ends
 
     def _answer_begins(self) -> None:
         """Text or a structured call: what thinking held was thinking, and a held message is not the whole one."""
@@ -355,8 +364,7 @@ class Rescue:
         by_itself = event.reason in ("stop", "tool_use")
         part, self._pending = self._pending, None
         if part is not None:
-            found = part.scanner.end(is_message=by_itself)
-            for action in found:
+            for action in part.scanner.end(is_message=by_itself):
                 self._found(part, action)
             self._close(part)
         for part in self._parts.values():
@@ -368,6 +376,7 @@ class Rescue:
                 for action in actions:
                     self._act(action, part.scanner.family)
         self._settle_unproven(is_whole=by_itself)
+        self._settle_ended()
         usable = self._found_calls - self._failed
         if self._found_calls and event.reason != "tool_use":
             reason = settle_reason(event.reason, usable_calls=usable, failed_calls=self._failed)
@@ -388,10 +397,3 @@ class Rescue:
     def _fresh_index(self) -> int:
         self.handles = EVERY_KIND
         return self._places.add()
-
-
-@functools.lru_cache(maxsize=4)
-def _sorted(families: tuple[Family, ...]) -> tuple[list[Family], list[Family], Markers]:
-    """Families that are found in the text, those that are the whole message, and the markers of the former."""
-    found = [family for family in families if family.where != "message"]
-    return found, [family for family in families if family.where == "message"], Markers(found)

@@ -17,7 +17,7 @@ _HEAD_LIMIT: Final = 400
 #: Why a call whose markup does not go on is refused.
 _BROKEN: Final = "its tags do not close each other, or give an argument twice"
 #: Why a call whose value holds another call's markup is refused, with all that stands behind it.
-_NESTED: Final = "a value holds the markup of a call, so that its end and its own call's have two readings"
+NESTED: Final = "a value holds the markup of a call, so that its end and its own call's have two readings"
 
 #: Reads the head of an argument up to its value: the key ("" when it has none) and the type ("" when none is told).
 Head: TypeAlias = Callable[[Cursor], Generator[Action, None, tuple[str, str]]]
@@ -98,7 +98,7 @@ def refused_to_the_end(cursor: Cursor) -> Parser:
         cursor.skip(len(cursor.rest()))
         yield MORE
     cursor.skip(len(cursor.rest()))
-    yield Close("", _NESTED)
+    yield Close("", NESTED)
 
 
 def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:

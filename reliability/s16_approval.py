@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import sys
@@ -10,11 +11,14 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 
+from rich.console import Console
+
 from dragoman.agent.approval import Approvals, parse_rule
 from dragoman.agent.blocks import Blocks
+from dragoman.agent.drawing import Screen
 from dragoman.agent.plain import hidden_character, plain_text, revealed_text
 from dragoman.agent.plan import Plan
-from dragoman.agent.showing import LONGEST, show_action
+from dragoman.agent.showing import LONGEST
 from dragoman.agent.tools.fetch import text_of_page
 from reliability.row import Result, Scale
 
@@ -52,14 +56,40 @@ def forged(scale: Scale) -> Result:
     """Actions of many lines and long ones, with our own words in them."""
     ours = (_FACTS, "[y] once  [s] for identical calls of this session  [n] no", "run:", "┆ 3 rows ┆", "│ x")
     tried = escaped = 0
-    for count, line, filler in itertools.product((0, 1, 39, 41, 3_000), ours, ("", " ", "x" * 300, "\t", "漢" * 90)):
-        action = "\n".join(["echo first", *[filler] * count, line, "last"])
-        plan = Plan("run", "run", ("x",), f"{action}\n{_FACTS}", "", None, facts=_FACTS)  # type: ignore[arg-type]
-        rows = show_action(plan, width=80, height=60).text.plain.split("\n")
+    fillers = (
+        "",
+        " ",
+        "x" * 300,
+        "\t",
+        "\t" * 40,
+        "漢" * 90,
+        "①" * 90,
+        "—" * 90,
+        "e\u0301" * 90,
+        "\u0301" * 300,
+        "א 1 ב " * 30,
+    )
+    for count, line, filler, is_file in itertools.product((0, 1, 39, 41, 3_000), ours, fillers, (False, True)):
+        action = "\n".join(["echo first", *[filler] * count, f"{filler}{line}", "last"])
+        diff = "".join(f"+{each}\n" for each in action.split("\n")) if is_file else ""
+        plan = Plan("run", "run", ("x",), f"{action}\n{_FACTS}", "", None, diff=diff, facts=_FACTS)  # type: ignore[arg-type]
+        console = Console(file=io.StringIO(), width=80, height=60)
+        Screen(console).show_plan(plan)
+        head, *rows = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
         tried += 1
+        rows = [row for row in rows if not row.startswith(("  ", "characters that are not"))]
         is_ours = [row for row in rows if not row.startswith("│ ")]
-        escaped += len(rows) > LONGEST + 1 or len(is_ours) > 1 or "last" not in rows[-1] or "echo first" not in rows[0]
+        is_wide = any(_columns(row) > 80 for row in rows)
+        is_cut = "last" not in rows[-1] or "echo first" not in rows[0] or len(rows) > LONGEST + 1
+        escaped += is_cut or is_wide or len(is_ours) > 1 or not head.startswith(f"run: {_FACTS}")
     return Result("S16", "no action forges the question or scrolls away", f"{escaped} of {tried} do", not escaped)
+
+
+def _columns(row: str) -> int:
+    """The most columns that a terminal may give a row."""
+    shown = [each for each in row if unicodedata.category(each) not in ("Mn", "Me")]
+    wide = sum(unicodedata.east_asian_width(each) in "WFA" and each not in "│┆" for each in shown)
+    return len(shown) + wide + 7 * row.count("\t")
 
 
 def grown(name: str, reader: Callable[[str], object], scale: Scale) -> Result:

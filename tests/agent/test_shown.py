@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from rich.console import Console
 from dragoman.agent.drawing import Screen
 from dragoman.agent.plain import hidden_character, revealed_text, told_apart
 from dragoman.agent.plan import Plan
-from dragoman.agent.showing import LONGEST, show_action
+from dragoman.agent.showing import LONGEST, _in_order, show_action
 
 FACTS = "(in ., at most 120 s, without network)"
 REFUSED = [0x200B, 0x200D, 0x202E, 0x034F, 0x115F, 0x1160, 0x17B4, 0x180B, 0x180E, 0x2065, 0x206A, 0x2800, 0x3164, 0xFFA0,
@@ -69,6 +70,85 @@ def test_letters_of_two_scripts_in_a_word_are_marked() -> None:
         assert revealed_text(plain) in (plain, plain.replace("…", "…"))
 
 
+def columns(row: str) -> int:
+    """The most columns that a terminal may give a row."""
+    count = 0
+    for character in row:
+        if character == "\t":
+            count += 8 - count % 8
+        elif unicodedata.category(character) not in ("Mn", "Me") and character not in "│┆…—":
+            count += 2 if unicodedata.east_asian_width(character) in "WFA" else 1
+        else:
+            count += unicodedata.category(character) not in ("Mn", "Me")
+    return count
+
+
+FILLERS = [
+    "\t" * 30,
+    "①" * 100,
+    "—" * 90,
+    "漢" * 90,
+    "👩" * 60,
+    "a\u0301" * 200,
+    "\u0301" * 300,
+    "กำ" * 100,
+    "שלום " * 30,
+    "x" * 300,
+]
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+@pytest.mark.parametrize("width", [40, 80, 133])
+def test_nothing_that_is_drawn_leaves_its_place_behind_the_bar(filler: str, width: int) -> None:
+    """Drawn as the terminal gets it: tabs and characters of two widths must not push what follows to a row's beginning."""
+    ours = ("│ ", "  ", "┆", "characters that are not", "look like are", "like are written")
+    for action in (f"echo {filler}{FACTS}", f"{filler}x{filler}{FACTS}\n{filler}"):
+        name = f"a{filler[:60]}{FACTS}"
+        for plan in (plan_of(action), plan_of(f"write {name}", diff=f"--- {name}\n+++ {name}\n+{action}\n")):
+            rows = drawn(plan, width=width)
+            assert [row for row in rows[1:] if not row.startswith(ours)] == []
+            assert rows[0].startswith(f"run: {FACTS}"[: width - 2]) and max(map(columns, rows)) <= max(width, 42)
+
+
+def test_a_folders_name_forges_no_row_of_what_will_be_done() -> None:
+    for name in ("a" * 200, f"x {'y ' * 40}│ ls -l", "│ ls", "b" * 52 + "│ echo harmless"):
+        facts = f"(in {name}, at most 120 s, without network)"
+        plan = Plan("run", "run", ("x",), f"rm -rf x\n{facts}", "id", None, facts=facts)  # type: ignore[arg-type]
+        for width in (40, 60, 80):
+            assert [row for row in drawn(plan, width=width) if row.startswith("│")] == ["│ rm -rf x"]
+
+
+@given(
+    st.text(alphabet=st.sampled_from("\t①—漢👩e\u0301\u0e33ש א٣a \n1①(\u200f"), max_size=80),
+    st.integers(30, 100),
+)
+def test_drawn_rows_fit_whatever_they_hold(text: str, width: int) -> None:
+    for plan in (plan_of(f"echo {text}"), plan_of("x", diff=f"+{text}\n")):
+        showing = show_action(plan, width=width, height=60, whole=True)
+        assert max(map(columns, showing.text.plain.split("\n"))) <= width
+        assert "\t" not in showing.text.plain
+
+
+def test_words_that_are_written_from_right_to_left_change_no_places() -> None:
+    """One is drawn as it is; of several in a command, which a terminal would turn with what stands between, none."""
+    assert "שלום" in drawn(plan_of("echo שלום"))[1]
+    row = drawn(plan_of("cp א /b ג"))[1]
+    assert "<U+05D0>" in row and "<U+05D2>" in row
+    assert any("שלום עולם" in row for row in drawn(plan_of("x", diff="+שלום עולם\n")))
+
+
+def test_short_words_of_twins_and_phonetic_letters_are_marked() -> None:
+    assert revealed_text("cat \u0430") == "cat <U+0430>"
+    assert revealed_text("cat \u0441\u043e") == "cat <U+0441><U+043E>"
+    assert revealed_text("кот а пёс") == "кот а пёс"
+    assert revealed_text("c\u0251t \u01c3 \u13a0\u13aa \ua4d0") == ("c<U+0251>t <U+01C3> <U+13A0><U+13AA> <U+A4D0>")
+
+
+def test_marks_that_would_be_drawn_over_other_rows_are_written_out() -> None:
+    assert revealed_text("e\u0301\u0323") == "e\u0301\u0323"
+    assert revealed_text("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "<U+0301>" * 2
+
+
 @given(st.text(max_size=60), st.integers(20, 120))
 def test_every_row_of_an_action_stands_behind_a_bar(text: str, width: int) -> None:
     """Whatever it holds: no row of it can look like one of ours, and none is wider than the terminal."""
@@ -82,8 +162,8 @@ def test_every_row_of_an_action_stands_behind_a_bar(text: str, width: int) -> No
 def test_nothing_of_an_action_is_lost(text: str, width: int) -> None:
     showing = show_action(plan_of(text or "x"), width=width, height=60, whole=True)
     shown = re.sub(r"\n?│ ", "", showing.text.plain)
-    wanted = "".join(piece for piece, _ in told_apart((text or "x").rstrip("\n"))).replace("\n", "")
-    assert shown.replace("\n", "").rstrip() == re.sub(r"\n?│ ", "", wanted).rstrip() or "│" in text
+    wanted = "".join(piece for piece, _ in _in_order(told_apart((text or "x").rstrip("\n")))).replace("\n", "")
+    assert shown.replace("\n", "").rstrip() == re.sub(r"\n?│ ", "", wanted).rstrip() or "│" in text or not text.strip()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from dragoman.agent.commands import Page
 from dragoman.agent.face import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
 from dragoman.agent.plain import plain_line, plain_text
 from dragoman.agent.plan import Plan
-from dragoman.agent.showing import Showing, show_action
+from dragoman.agent.showing import Showing, show_action, show_head
 from dragoman.events import (
     Event,
     Failure,
@@ -179,9 +179,7 @@ class Screen:
         self.close()
         self._approved = plan.identity
         showing = show_action(plan, width=self.console.width, height=self.console.height, whole=whole)
-        head = Text.assemble((f"{plan.tool}:", "yellow"), (f" {plan.facts}" if plan.facts else "", "dim"))
-        if plan.diff:
-            head.append(f" {plain_line(plan.shown.partition(chr(10))[0], 160)}", "bold")
+        head = show_head(plan, width=self.console.width)
         self._print(Group(head, showing.text))
         if showing.is_odd:
             self.say("characters that are not what they look like are written out as <U+…>", "yellow")

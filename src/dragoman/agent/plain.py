@@ -43,14 +43,20 @@ _IGNORABLE: Final = frozenset(
 #: Categories of what has no shape, or one that only some fonts know: controls, formats, surrogates, private use,
 #: unassigned, separators of lines.
 _SHAPELESS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-#: Signs that look like one of ASCII and are none by any normal form: dashes, minus, slashes, dots, colons, bars.
+#: Signs that look like one of ASCII and are none by any normal form: dashes, minus, slashes, dots, colons, bars;
+#: and our own sign for a tab.
 _ALIKE: Final = frozenset(
     "\u2010\u2011\u2012\u2212\u2044\u2215\u29f8\u2571\u2024\u02bc\u2236\ua789\u02d0\u01c0\u2223\u037e"
+    "\u01c3\u02b9\u02ba\u0589\u05c3\u2043\u21e5"
 )
 #: Letters of Cyrillic, Greek and Armenian that look like Latin ones.
 _TWINS: Final = frozenset("аеорсухіјѕԁԛԝһАВЕКМНОРСТУХІЈЅԌԚԜҺӀαορνυικγΑΒΕΖΗΙΚΜΝΟΡΤΥΧοօոսհցզՕՍԼ")
 #: Scripts whose letters are taken for each other's.
 _CONFUSED: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
+#: Of these, all letters look like others.
+_ALL_TWINS: Final = frozenset({"CHEROKEE", "LISU"})
+#: Marks on one letter that are drawn within its row: no script needs more.
+_MOST_MARKS: Final = 4
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -85,24 +91,34 @@ def told_apart(text: str) -> list[tuple[str, bool]]:
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return [(text, False)] if text else []
-    odd = {place for found in _WORD.finditer(text) if not found[0].isascii() for place in _strangers(found)}
+    words = [found for found in _WORD.finditer(text) if not found[0].isascii()]
+    # A short word of twins alone, as Cyrillic's "а", is what it seems where other words leave no doubt of the script.
+    sure = {_script(letter) for found in words for letter in found[0] if letter not in _TWINS} - _ALL_TWINS
+    odd = {place for found in words for place in _strangers(found, sure)}
     pieces: list[tuple[str, bool]] = []
-    begin = 0
+    begin = marks = 0
     for place, character in enumerate(text):
-        if place in odd or _is_odd(character):
+        marks = marks + 1 if not character.isascii() and unicodedata.category(character) == "Mn" else 0
+        if place in odd or marks > _MOST_MARKS or _is_odd(character):
             pieces += [(text[begin:place], False)] if begin < place else []
             pieces.append((f"<U+{ord(character):04X}>", True))
             begin = place + 1
     return [*pieces, (text[begin:], False)] if begin < len(text) else pieces
 
 
-def _strangers(word: re.Match[str]) -> Iterable[int]:
-    """Places of the letters of a word that are taken for others."""
-    scripts = {letter: unicodedata.name(letter, "").partition(" ")[0] for letter in set(word[0])}
+def _strangers(word: re.Match[str], sure: set[str]) -> Iterable[int]:
+    """Places of the letters of a word that are taken for others. `sure`: scripts that the text surely has."""
+    scripts = {letter: _script(letter) for letter in set(word[0])}
     is_mixed = len(_CONFUSED.intersection(scripts.values())) > 1
-    if not is_mixed and not (len(word[0]) > 2 and _TWINS.issuperset(word[0])):
+    is_alike = _TWINS.issuperset(word[0]) or _ALL_TWINS.issuperset(scripts.values())
+    if not is_mixed and not (is_alike and (len(word[0]) > 2 or sure.isdisjoint(scripts.values()))):
         return ()
     return [word.start() + at for at, letter in enumerate(word[0]) if scripts[letter] in _CONFUSED - {"LATIN"}]
+
+
+@lru_cache(maxsize=4_096)
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 @lru_cache(maxsize=4_096)
@@ -111,7 +127,8 @@ def _is_odd(character: str) -> bool:
         return character not in "\n\t" and not character.isprintable()
     if _is_hidden(character) or character in _ALIKE or unicodedata.category(character) in ("Zs", "Me"):
         return True
-    if 0x0334 <= ord(character) <= 0x0338:  # strokes through the letter before
+    # Strokes through the letter before; letters of phonetics, which look like Latin ones.
+    if 0x0334 <= ord(character) <= 0x0338 or 0x0250 <= ord(character) <= 0x02AF or 0x1D00 <= ord(character) <= 0x1DBF:
         return True
     normal = unicodedata.normalize("NFKC", character)
     return len(normal) == 1 and normal.isascii()

@@ -14,7 +14,7 @@ from dragoman.agent.choice import EMBEDDED
 from dragoman.agent.commands import COMMANDS, Commands
 from dragoman.agent.face import Notice, StepEnded, Verdict
 from dragoman.agent.limits import Meter, Reason
-from dragoman.agent.plain import counted, plain_line
+from dragoman.agent.plain import counted, plain_line, revealed_text
 from dragoman.agent.plan import Plan
 from dragoman.agent.prompting import Line, Words
 from dragoman.agent.session import Session
@@ -236,7 +236,7 @@ class Chat:
 
     async def run_again(self, call: ToolCall) -> bool:
         """Ask whether a call whose outcome nobody knows may be run again."""
-        self._see().say(f"{call.name} {call.arguments}", "bold")
+        self._see().say(plain_line(revealed_text(f"{call.name} {call.arguments}"), 300), "bold")
         return (await self._ask("run it again? [y/n] ")).lower() in ("y", "yes")
 
     async def _ask(self, question: str) -> str:

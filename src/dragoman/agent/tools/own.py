@@ -80,7 +80,8 @@ def _planner(read: FunctionTool, source: str) -> Planner:
                 value = await read.call(call)
             else:
                 value = await asyncio.to_thread(read.call, call)
-            return Outcome(value if isinstance(value, str) else _said(value))
+            # What a function of the user's gives back may be anybody's text: nobody here knows where it has been.
+            return Outcome(value if isinstance(value, str) else _said(value), is_foreign=True)
 
         return other_plan(call, f"{call.name} of {source}", do, is_idempotent=is_idempotent)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 
 from dragoman.agent.confinement import Folder
-from dragoman.agent.plain import hidden_character, plain_line, plain_text
+from dragoman.agent.plain import hidden_character, plain_line, plain_text, revealed_text
 from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.sandbox import Finished, Sandbox
 from dragoman.agent.tools.toolbox import Planner, planner_of
@@ -88,7 +88,7 @@ def _plan(
         finished = await sandbox.run(argv, seconds=seconds, parts=parts, network=network)
         return _outcome(finished, seconds=seconds, memory=sandbox.memory)
 
-    place = f"in {'/'.join(parts) or '.'}"
+    place = f"in {shlex.quote(revealed_text('/'.join(parts) or '.'))}"
     guard = ("with network" if network else "without network") if sandbox.is_confined else "not sandboxed"
     # Without bubblewrap every command has the network: that one says it needs it changes nothing.
     must_ask = sandbox.asks_each_time or (network and sandbox.bubblewrap is not None)

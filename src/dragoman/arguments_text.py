@@ -13,24 +13,22 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.brackets import most_closed, split_strings
 from dragoman.residue import is_residue, skip_behind
 from dragoman.settled import Settled, is_same_value
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 #: An object without lists and objects in it.
 _FLAT: Final = re.compile(r'\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\}', re.DOTALL)
-_CLOSED: Final = re.compile(r'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)  # up to an open string
-_NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
-_PEELED: Final = 8  # levels of nesting within one text that are seen through
 #: What an object that was cut begins with: a brace, and what there is of a key and its colon.
 _BEGINNING: Final = re.compile(r'\{\s*+(?:$|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:\\?$|"\s*+(?:$|:)))', re.DOTALL)
 _GOES_ON: Final = "something stands behind the closing brace of the arguments"
 _PLACEHOLDERS: Final = re.compile(r"(?:(\{\s*+\})\s*+)+(?=\{)")
 _MOST_OBJECTS: Final = 64
 _SHORT: Final = 128  # characters that are read bracket by bracket sooner than looked at as a whole
+_FEW: Final = 16  # characters that many texts begin with
 #: Fragments that are kept one by one, before they become one text.
 GATHERED: Final = 32
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
@@ -84,7 +82,7 @@ class ArgumentText:
         """
         if self.phase != "live":
             return False
-        if "{" in joined and any(text[0] == "{" for text in texts):
+        if self._may_restate(texts, joined):
             return False
         if "}" not in joined:
             self._pieces += texts
@@ -97,6 +95,13 @@ class ArgumentText:
         self._pieces += texts
         self._scanned = len(self._pieces)
         return True
+
+    def _may_restate(self, texts: list[str], joined: str) -> bool:
+        """Whether one of the fragments may say again all that came: then it begins as the object does."""
+        beginning = self._pieces[0][:_SHORT]
+        if len(self._pieces) > 1 and len(self._pieces[0]) < _FEW:
+            beginning += self._pieces[1][:_SHORT]
+        return beginning in joined and any(text.startswith(beginning) for text in texts)
 
     def gather(self) -> None:
         """Make one of the last pieces: a short text takes as much memory again as fifty characters."""
@@ -133,7 +138,10 @@ class ArgumentText:
         """A piece that begins with a brace: some servers say all arguments so far again with each one."""
         rest = self._unsaid(text)
         if rest is None:
-            return self._add_live(text)
+            if "}" in text:
+                return self._add_live(text)
+            self._pieces.append(text)
+            return text
         if "".join(self._pieces[-2:]).rstrip()[-1:] in (":", "[", ","):  # it may be a value in the object as well
             self._restated = Restated("".join(self._pieces), text)
             self.phase = "odd"
@@ -190,7 +198,10 @@ class ArgumentText:
             held = after
         self.phase = "live"
         self._pieces = []
-        return self._add_live(held) if "]" in held else self.add(held)  # an odd bracket may close it
+        if "}" in held or "]" in held:  # an odd bracket may close it
+            return self._add_live(held)
+        self._pieces.append(held)
+        return held
 
     def _add_live(self, text: str) -> str:
         before = "".join(self._pieces[self._scanned :])
@@ -214,19 +225,19 @@ class ArgumentText:
 
     def _stays_open(self, text: str) -> bool:
         """Read on, if the object is so deep that this text cannot close it; else nothing is read."""
-        start = 0
         if self._in_string:
-            start = _INSIDE.match(text, 1 if self._escaped else 0).end() + 1  # type: ignore[union-attr]
-        end = _CLOSED.match(text, start).end()  # type: ignore[union-attr]  # as above
-        bare, quote, rest = _STRING.sub("", text[start:end]), text[end : end + 1], text[end + 1 :]
-        opened, closed = (bare.count(one) + bare.count(other) for one, other in ("{[", "}]"))
-        if self._depth <= closed and self._depth <= _most_closed(bare):
+            end = _INSIDE.match(text, 1 if self._escaped else 0).end()  # type: ignore[union-attr]  # nothing at least
+            if text[end : end + 1] != '"':  # the string is not closed here
+                self._escaped = end < len(text)
+                return True
+            text = text[end + 1 :]
+        bare, left = split_strings(text)
+        closed = bare.count("}") + bare.count("]")
+        if self._depth <= closed and self._depth <= most_closed(bare):
             return False
-        if start > len(text) or (start and text[start - 1] != '"'):
-            return False
-        self._depth += opened - closed
-        self._in_string = bool(quote)
-        self._escaped = bool(rest) and _INSIDE.match(rest).end() < len(rest)  # type: ignore[union-attr]
+        self._depth += bare.count("{") + bare.count("[") - closed
+        self._in_string = left is not None
+        self._escaped = bool(left)
         return True
 
     def _scan(self, text: str) -> int:
@@ -387,14 +398,3 @@ class Restated:
         if len(whole) != 1 or not (whole[0].text or "").startswith(self._left):
             return Settled(None, kind="cut", problem="the arguments end before their closing brace")
         return msgspec.structs.replace(whole[0], delta=(whole[0].text or "")[len(self._left) :])
-
-
-def _most_closed(bare: str) -> int:
-    """At most so many levels below its beginning does a text without strings ever get."""
-    marks = _NO_BRACKET.sub("", bare)
-    for _ in range(_PEELED):
-        fewer = marks.replace("{}", "").replace("[]", "")
-        if len(fewer) == len(marks):
-            break
-        marks = fewer
-    return marks.count("}") + marks.count("]")

@@ -5,7 +5,9 @@ What does not fit these Structs is read event by event (`decode.py`), which give
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final, Literal, NamedTuple
 
 from dragoman import _json
 from dragoman.alike import narrowed
@@ -29,6 +31,7 @@ class Burst(NamedTuple):
     ids: set[tuple[str, str]]
 
 
+_ids_of: Final[Callable[[Any], tuple[str, str]]] = attrgetter("item_id", "call_id")
 _decode_texts: Final = _json.lines_decoder(_Text)
 _decode_arguments: Final = _json.lines_decoder(_Arguments)
 
@@ -47,5 +50,5 @@ def read_burst(lines: list[bytes]) -> Burst | None:
             return None
         item, place = grown[0].output_index, -1
         texts = [each.delta for each in grown if each.output_index == item]
-        ids = {(each.item_id, each.call_id) for each in grown}
+        ids = set(map(_ids_of, grown))
     return Burst(item, place, texts, ids) if len(texts) == len(lines) and all(texts) else None

@@ -306,6 +306,8 @@ def embed(text: str) -> Raw:
 def compact(value: bytes | Raw) -> Raw:
     """JSON text copied out of its frame, without white space between its values; numbers keep their form."""
     data = bytes(value)
+    if data.isalnum():  # a whole number, or a word
+        return Raw(data)
     with contextlib.suppress(*_UNREADABLE):  # nested too deeply: one line is enough
         data = msgspec.json.format(data, indent=-1)
     return embed(data.decode("utf-8", "replace"))

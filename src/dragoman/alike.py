@@ -45,7 +45,9 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     return strings if strings is not None and all(strings) else None
 
 
-def narrowed(wire: type[msgspec.Struct], others: Mapping[str, Any], *, is_open: bool = False) -> Any:
+def narrowed(
+    wire: type[msgspec.Struct], others: Mapping[str, Any], *, is_open: bool = False, is_bare: bool = False
+) -> Any:
     """A Struct with the fields of another in which all say nothing but some.
 
     What is read quickly is told by such Structs: a field that the wire's Struct gets later is one of theirs at once, so
@@ -56,12 +58,13 @@ def narrowed(wire: type[msgspec.Struct], others: Mapping[str, Any], *, is_open: 
         others: the types of the fields that may say something; those whose type takes no null are required. `...`
             leaves a field as it is.
         is_open: fields that no Struct knows, or knows to be null mostly, may say something.
+        is_bare: all other fields are missing, which is read faster.
     """
     hints = typing.get_type_hints(wire)
     assert not others.keys() - hints.keys(), f"{wire.__name__} has no {sorted(others.keys() - hints.keys())}"
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(wire):
-        if is_open and field.type is types.NoneType:
+        if (is_open and field.type is types.NoneType) or (is_bare and field.name not in others):
             continue
         kind = others.get(field.name, _silent(hints[field.name], field.default))
         if kind is ...:
@@ -70,9 +73,10 @@ def narrowed(wire: type[msgspec.Struct], others: Mapping[str, Any], *, is_open: 
             fields.append((field.name, kind))
         else:
             fields.append((field.name, kind, field.default))
-    fields.sort(key=len)
-    is_closed = wire.__struct_config__.forbid_unknown_fields and not is_open
-    return msgspec.defstruct(f"Narrowed{wire.__name__}", fields, gc=False, forbid_unknown_fields=is_closed)
+    is_closed = is_bare or (wire.__struct_config__.forbid_unknown_fields and not is_open)
+    return msgspec.defstruct(
+        f"Narrowed{wire.__name__}", fields, gc=False, kw_only=True, forbid_unknown_fields=is_closed
+    )
 
 
 def one(kind: Any) -> Any:

@@ -60,11 +60,10 @@ _QUERY: Final = frozenset({"beta=true"})
 class ClientHead:
     """The head of a client's request: headers with names in lower case, and its own login.
 
-    `login`: the bearer of the client's `authorization`, which is no key of the gateway. Only a target with
-    `client_login` is sent it, and it is kept no longer than the request.
+    Only a target with `client_login` is sent the login, which is no key of the gateway.
     """
 
-    __slots__ = ("_headers", "_passing", "_query", "login", "protocol")
+    __slots__ = ("_headers", "_passing", "_query", "protocol")
 
     def __init__(self, protocol: ProtocolName, headers: Mapping[str, str], *, query: str = "") -> None:
         """`headers`: without the gateway's own keys."""
@@ -72,9 +71,13 @@ class ClientHead:
         self._headers = headers
         self._query = query
         self._passing: dict[str, str] | None = None
-        scheme, _, shown = headers.get("authorization", "").partition(" ")
+
+    @property
+    def login(self) -> Secret | None:
+        """The bearer of the client's `authorization`, if it is one."""
+        scheme, _, shown = self._headers.get("authorization", "").partition(" ")
         is_login = scheme.lower() == "bearer" and _LOGIN.fullmatch(shown.strip()) is not None
-        self.login = Secret(shown.strip()) if is_login else None
+        return Secret(shown.strip()) if is_login else None
 
     def passing(self) -> dict[str, str]:
         """The headers for a provider of the same protocol. One that `connection` lists belongs to the connection."""

@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_address", "_application", "_body", "_body_before", "_body_read", "_body_size", "_charge", "_due", "_fields",
         "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large",
-        "_limits", "_looks_at", "_loop", "_parser", "_shared", "_target", "_task", "_timer", "_transport",
+        "_limits", "_looks_at", "_loop", "_parser", "_running", "_shared", "_target", "_task", "_timer", "_transport",
         "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
@@ -81,8 +81,7 @@ class Connection(asyncio.Protocol):
         self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
         self._waiting: list[_Received] = []
         self._is_new = True  # no request came yet
-        self._is_closing = False  # no further request is taken
-        self._is_discarding = False  # the rest of a refused request is read away
+        self._is_closing = self._is_discarding = False  # no more is taken; the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
         self._gate = Gate(shared.limits.stall_seconds)
         self._begin()
@@ -90,8 +89,7 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         """A new request is read."""
         self._charge = Charge(self._shared.memory)
-        self._target = b""
-        self._is_admitted = False
+        self._target, self._is_admitted = b"", False
         self._fields: dict[str, str] = {}
         self._head: Head | None = None
         self._head_size = self._unheaded = self._body_size = self._body_before = self._body_read = 0
@@ -124,6 +122,7 @@ class Connection(asyncio.Protocol):
         self._gate.open()
         if self._task is not None:
             self._task.cancel()
+            self._task.add_done_callback(self._running.release)  # a task that never ran does not
 
     def eof_received(self) -> bool:
         """A client that closes its side is gone: nothing that it could read is worth a model's time."""
@@ -274,10 +273,11 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         if self._is_discarding:
             return
-        self._body_size += len(body)
-        if self._body_size > self._limits.body:
+        self._body_size = size = self._body_size + len(body)
+        if size > self._limits.body:
             raise BrokenRequest(heads.too_large_body(self._limits))
-        self._charge.cover(self._body_size)
+        if size > self._charge.covered:
+            self._charge.cover(size)
         self._keep(body)
 
     def _keep(self, body: bytes) -> None:
@@ -324,9 +324,9 @@ class Connection(asyncio.Protocol):
         outlet = HttpOutlet(
             self._transport, self._gate, received.head, keeps=received.keeps, is_chunked=received.is_chunked
         )
-        release = outlet.on_begin = received.charge.release  # from its first byte on nobody holds the request
+        self._running = received.charge
+        outlet.on_begin = received.charge.release  # from its first byte on nobody holds the request
         self._task = self._loop.create_task(self._respond(received, outlet))
-        self._task.add_done_callback(lambda task: release())
 
     def _let_go(self) -> None:
         """Nothing more is answered: neither what waits nor what is being read."""
@@ -336,7 +336,7 @@ class Connection(asyncio.Protocol):
         self._body, self._large = [], None
 
     async def _respond(self, received: _Received, outlet: HttpOutlet) -> None:
-        head = received.head
+        head, charge = received.head, received.charge
         try:
             # One that came behind another was not asked about while it was read.
             refused = None if received.is_admitted else self._application.admit(head)
@@ -357,6 +357,7 @@ class Connection(asyncio.Protocol):
             else:
                 outlet.send(self._application.refuse(head, Failure("internal", "an error in the gateway")))
         finally:
+            charge.release()
             self._task = None
             self._settle(outlet)
 

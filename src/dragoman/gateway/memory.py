@@ -39,13 +39,17 @@ class Memory:
 
 
 class Charge:
-    """What one request has taken."""
+    """What one request has taken.
 
-    __slots__ = ("_memory", "_size")
+    Attributes:
+        covered: the size of the body that it is enough for, in bytes.
+    """
+
+    __slots__ = ("_memory", "covered")
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._size = 0
+        self.covered = 0
 
     def cover(self, body: int) -> None:
         """Take what a body of so many bytes needs, beyond what was taken.
@@ -53,15 +57,15 @@ class Charge:
         Raises:
             BrokenRequest: the requests under way take all there is.
         """
-        more = _SHARE * body - self._size
-        if more <= 0:
+        if body <= self.covered:
             return
-        if not self._memory.take(more):
+        if not self._memory.take(_SHARE * (body - self.covered)):
             message = "too many large requests are under way; try again"
             raise BrokenRequest(Failure("overloaded", message, 503, retry_after=_WAIT))
-        self._size += more
+        self.covered = body
 
-    def release(self) -> None:
-        """Give all of it back; again does nothing."""
-        self._memory.give(self._size)
-        self._size = 0
+    def release(self, _: object = None) -> None:
+        """Give all of it back; again does nothing. Takes what a callback is handed."""
+        if self.covered:
+            self._memory.give(_SHARE * self.covered)
+            self.covered = 0

@@ -28,10 +28,13 @@ from dragoman.protocols.ollama.wire import (
     Answer,
     Head,
     Line,
+    PlainLine,
     decode_fields,
     decode_head,
     decode_known,
     decode_line,
+    decode_plain_line,
+    holds_more,
     image_type,
     loosen_line,
 )
@@ -44,7 +47,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_calls", "_kept", "_reader")
+    __slots__ = ("_assembly", "_begun", "_calls", "_is_plain", "_kept", "_reader")
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._kept = Kept()
         self._begun = False
+        self._is_plain = False  # the next line may say text and nothing else
         self._calls = CallReader(self._assembly)
 
     @property
@@ -76,32 +80,16 @@ class Decoder:
         add_text = assembly.text
         try:
             for frame, _ in self._reader.feed(data):
-                line = decode_line(frame)
-                if type(line) is Line:
-                    answer = line.message
-                    if (
-                        answer is not None
-                        and answer.content is not None
-                        and line.done is False
-                        and answer.tool_calls is None
-                        and line.error is NOTHING
-                        and line.eval_count is None
-                        and line.prompt_eval_count is None
-                        and line.logprobs is NOTHING
-                        and answer.reasoning is None
-                        and answer.reasoning_content is None
-                        and answer.images is None
-                        and line.delta is None
-                        and self._begun
-                    ):
+                if self._is_plain:
+                    line = decode_plain_line(frame)
+                    if type(line) is PlainLine and line.done is False:
+                        answer = line.message
                         if answer.thinking:
                             assembly.thinking(answer.thinking)
                         if answer.content:
                             add_text(answer.content)
-                    else:
-                        self._read_line(line, frame)
-                else:
-                    self._read_odd_frame(frame)
+                        continue
+                self._read_frame(frame)
         except TooLarge as problem:
             self._assembly.fail("too_large", str(problem))
         return assembly.take()
@@ -130,7 +118,7 @@ class Decoder:
     def _read_frame(self, frame: bytes) -> None:
         line = decode_line(frame)
         if type(line) is Line:
-            self._read_line(line, frame)
+            self._read_line(line, frame, is_known=True)
         else:
             self._read_odd_frame(frame)
 
@@ -153,14 +141,18 @@ class Decoder:
         elif not isinstance(value, Malformed):
             self._assembly.deviate("unknown-event", "line", type(value).__name__)
 
-    def _read_line(self, line: Line, frame: bytes, *, value: dict[str, Json] | None = None) -> None:
+    def _read_line(
+        self, line: Line, frame: bytes, *, value: dict[str, Json] | None = None, is_known: bool = False
+    ) -> None:
         """Take one line.
 
         Args:
             value: the line as the lenient reader gave it; None when it is well-formed.
+            is_known: the Struct has all its fields.
         """
         assembly = self._assembly
         answer = line.message
+        self._is_plain = is_known and answer is not None and answer.tool_calls is None  # the next is like this one
         if line.delta is not None:
             assembly.deviate("sibling-key", "delta")
             if answer is None:
@@ -179,7 +171,8 @@ class Decoder:
             assembly.deviate("missing-field", "message")
         else:
             self._read_answer(answer, lenient=value is not None)
-        self._kept.line(frame)
+        if not is_known or holds_more(line):
+            self._kept.line(frame)
         self._read_end(line)
 
     def _begin(self, frame: bytes, value: dict[str, Json] | None) -> None:

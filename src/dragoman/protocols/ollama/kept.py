@@ -6,7 +6,7 @@ The fields of a line stand in native records by their names, those of its messag
 from __future__ import annotations
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
 from dragoman.fields import Fields, read_fields, read_items
 from dragoman.protocols.ollama.wire import MODELLED, MODELLED_IN_MESSAGE, NAME, decode_fields
 from dragoman.types import Native
@@ -32,14 +32,18 @@ class Kept:
     def native(self) -> Native | None:
         """All of them; None when there are none."""
         fields = {**self._fields, **({"message": self._message} if self._message else {})}
-        return Native(NAME, {key: _json.raw(value) for key, value in fields.items()}) if fields else None
+        if not fields:
+            return None
+        return Native(
+            NAME, {key: value if isinstance(value, Raw) else _json.raw(value) for key, value in fields.items()}
+        )
 
 
 def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:
     for key, value in fields.items():
         if key in modelled or bytes(value) in (b"null", b"[]", b"{}", b'""'):
             continue
-        items = read_items(value)
+        items = read_items(value) if bytes(value)[:1] == b"[" else None
         if items is None:
             whole[key] = _json.compact(value)
         else:

@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.alike import narrowed
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -58,15 +59,15 @@ class Call(msgspec.Struct, gc=False):
 
 
 class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """`message` of a line."""
+    """`message` of a line, its usual fields in the order of the wire."""
 
+    role: Any = None
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[Call] | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
     images: list[str] | None = None
-    role: Any = None
 
 
 class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -85,10 +86,16 @@ class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     eval_count: int | None = None
     delta: Answer | None = None
     logprobs: Raw = NOTHING
+    total_duration: Any = None
+    load_duration: Any = None
+    prompt_eval_duration: Any = None
+    eval_duration: Any = None
 
 
 #: Fields of a line and of its message that are modelled; the others are kept as they are.
-MODELLED: Final = frozenset(Line.__struct_fields__) - {"logprobs"}
+MODELLED: Final = frozenset(Line.__struct_fields__) - {
+    "logprobs", "total_duration", "load_duration", "prompt_eval_duration", "eval_duration",
+}  # fmt: skip
 MODELLED_IN_MESSAGE: Final = frozenset(Answer.__struct_fields__)
 
 
@@ -104,6 +111,17 @@ class Head(msgspec.Struct, gc=False):
     message: _Sender | None = None
 
 
+def holds_more(line: Line) -> bool:
+    """Whether a line has fields that are known and not modelled."""
+    return (
+        line.logprobs is not NOTHING
+        or line.total_duration is not None
+        or line.load_duration is not None
+        or line.prompt_eval_duration is not None
+        or line.eval_duration is not None
+    )
+
+
 def image_type(data: str) -> str | None:
     """The MIME type of an image in base64, from its first bytes; None when they tell nothing."""
     return next((mime for start, mime in _IMAGE_TYPES if data.startswith(start)), None)
@@ -111,6 +129,16 @@ def image_type(data: str) -> str | None:
 
 decode_head: Final = _json.typed_decoder(Head)
 decode_line: Final = _json.typed_decoder(Line)
+#: A line that lets text or thinking grow and says nothing else.
+PlainLine: Final = narrowed(
+    Line,
+    {
+        "model": ..., "created_at": ..., "done": bool,
+        "message": narrowed(Answer, {"content": str, "thinking": ..., "role": ...}, is_bare=True),
+    },
+    is_bare=True,
+)  # fmt: skip
+decode_plain_line: Final[Callable[[bytes], Any]] = _json.typed_decoder(PlainLine)
 #: A line's fields by name, each as its JSON text.
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 

@@ -20,13 +20,14 @@ CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 
 
 class PlainDelta(msgspec.Struct, gc=False):
-    """The fields of a plain delta event. The index is -1 when absent; of other events only `type` is of use."""
+    """The fields of a plain delta event, in the order of the wire. The index is -1 when absent; of other events only
+    `type` is of use."""
 
     type: str = ""
+    item_id: str = ""
     output_index: int = -1
     content_index: int = 0
     delta: str = ""
-    item_id: str = ""
     call_id: str = ""
 
 

@@ -6,6 +6,7 @@ were called. It knows no quirk: that a delivered call is one of the whole stream
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -101,6 +102,24 @@ def leaves(value: Any) -> Counter[str]:
     return found
 
 
+def python_calls(text: str) -> list[tuple[str, Any]]:
+    """The calls of a text that is nothing but Python calls with literal keywords, one a line or in one list."""
+    try:
+        body = ast.parse(text.strip()).body
+        nodes = [statement.value for statement in body if isinstance(statement, ast.Expr)]
+        if len(nodes) == 1 and isinstance(nodes[0], ast.List):
+            nodes = nodes[0].elts
+        calls = [node for node in nodes if isinstance(node, ast.Call) and not node.args]
+        if len(calls) < max(len(nodes), len(body)):
+            return []
+        return [
+            (ast.unparse(call.func), {str(word.arg): ast.literal_eval(word.value) for word in call.keywords})
+            for call in calls
+        ]
+    except (SyntaxError, ValueError):
+        return []
+
+
 def is_subsequence(some: list[Call], of_all: list[Call]) -> bool:
     """Whether `some` are of `of_all`, in order: of parallel calls the second may be whole before the first."""
     rest = iter(of_all)
@@ -111,8 +130,9 @@ def illegitimate(calls: list[Call], of_whole: list[Call], stream: Cuttable, wire
     """The delivered calls that the stream had neither said nor closed before the cut.
 
     A call of the whole stream is said. Else its arguments must stand on the wire as a closed object, as often as they
-    are delivered. Free text is closed by the end of a chat alone. A call without arguments may be one of which
-    nothing but the name came, at an end that the wire calls good.
+    are delivered. Free text is closed by the end of a chat alone, as is a message of Python calls: what the whole
+    stream says behind them has not come. A call without arguments may be one of which nothing but the name came, at
+    an end that the wire calls good.
     """
     if is_subsequence(calls, of_whole):
         return []
@@ -122,6 +142,7 @@ def illegitimate(calls: list[Call], of_whole: list[Call], stream: Cuttable, wire
     # in words a call is an object around its arguments
     closed += [leaves(inner) for value in closed_objects(said.text) for inner in _dicts(value)]
     bare = said.bare if ending == "stop" else 0
+    written = python_calls(said.text) if ending == "stop" else []
     rest = list(of_whole)
     wrong = []
     for call in calls:
@@ -134,8 +155,8 @@ def illegitimate(calls: list[Call], of_whole: list[Call], stream: Cuttable, wire
             value = None
         if value == {} and bare > 0:
             bare -= 1
-        elif value == {} and ending == "stop" and f"{call[0]}()" in said.text:
-            continue
+        elif (call[0], value) in written:
+            written.remove((call[0], value))
         elif value is not None and (words := leaves(value)) in closed:
             closed.remove(words)
         elif value is None and ending == "stop" and stream.protocol == "openai-chat":

@@ -46,7 +46,8 @@ def chat(calls: list[tuple[str, str]], end: str) -> bytes:
 
 
 def messages(calls: list[tuple[str, str]], end: str) -> bytes:
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1", "model": "m", "content": []}}]
+    begun = {"id": "msg_1", "model": "m", "content": [], "usage": {"input_tokens": 5, "output_tokens": 1}}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
     blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"type": "text", "text": ""}, {"type": "text_delta", "text": WORDS})
     ]

@@ -10,6 +10,7 @@ import pytest
 from cases import counter
 from conversations import NESTED, SHAPES, call, reply
 from dragoman import _json
+from dragoman.bounds import AnswerBounds
 from dragoman.contract import ModelLimits, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.estimate import estimate_tokens
@@ -410,7 +411,7 @@ def test_number_forms_and_key_order_survive():
 
 
 def test_a_line_over_the_limit():
-    decoder = PROTOCOL.decoder(new_id=counter(), limit=100)
+    decoder = PROTOCOL.decoder(new_id=counter(), bounds=AnswerBounds(frame=100))
     events = decoder.feed(b'{"message":{"role":"assistant","content":"Ho"},"done":false}\n')
     for piece in [b'{"message":{"content":"', *[b"0123456789"] * 20]:
         events += decoder.feed(piece)

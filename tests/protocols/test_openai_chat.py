@@ -9,6 +9,7 @@ import pytest
 
 from cases import counter
 from dragoman._json import Raw
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.contract import PLAIN, Dialect, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import (
@@ -80,8 +81,8 @@ def asked(*messages: Message, **fields: Any) -> Request:
     return Request("m", messages or (QUESTION,), **fields)
 
 
-def decode(*pieces: bytes, offered: frozenset[str] = frozenset(), limit: int = 1 << 20) -> list[Event]:
-    decoder = PROTOCOL.decoder(new_id=counter(), offered_names=offered, limit=limit)
+def decode(*pieces: bytes, offered: frozenset[str] = frozenset(), bounds: AnswerBounds = USUAL_BOUNDS) -> list[Event]:
+    decoder = PROTOCOL.decoder(new_id=counter(), offered_names=offered, bounds=bounds)
     events = [event for piece in pieces for event in decoder.feed(piece)]
     return check([*events, *decoder.close()])
 
@@ -711,7 +712,12 @@ def test_seals_of_thinking_survive_a_stream() -> None:
 
 
 def test_a_frame_over_the_limit_ends_the_answer() -> None:
-    events = decode(chunk({"content": "Hi"}), b"data: {" + b"x" * 5_000, chunk({"content": "late"}), limit=1_000)
+    events = decode(
+        chunk({"content": "Hi"}),
+        b"data: {" + b"x" * 5_000,
+        chunk({"content": "late"}),
+        bounds=AnswerBounds(frame=1_000),
+    )
     answer = fold(events)
     assert answer.text == "Hi"
     assert isinstance(events[-1], Failure)

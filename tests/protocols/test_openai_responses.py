@@ -10,6 +10,7 @@ import pytest
 from cases import counter
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.bounds import AnswerBounds
 from dragoman.contract import PLAIN, Dialect, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import (
@@ -723,7 +724,7 @@ def test_cost_is_read_where_the_dialect_has_it():
 
 
 def test_too_large_a_frame_is_an_error():
-    decoder = PROTOCOL.decoder(new_id=counter(), limit=1000)
+    decoder = PROTOCOL.decoder(new_id=counter(), bounds=AnswerBounds(frame=1000))
     events = check([*decoder.feed(b"data: {" + b"x" * 2000), *decoder.feed(b"more"), *decoder.close()])
     assert isinstance(events[-1], Failure)
     assert events[-1].kind == "too_large"

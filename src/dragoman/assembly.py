@@ -297,10 +297,10 @@ class Assembly:
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Let a call's arguments grow."""
         call.fragments += 1
-        call.size += len(text)
+        call.size = size = call.size + len(text)
         if not text and call.kind == "function":
             return
-        if call.size > self._bounds.arguments:
+        if size > self._bounds.arguments:
             wanted = f"arguments of at most {self._bounds.arguments} characters"
             self.fail("too_large", exceeded(wanted, "arguments_mib", f"{call.size} or more"))
             return
@@ -329,10 +329,11 @@ class Assembly:
 
     def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
         """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
-        is_short = call.live is not None and call.size + sum(map(len, texts)) <= self._bounds.arguments
-        if is_short and call.text.add_open(texts, joined := "".join(texts)):
+        joined = "".join(texts) if call.live is not None else ""
+        size = call.size + len(joined)
+        if joined and size <= self._bounds.arguments and call.text.add_open(texts, joined):
             index = call.index
-            call.size += len(joined)
+            call.size = size
             call.fragments += len(texts)
             self.events += [ToolCallDelta(index, text) for text in texts]
         elif len(texts) < _FEW:
@@ -363,12 +364,15 @@ class Assembly:
         kind: Literal["function", "custom"] = "function",
         native: Native | None = None,
         signature: str | None = None,
+        is_plain: bool = False,
     ) -> OpenCall:
-        """A call that the protocol sends whole: start, one delta, end."""
+        """A call that the protocol sends whole: start, one delta, end. `is_plain`: its arguments are known to be one
+        JSON object with something in it."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
         is_short = len(arguments) <= self._bounds.arguments
-        if is_short and call.state == "announced" and kind == "function" and is_plain_object(arguments):
+        is_usual = is_short and call.state == "announced" and kind == "function"
+        if is_usual and (is_plain or is_plain_object(arguments)):
             self.events.append(ToolCallDelta(call.index, arguments))
             self._deliver(call, arguments)
         else:

@@ -95,18 +95,18 @@ class CallReader:
 
     def _begin(self, entry: Entry) -> None:
         """An entry with a name: a new call, unless it only says the name of the last one again."""
-        last = self._last
+        last, arguments = self._last, entry.arguments
         if last is not None and self._is_repeated(last, entry):
             self._assembly.deviate("repeated-name", entry.where)
             self._grow(last, entry)
-        elif is_plain_object(entry.arguments) or _is_over(entry.arguments):
+        elif (is_plain := is_plain_object(arguments)) or _is_over(arguments):
             self._last = None
-            self._assembly.whole_call(entry.id, entry.name, entry.arguments)
+            self._assembly.whole_call(entry.id, entry.name, arguments, is_plain=is_plain)
         else:
             call = self._assembly.open_call(entry.id, entry.name, wait=True)
             self._last = _Held(call, entry.number)
             self._held.append(self._last)
-            self._assembly.add_arguments(call, entry.arguments)
+            self._assembly.add_arguments(call, arguments)
 
     def _is_repeated(self, last: _Held, entry: Entry) -> bool:
         call = last.call

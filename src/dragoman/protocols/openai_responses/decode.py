@@ -129,10 +129,11 @@ class Decoder:
                         item.pieces.append(delta)
                         assembly.add(item.part, delta)
                         continue
-                    call = item.call
-                    if kind == ARGUMENTS_DELTA and call is not None and are_own(item, event.item_id, event.call_id):
-                        assembly.add_arguments(call, delta)
-                        continue
+                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None:
+                        is_usual = call.live is not None and event.item_id == item.id and not event.call_id
+                        if is_usual or are_own(item, event.item_id, event.call_id):
+                            assembly.add_arguments(call, delta)
+                            continue
             self._rare_frame(data, name)
             if assembly.phase != "open":
                 live.clear()

@@ -58,10 +58,11 @@ def place(namespace: Raw, name: str) -> dict[str, Raw]:
 
 
 def offered_name(item: Mapping[str, Json], native: dict[str, Raw], offered: Collection[str]) -> str:
-    """The name by which a function was offered that an item calls; "" without one. `native`: the item's native fields,
-    which gain its own name."""
+    """The name by which a function was offered that an item calls, or its own where none in that namespace was offered;
+    "" without one. `native`: the item's native fields, which gain its own name."""
     name, space = item.get("name"), item.get("namespace")
     if not isinstance(name, str) or not name or not isinstance(space, str) or not space:
         return name if isinstance(name, str) else ""
     native |= place(_json.raw(space), name)
-    return known_name(space, name, offered)
+    found = known_name(space, name, offered)
+    return found if found in offered else name

@@ -259,8 +259,8 @@ def build(base: Path, mark: str) -> Place:
     _git("config", "include.path", "../more/settings", folder=work / "awaiting", home=place.home)
     _git("config", "core.hooksPath", "mhooks", folder=work / "module", home=place.home)
     (place.home / ".gitconfig").write_text(
-        f'[includeIf "gitdir:{work}/personal/"]\n\tpath = ~/.personal\n\tpath = ~/work/team/gitconfig\n'
-        f'[includeIf "gitdir:{work}/nested/"]\n\tpath = ~/work/team/gitconfig\n'
+        f'[includeIf "gitdir:{work}/personal/"]\n\tpath = ~/.personal\n\tpath = ~/{work.name}/team/gitconfig\n'
+        f'[includeIf "gitdir:{work}/nested/"]\n\tpath = ~/{work.name}/team/gitconfig\n'
     )
     (place.home / ".personal").write_text("[core]\n\thooksPath = phooks\n")
     _git("config", "core.hooksPath", "hooks", folder=work / "hooked", home=place.home)

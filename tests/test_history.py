@@ -693,6 +693,7 @@ def test_the_vault_watches_the_events_of_an_answer():
     watch = vault.watch(request(ASK))
     for event in unfold(reply):
         watch.add([event])
+    watch.keep()
     restored = vault.restore(request(ASK, said(Text("I look."), looked("call_0")))).messages[1]
     assert restored.parts == (Thinking("Hm.", "t"), Text("I look."), looked("call_0", signature="s"))
 

@@ -124,10 +124,9 @@ class Exchange:
         """What the provider says of trying again (`x-should-retry`, a header of Anthropic's and OpenAI's)."""
         return {"true": True, "false": False}.get(self._headers.get("x-should-retry", "").strip().lower())
 
-    @property
-    def kept(self) -> Awaitable[None] | None:
-        """What to wait for before anybody sees the answer's end: its seals are being kept. None: nothing."""
-        return self._watch.kept if self._watch is not None else None
+    def keep(self) -> Awaitable[None] | None:
+        """Keep the seals of an answer that is whole. Gives what to wait for before anybody sees its end; None: nothing."""
+        return self._watch.keep() if self._watch is not None else None
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The response's status and headers (names in lower case) came."""

@@ -209,10 +209,9 @@ class PassingExchange:
         """As `Exchange.should_retry`."""
         return None if self._usual is None else self._usual.should_retry
 
-    @property
-    def kept(self) -> Awaitable[None] | None:
-        """As `Exchange.kept`."""
-        return None if self._usual is None else self._usual.kept
+    def keep(self) -> Awaitable[None] | None:
+        """As `Exchange.keep`."""
+        return None if self._usual is None else self._usual.keep()
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """As `Exchange.head`. An error, or a body that is not what the client expects, does not pass."""

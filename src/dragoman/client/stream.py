@@ -171,8 +171,8 @@ class AsyncStream:
             raise
         failure = watch.failure or failure
         if batch := self._end(await apart.end(exchange.close if failure is None else partial(exchange.fail, failure))):
-            if exchange.kept is not None:
-                await exchange.kept
+            if (kept := exchange.keep()) is not None:
+                await kept
             if passing is not None and (rest := passing.rest(batch)):
                 send(rest)
             self._note_end(batch)
@@ -199,7 +199,7 @@ class AsyncStream:
                 # Before the commit point nothing is given out; after it a failure stands.
                 batch = await self._before_commit(batch)
             if batch:
-                if self._exchange is not None and (kept := self._exchange.kept) is not None:
+                if self._exchange is not None and (kept := self._exchange.keep()) is not None:
                     await kept
                 self._note_end(batch)
                 return batch

@@ -272,10 +272,10 @@ class Watch:
         self._seals: Mapping[str, Seal] = {}  # of the whole answer, that the vault was not given
         self._keeping: Awaitable[None] | None = None
 
-    @property
-    def kept(self) -> Awaitable[None] | None:
-        """What to wait for before the client sees the answer's end, so that its next request finds the seals; None when
-        there is nothing to wait for. The vault is given them here, in the vault's thread; `add` may run in another."""
+    def keep(self) -> Awaitable[None] | None:
+        """Give the vault the seals of an answer that is whole, in the vault's thread (`add` may run in another); call it
+        again as you like. Gives what to wait for before the client sees the answer's end, so that its next request finds
+        the seals; None when there is nothing to wait for."""
         if self._seals:
             self._keeping = self._vault.keep(self._owner, self._seals)
             self._seals = {}

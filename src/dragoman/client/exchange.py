@@ -125,7 +125,7 @@ class Exchange:
         return {"true": True, "false": False}.get(self._headers.get("x-should-retry", "").strip().lower())
 
     def keep(self) -> Awaitable[None] | None:
-        """Keep the seals of an answer that is whole. Gives what to wait for before anybody sees its end; None: nothing."""
+        """Keep the seals of an answer that is whole. Gives what to wait for before anybody sees its end, or None."""
         return self._watch.keep() if self._watch is not None else None
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:

@@ -273,10 +273,10 @@ class Watch:
         self._keeping: Awaitable[None] | None = None
 
     def keep(self) -> Awaitable[None] | None:
-        """Give the vault the seals of an answer that is whole, once; in the vault's thread, while `add` may run in another.
+        """Give the vault the seals of an answer that is whole, once; in the vault's thread (`add` may run in another).
 
-        Gives what to wait for before the client sees the answer's end, so that its next request finds the seals; None when
-        there is nothing to wait for.
+        Gives what to wait for before the client sees the answer's end, so that its next request finds the seals; None
+        when there is nothing to wait for.
         """
         if self._seals:
             self._keeping = self._vault.keep(self._owner, self._seals)

@@ -117,6 +117,13 @@ def play(seed: int) -> tuple[Made, bytes, bool, str]:
     return made, wire, is_right, f"{dict(got)} of {dict(truth)}"
 
 
+@pytest.mark.parametrize("seed", [17_990, 24_426])
+def test_what_leaves_its_index_away_is_nobodys(seed: int):
+    """A name without an index is not that of a nameless call with one; nor are arguments under another id."""
+    _, _, is_right, got = play(seed)
+    assert is_right, got
+
+
 @pytest.mark.parametrize("group", range(8))
 def test_what_is_delivered_was_made(group: int):
     wrong, delivered = [], 0

@@ -1,6 +1,7 @@
 """Fragments whose labels name no call: given to the one call that may own them, else to none.
 
-A fragment without an index and a known id belongs to the last call while no other call waits for arguments. Where
+A fragment without an index and a known id belongs to the last call while no other call waits for arguments; one that
+has left its index away and brings a name or another id is nobody's. Where
 several may own it, it is lost: none of them is delivered, and no such fragment is given to any call from then on. A
 call of which nothing but its name came may then be another one, told again, so it is not run without arguments.
 """
@@ -86,7 +87,7 @@ class Doubts:
         self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
         if not name:
             owners = [call for call in self._waiting if call is not last and not call.text.is_whole()]
-            is_other = index is not None and self._without_index
+            is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
             is_second = not last.name and last.text.is_started() and _begins(arguments)
             is_lost = owners or self._is_torn or self._silent or is_other or is_second
             return self._lose([last, *owners], "", id) if is_lost else None
@@ -94,7 +95,8 @@ class Doubts:
             return self._lose([last], name)
         if index is None and not last.name and last.is_open():
             nameless = [call for call in self._waiting if not call.name]
-            if last.text.is_closed() or _begins(arguments) or len(nameless) > 1:
+            has_index = last.index in self._bound  # so its own name would come with it
+            if has_index or last.text.is_closed() or _begins(arguments) or len(nameless) > 1:
                 self._lose([last, *nameless], name, id)  # its name comes late, or that of another, or a call begins
                 return None
         namesakes = [call for call in self._waiting if call.name == name and self._may_be(call, index, id)]

@@ -10,13 +10,13 @@ import streams
 from measuring import Row, exponent, fastest
 
 from dragoman._json import Raw
-from dragoman.contract import Decoder, Stage
+from dragoman.client.partial_arguments import PartialArguments
 from dragoman.events import ToolCallDelta
-from dragoman.identifiers import new_id
-from dragoman.partial import PartialArguments
+from dragoman.ids import new_id
 from dragoman.pipe import Reader
+from dragoman.protocol import Decoder, Stage
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 
 COUNT = 2000

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dragoman.agent.approval import Approvals, parse_rule
-from dragoman.agent.confinement import Folder
-from dragoman.agent.fence import find_bubblewrap
-from dragoman.agent.holding import describe_fence
-from dragoman.agent.sandbox import Sandbox
+from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
+from dragoman.agent.sandbox.guarantees import describe_fence
+from dragoman.agent.sandbox.sandbox import Sandbox
 from dragoman.agent.tools.run import run_tool
+from dragoman.agent.work_folder import WorkFolder
 from dragoman.errors import UsageError
 from dragoman.types import ToolCall
 
@@ -386,7 +386,7 @@ HARMLESS: Final = (
 def is_asked(sandbox: Sandbox) -> bool:
     """Whether a command needs a yes although commands are allowed as a whole; for the superuser, although this one is,
     by a rule and by a yes before; and whether the user is told that there is no sandbox."""
-    with contextlib.closing(Folder(sandbox.folder)) as folder:
+    with contextlib.closing(WorkFolder(sandbox.folder)) as folder:
         plan = run_tool(folder, sandbox).plan(ToolCall("c", "run", '{"argv":["true"]}'))
     is_superuser = os.geteuid() == 0
     rules = [parse_rule(rule) for rule in ("run", *(("run:true", "run:tr*") if is_superuser else ()))]

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from dragoman import _json
 from dragoman.errors import DragomanError
-from dragoman.gateway.bodies import check_shape
+from dragoman.gateway.request_bodies import check_shape
 from dragoman.history import fit
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Request, Tool
 from places import BEGINNINGS, PLACES, called
 from reliability.row import Result, Scale, milliseconds

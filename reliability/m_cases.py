@@ -12,16 +12,16 @@ from reliability.row import Result, Scale
 
 #: Goal → the tests that measure it.
 CASES = {
-    "past the budget of memory: 503 with Retry-After in the client's form": "tests/gateway/test_memory.py",
+    "past the budget of memory: 503 with Retry-After in the client's form": "tests/gateway/server/test_body_memory.py",
     "every bound is refused by its setting's name": "tests/test_bounds.py",
-    "a worker whose loop stands still is replaced, no sleeping one": "tests/gateway/test_watchdog.py",
-    "no file ends the watching or opens the gateway": "tests/gateway/test_reload.py",
+    "a worker whose loop stands still is replaced, no sleeping one": "tests/gateway/process/test_watchdog.py",
+    "no file ends the watching or opens the gateway": "tests/gateway/process/test_reload.py",
     "trailers, Host and Upgrade as RFC 9110 and 9112 have them": (
-        "tests/gateway/test_edge.py -k upgrade or trailer or host or origin or connect"
+        "tests/gateway/server/test_connection.py -k upgrade or trailer or host or origin or connect"
     ),
-    "wrong keys, and only they, wait; weak ones are refused": "tests/gateway/test_client_addresses.py",
-    "one slow name stops no other": "tests/client/test_lookups.py",
-    "what was not stored says store: false; a damaged page costs its own rows": "tests/gateway/test_database.py",
+    "wrong keys, and only they, wait; weak ones are refused": "tests/gateway/server/test_client_addresses.py",
+    "one slow name stops no other": "tests/client/test_dns_lookups.py",
+    "what was not stored says store: false; a damaged page costs its own rows": "tests/gateway/storage/test_sqlite.py",
     "what is large is read apart, in order": "tests/gateway/test_apart.py",
 }
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from dragoman.events import Reply, unfold
-from dragoman.gateway.serve import new_event_loop
+from dragoman.gateway.process.gateway import new_event_loop
 from dragoman.protocols import PROTOCOLS
 
 #: Bytes to send, seconds to wait, or "reset", "close" (with everything sent), "hold" (until the client goes).

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import dragoman
 from cases import load_cases
 from dragoman import _json
-from dragoman.contract import PLAIN, Dialect
 from dragoman.events import Reply
+from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Params, Request, Text, Tool
 from reliability import PROJECT

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Iterator
 
-from dragoman.gateway.http import Limits
+from dragoman.gateway.messages import Limits
 from reliability.caller import Caller, rendered, spoken
 from reliability.process import Gateway, providers
 from reliability.provider import Provider, Step, chunk, head

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from dragoman.gateway.http import Limits
+from dragoman.gateway.messages import Limits
 from reliability.caller import Caller, ask
 from reliability.process import Gateway, providers
 from reliability.provider import Provider

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman import _json
-from dragoman.gateway.bodies import USUAL_BOUNDS
-from dragoman.gateway.http import Limits
+from dragoman.gateway.messages import Limits
+from dragoman.gateway.request_bodies import USUAL_BOUNDS
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Params, Request, Text, Tool
 from reliability.caller import Answer, Caller, ask, rendered, spoken

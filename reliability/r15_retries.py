@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 from conversations import reply
-from dragoman.client.retry import MOST_ATTEMPTS, WINDOW
 from dragoman.events import Failure
+from dragoman.routing.retry import MOST_ATTEMPTS, WINDOW
 from reliability.caller import ask, spoken
 from reliability.process import Gateway, providers
 from reliability.provider import Provider, Step, streamed, whole, wire

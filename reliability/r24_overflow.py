@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from dragoman.client.breaker import COUNTED
-from dragoman.client.retry import pick_delay
-from dragoman.overflow import Overflow, read_overflow
-from dragoman.problems import read_problem
+from codec.test_context_overflow import LOOK_ALIKES, WORDINGS
+from dragoman.codec.context_overflow import Overflow, read_overflow
+from dragoman.codec.error_body import read_problem
+from dragoman.routing.circuit_breaker import COUNTED
+from dragoman.routing.retry import pick_delay
 from reliability.row import Result, Scale
-from test_overflow import LOOK_ALIKES, WORDINGS
 
 #: LiteLLM answers 503 for what was a 400.
 STATUSES = (400, 413, 422, 500, 503, None)

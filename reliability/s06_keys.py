@@ -11,8 +11,8 @@ import socket
 import time
 from collections.abc import Iterator
 
-from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Head
+from dragoman.gateway.auth import Guard
+from dragoman.gateway.messages import Head
 from dragoman.secret import Secret
 from reliability.caller import Answer, Caller, rendered
 from reliability.process import Gateway, providers

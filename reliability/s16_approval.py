@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from dragoman.agent.approval import Approvals, parse_rule
-from dragoman.agent.blocks import Blocks
-from dragoman.agent.drawing import Screen
-from dragoman.agent.plain import hidden_character, plain_text, revealed_text
-from dragoman.agent.plan import Plan
-from dragoman.agent.showing import LONGEST
+from dragoman.agent.safe_text import hidden_character, plain_text, revealed_text
+from dragoman.agent.tool_plan import Plan
 from dragoman.agent.tools.fetch import text_of_page
+from dragoman.agent.ui.approval_view import LONGEST
+from dragoman.agent.ui.blocks import Blocks
+from dragoman.agent.ui.drawing import Screen
 from reliability.row import Result, Scale
 
 _FACTS = "(in ., at most 120 s, without network)"

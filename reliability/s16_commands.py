@@ -19,14 +19,14 @@ from rich.console import Console
 
 from dragoman import _json
 from dragoman.agent.approval import Approvals, parse_rule
-from dragoman.agent.confinement import Folder
-from dragoman.agent.drawing import Screen
-from dragoman.agent.face import CallBegins, CallEnded, Failed, Shortened
-from dragoman.agent.fence import find_bubblewrap
-from dragoman.agent.plan import Outcome, Plan, ToolFailed
-from dragoman.agent.sandbox import Sandbox
-from dragoman.agent.showing import show_action
+from dragoman.agent.interface import CallBegins, CallEnded, Failed, Shortened
+from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
+from dragoman.agent.sandbox.sandbox import Sandbox
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed
 from dragoman.agent.tools.run import run_tool, shell_tool
+from dragoman.agent.ui.approval_view import show_action
+from dragoman.agent.ui.drawing import Screen
+from dragoman.agent.work_folder import WorkFolder
 from dragoman.events import (
     Event,
     Failure,
@@ -83,7 +83,7 @@ def measure(scale: Scale) -> Iterator[Result]:
             (home / name).chmod(0o755)
         environ = {"PATH": f"{home}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home)}
         sandbox = Sandbox(work, environ=environ, home=home, bubblewrap=find_bubblewrap(), is_wanted=True)
-        with contextlib.closing(Folder(work)) as folder:
+        with contextlib.closing(WorkFolder(work)) as folder:
             yield unasked(folder, sandbox)
             yield asyncio.run(shown(folder, sandbox, scale.pick(60, 15)))
     yield drawn()
@@ -125,7 +125,7 @@ def _is_meant(rule: str, argv: list[str]) -> bool:
     return True
 
 
-def unasked(folder: Folder, sandbox: Sandbox) -> Result:
+def unasked(folder: WorkFolder, sandbox: Sandbox) -> Result:
     """What rules let run that they do not say, and what is refused because it would not be seen."""
     run, shell = run_tool(folder, sandbox), shell_tool(folder, sandbox)
     tried = wrong = hidden = 0
@@ -151,7 +151,7 @@ def unasked(folder: Folder, sandbox: Sandbox) -> Result:
     )
 
 
-async def shown(folder: Folder, sandbox: Sandbox, count: int) -> Result:
+async def shown(folder: WorkFolder, sandbox: Sandbox, count: int) -> Result:
     """What a program gets is what stands in the question, word by word."""
     python = os.path.realpath(sys.executable)
     words = [

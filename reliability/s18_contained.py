@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.agent.fence import find_bubblewrap
-from dragoman.agent.sandbox import Finished, Sandbox
+from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
+from dragoman.agent.sandbox.sandbox import Finished, Sandbox
 from reliability.row import Result, Scale
 
 CANARY = "canary-5c1a9e"
@@ -211,7 +211,7 @@ def connects(sandbox: Sandbox) -> Result:
 
 def hidden(count: int) -> Result:
     """What another process of the same user reads of the agent."""
-    code = "import sys,time\nfrom dragoman.agent.secrecy import hide_environment\nassert hide_environment()\nimport os\nassert os.environ['KEY']\nprint(flush=True)\ntime.sleep(30)"
+    code = "import sys,time\nfrom dragoman.agent.sandbox.process_secrecy import hide_environment\nassert hide_environment()\nimport os\nassert os.environ['KEY']\nprint(flush=True)\ntime.sleep(30)"
     seen = 0
     for _ in range(count):
         environ = {**os.environ, "KEY": CANARY, "PYTHONPATH": ":".join(filter(None, sys.path))}

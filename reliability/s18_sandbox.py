@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.agent.fence import find_bubblewrap
+from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
 from reliability.escapes import CASES, HARMLESS, home_is_refused
 from reliability.row import Result, Scale
 

@@ -18,7 +18,7 @@ from write_validation_pages import probes_page, tested_page
 
 from dragoman import deviations, events, types
 from dragoman.cli.main import COMMANDS
-from dragoman.providers import load_catalog
+from dragoman.providers.catalog import load_catalog
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
 

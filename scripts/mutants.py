@@ -50,7 +50,7 @@ def mutants() -> Iterator[Mutant]:
 
 def fields_that_a_batch_ignores() -> Iterator[Mutant]:
     """A quick way that lets a field say anything."""
-    path, name = f"{FOLDER}/openai_chat/bursts.py", "openai-chat"
+    path, name = f"{FOLDER}/openai_chat/response/delta_batch.py", "openai-chat"
     places = {
         chat.Delta: '"role": ...,',
         chat.Choice: '"delta": delta,',
@@ -64,7 +64,7 @@ def fields_that_a_batch_ignores() -> Iterator[Mutant]:
                 yield Mutant(
                     name, path, place, f'{place} "{field.name}": ...,', f"batch ignores {wire.__name__}.{field.name}"
                 )
-    path, name = f"{FOLDER}/anthropic/bursts.py", "anthropic-messages"
+    path, name = f"{FOLDER}/anthropic/response/delta_batch.py", "anthropic-messages"
     for wire, place in ((anthropic.Delta, '{"type": Literal[kind],'), (anthropic.StreamEvent, '"index": int,')):
         for field in msgspec.structs.fields(wire):
             if field.name in ("error", "stop_reason", "signature"):
@@ -76,39 +76,39 @@ def fields_that_a_batch_ignores() -> Iterator[Mutant]:
 def lines_that_are_gone() -> Iterator[Mutant]:
     """A field of a quick or of a lenient reader that somebody forgot: its line is gone."""
     files = {
-        "openai-chat": ("openai_chat/loosen.py", r"^        (\w+)=_\w+\(value\.get\(.*\),$"),
+        "openai-chat": ("openai_chat/response/lenient.py", r"^        (\w+)=_\w+\(value\.get\(.*\),$"),
         "ollama-chat": ("ollama/wire.py", r"^        (\w+)=_\w+\(value.*\),$"),
-        "anthropic-messages": ("anthropic/glance.py", r"^    (error|delta|output_tokens_details): None = None$"),
-        "gemini-generate": ("gemini/glance.py", r"^    (\w+): None = None$"),
-        "openai-responses": ("openai_responses/glance.py", r"^    (type|error|incomplete_details): None = None$"),
+        "anthropic-messages": ("anthropic/passthrough.py", r"^    (error|delta|output_tokens_details): None = None$"),
+        "gemini-generate": ("gemini/passthrough.py", r"^    (\w+): None = None$"),
+        "openai-responses": ("openai_responses/passthrough.py", r"^    (type|error|incomplete_details): None = None$"),
     }
     for protocol, (file, pattern) in files.items():
         for found in re.finditer(pattern, (SOURCE / FOLDER / file).read_text(encoding="utf-8"), re.M):
             yield Mutant(protocol, f"{FOLDER}/{file}", found[0] + "\n", "", f"{file} forgets {found[1]}")
-    file = "ollama/glance.py"
+    file = "ollama/passthrough.py"
     for found in re.finditer(r"^    (\w+): None = None$", (SOURCE / FOLDER / file).read_text(encoding="utf-8"), re.M):
         yield Mutant("ollama-chat", f"{FOLDER}/{file}", found[0] + "\n", "", f"{file} forgets {found[1]}")
 
 
 def conditions_that_are_gone() -> Iterator[Mutant]:
     """A short cut that no longer looks at something."""
-    file = f"{FOLDER}/ollama/decode.py"
+    file = f"{FOLDER}/ollama/response/decode.py"
     text = (SOURCE / file).read_text(encoding="utf-8")
     for found in re.finditer(r"^ {24}and ((?:answer|line)\.\w+ is (?:None|NOTHING|False))$", text, re.M):
         yield Mutant("ollama-chat", file, found[0] + "\n", "", f"short cut without {found[1]}")
     short_cuts = [
-        ("anthropic-messages", "anthropic/decode.py", " and not event.error", ""),
-        ("anthropic-messages", "anthropic/decode.py", 'delta.text if block.takes == "text_delta" else delta.thinking',
+        ("anthropic-messages", "anthropic/response/decode.py", " and not event.error", ""),
+        ("anthropic-messages", "anthropic/response/decode.py", 'delta.text if block.takes == "text_delta" else delta.thinking',  # noqa: E501
          "delta.text or delta.thinking"),
-        ("openai-chat", "openai_chat/calls.py", " or piece.extra_content or piece.rest", " or piece.rest"),
-        ("openai-chat", "openai_chat/calls.py", "(piece.id or function.name", "(function.name"),
-        ("openai-chat", "openai_chat/calls.py", "piece.id or function.name or piece.name", "piece.id or piece.name"),
-        ("openai-chat", "openai_chat/bursts.py", "if each.index == choice and each.delta.content]", "if each.delta.content]"),  # noqa: E501
-        ("openai-chat", "openai_chat/bursts.py", "if call.index == index and", "if"),
-        ("openai-chat", "openai_chat/bursts.py", ' or b"rror" in chunk', ""),
-        ("openai-responses", "openai_responses/bursts.py", "each.output_index == item and each.content_index == place",
+        ("openai-chat", "openai_chat/response/calls.py", " or piece.extra_content or piece.rest", " or piece.rest"),
+        ("openai-chat", "openai_chat/response/calls.py", "(piece.id or function.name", "(function.name"),
+        ("openai-chat", "openai_chat/response/calls.py", "piece.id or function.name or piece.name", "piece.id or piece.name"),  # noqa: E501
+        ("openai-chat", "openai_chat/response/delta_batch.py", "if each.index == choice and each.delta.content]", "if each.delta.content]"),  # noqa: E501
+        ("openai-chat", "openai_chat/response/delta_batch.py", "if call.index == index and", "if"),
+        ("openai-chat", "openai_chat/response/delta_batch.py", ' or b"rror" in chunk', ""),
+        ("openai-responses", "openai_responses/response/delta_batch.py", "each.output_index == item and each.content_index == place",  # noqa: E501
          "each.output_index == item"),
-        ("anthropic-messages", "anthropic/bursts.py", "if at == index and text]", "if text]"),
+        ("anthropic-messages", "anthropic/response/delta_batch.py", "if at == index and text]", "if text]"),
     ]  # fmt: skip
     for protocol, file, old, new in short_cuts:
         yield Mutant(protocol, f"{FOLDER}/{file}", old, new, f"{file}: {old.strip()[:50]} is gone")
@@ -120,21 +120,21 @@ def by_hand() -> Iterator[Mutant]:
     for field in ("function_call", "refusal", "audio", "images", "thinking", "reasoning_text"):
         yield Mutant(
             "openai-chat",
-            f"{FOLDER}/openai_chat/glance.py",
+            f"{FOLDER}/openai_chat/passthrough.py",
             place,
             f'{place} "{field}": ...,',
             f"answer with {field} passes",
         )
     yield Mutant(
         "ollama-chat",
-        f"{FOLDER}/ollama/request.py",
+        f"{FOLDER}/ollama/request/parse.py",
         "tool_call_id: ",
         "tool_call_number: ",
         "request loses tool_call_id",
     )
-    yield Mutant("gemini-generate", f"{FOLDER}/gemini/request.py", ' and bytes(self.functionResponse.response) == b"null"',  # noqa: E501
+    yield Mutant("gemini-generate", f"{FOLDER}/gemini/request/parse.py", ' and bytes(self.functionResponse.response) == b"null"',  # noqa: E501
                  " and False", "request reads a null response")  # fmt: skip
-    yield Mutant("anthropic-messages", f"{FOLDER}/anthropic/conversation.py",
+    yield Mutant("anthropic-messages", f"{FOLDER}/anthropic/request/parse_messages.py",
                  'class _PlainResultText(msgspec.Struct, forbid_unknown_fields=True, gc=False):\n    type: Literal["text"]\n',  # noqa: E501
                  "class _PlainResultText(msgspec.Struct, gc=False):\n", "request reads a text without its type")  # fmt: skip  # noqa: E501
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dragoman.providers import Catalog, Provider, load_catalog, load_model_sources
+from dragoman.providers.catalog import Catalog, Provider, load_catalog, load_model_sources
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "providers.md"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman import _json
-from dragoman.contract import PLAIN, Dialect, Stage
 from dragoman.events import Event, Reply, fold
 from dragoman.pipe import Reader
+from dragoman.protocol import PLAIN, Dialect, Stage
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, nothing_fits, stages_for
+from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import Tool
 from grammar import check
 

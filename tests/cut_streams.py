@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from cases import load_cases
-from dragoman.contract import PLAIN, Dialect
+from dragoman.protocol import PLAIN, Dialect
 from rescue_cases import TOOLS, load_rescue_cases
 
 CAPTURES = Path(__file__).parent / "captures"

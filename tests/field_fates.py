@@ -10,11 +10,11 @@ from functools import cache
 from typing import Final, NamedTuple
 
 import vendor_types
-from dragoman.contract import PLAIN
 from dragoman.errors import WireError
 from dragoman.events import Deviation
+from dragoman.protocol import PLAIN
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers import load_catalog
+from dragoman.providers.catalog import load_catalog
 from vendor_types import GEMINI_PATH, LEAST, Case, Json
 
 #: Where our own words differ from the wire's: of a deviation's path → of a field's, both without capitals and dashes.

@@ -33,7 +33,7 @@ _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 class Found(NamedTuple):
     """A pattern of the package. `text`: None when it is made while the program runs."""
 
-    place: str  # "stages/names.py _SUFFIX"
+    place: str  # "stages/tool_names.py _SUFFIX"
     text: str | bytes | None
     flags: int
     is_searched: bool

@@ -7,12 +7,15 @@ from contextlib import suppress
 
 from cases import counter
 from dragoman import _json
-from dragoman.agent.blocks import Blocks
-from dragoman.agent.plain import hidden_character, plain_line, plain_text, revealed_text, told_apart
-from dragoman.agent.plan import ToolFailed
+from dragoman.agent.safe_text import hidden_character, plain_line, plain_text, revealed_text, told_apart
+from dragoman.agent.tool_plan import ToolFailed
 from dragoman.agent.tools.fetch import check_url, text_of_page
-from dragoman.arguments_text import ArgumentText
-from dragoman.array_items import ArrayItems
+from dragoman.agent.ui.blocks import Blocks
+from dragoman.client.partial_arguments import PartialArguments
+from dragoman.codec.context_overflow import read_overflow, says_overflow
+from dragoman.codec.error_body import read_problem
+from dragoman.codec.framing.json_array import ArrayItems
+from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.errors import DragomanError
 from dragoman.events import (
     Event,
@@ -28,18 +31,15 @@ from dragoman.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from dragoman.gateway.bodies import check_shape
+from dragoman.gateway.request_bodies import check_shape
 from dragoman.history import SignatureVault, fit
-from dragoman.overflow import read_overflow, says_overflow
-from dragoman.partial import PartialArguments
 from dragoman.pipe import Reader
-from dragoman.problems import read_problem
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
-from dragoman.stages.near_json import read_inner
+from dragoman.response_stages import Policy, stages_for
+from dragoman.stages.argument_repair.near_json import read_inner
+from dragoman.stages.json_schema import schema_of
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.rescue.cursor import Family
-from dragoman.stages.schema import schema_of
 from dragoman.types import Message, Origin, Request, Text, Tool, ToolCall, ToolResult
 
 Place = Callable[[str], object]
@@ -133,8 +133,8 @@ def request_place(protocol: str) -> Place:
         for body in (text.encode("utf-8", "replace"), said):
             with suppress(DragomanError):
                 wire.parse_request(body, path=_PATH)
-            wire.glance(body, path=_PATH)
-            wire.conclude(body)
+            wire.peek(body, path=_PATH)
+            wire.check_whole(body)
         wire.parse_error(400, text.encode("utf-8", "replace"))
 
     return run

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dragoman
-from dragoman.cli.bodies import render_result
+from dragoman.cli.body_input import render_result
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED = PROJECT.parent / "shared"

@@ -24,7 +24,7 @@ import dragoman
 from dragoman.events import Event, Failure, Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool, ToolCall
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman import _json
-from dragoman.contract import Stage
 from dragoman.events import Event, Reply, fold
+from dragoman.protocol import Stage
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from grammar import check
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.client.course import Course
-from dragoman.client.resolver import resolve_chain
-from dragoman.client.standings import Standings
-from dragoman.client.target import Chain
 from dragoman.config import load_config
 from dragoman.events import Failure, Finish
+from dragoman.routing.attempts import Attempts
+from dragoman.routing.resolve import resolve_chain
+from dragoman.routing.target import Chain
+from dragoman.routing.target_health import HealthTable
 
 ANSWER = Finish("stop")
 
@@ -59,9 +59,9 @@ def make_chain(folder: Path, names: str) -> Chain:
 def simulate(chain: Chain, behave: Behave, *, seconds: int, rate: int = 200) -> Seen:
     """`rate` requests a second along the chain, for so long."""
     dice = random.Random(11)
-    standings = Standings()
+    health_table = HealthTable()
     seen = Seen([], [])
-    courses = [Course(chain, standings, log=lambda line: None) for _ in range(seconds * rate)]
+    courses = [Attempts(chain, health_table, log=lambda line: None) for _ in range(seconds * rate)]
     ends: dict[int, Failure | None] = {}
     queue = [(number / rate, number, "begin") for number in range(len(courses))]
     while queue:

@@ -11,10 +11,10 @@ import pytest
 
 from cases import counter
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
-from dragoman.client.http1 import READ_SIZE, HttpConnection
 from dragoman.config import LimitsConfig
-from dragoman.contract import Decoder
 from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ToolCallEnd, unfold
+from dragoman.http.connection import READ_SIZE, HttpConnection
+from dragoman.protocol import Decoder
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Part, StopReason, Text, ToolCall
 from gateway.running import gateway

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from cases import Case, differences, play
-from dragoman.contract import PLAIN
 from dragoman.events import Failure, Finish, fold
+from dragoman.protocol import PLAIN
 
 FOLDER = Path(__file__).parent / "captures"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))

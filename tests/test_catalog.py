@@ -16,9 +16,9 @@ from typing import get_args
 
 import pytest
 
-from dragoman.contract import PLAIN, UNKNOWN_MODEL, HttpRequest, ModelLimits
 from dragoman.errors import ConfigError, UsageError
-from dragoman.providers import Catalog, Modality, Provider, load_catalog, load_model_sources
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, HttpRequest, ModelLimits
+from dragoman.providers.catalog import Catalog, Modality, Provider, load_catalog, load_model_sources
 from dragoman.providers.endpoint import endpoint, filled
 from dragoman.types import ProtocolName
 

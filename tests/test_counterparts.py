@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman._json import Raw
-from dragoman.contract import PLAIN, Dialect
-from dragoman.counterparts import OF_BODY, OF_PART, Counterpart
+from dragoman.codec.counterparts import OF_BODY, OF_PART, Counterpart
+from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, Message, Native, Opaque, ProtocolName, Request, Text
 from field_fates import DIALECTS

@@ -32,7 +32,7 @@ from dragoman import _json
 from dragoman.events import Event, Failure, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, nothing_fits, stages_for
+from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import Tool
 
 RESET = Failure("connection", "reset by peer")

@@ -12,8 +12,8 @@ import pytest
 
 from cases import counter, load_cases
 from conversations import SHAPES, reply
-from dragoman.contract import PLAIN, Dialect
 from dragoman.events import Event, Failure, Finish, Reply, fold, unfold
+from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from grammar import check
 

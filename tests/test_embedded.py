@@ -27,9 +27,9 @@ from dragoman.embedded.weights import Weights
 from dragoman.events import Failure, Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
+from dragoman.tool_emulation import ask
 from dragoman.types import Message, Params, Request, Text, Tool
-from dragoman.ways import ask
 from grammar import check
 
 MODEL = Path(__file__).parent / "data" / "tiny-random.gguf"

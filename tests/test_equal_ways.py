@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import framing
 from dragoman._json import Malformed
+from dragoman.codec.framing import body as framing
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
@@ -122,7 +122,7 @@ def test_the_reader_field_by_field_reads_what_the_strict_one_does(
     base: Base, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says more of what is odd; all else is the same."""
-    module = importlib.import_module(f"dragoman.protocols.{FOLDERS[base.protocol]}.decode")
+    module = importlib.import_module(f"dragoman.protocols.{FOLDERS[base.protocol]}.response.decode")
     names = STRICT[base.protocol]
     strict = getattr(module, names[-1])
     for odd in some(base.protocol, base.value, step):
@@ -150,7 +150,7 @@ def test_a_whole_answer_is_as_it_is_told(protocol: str, value: dict[str, Any]) -
 def check_told(protocol: str, value: dict[str, Any]) -> bool:
     """Whether something is told of it; then it is as it is read."""
     body = json.dumps(value).encode()
-    told = PROTOCOLS[protocol].conclude(body)
+    told = PROTOCOLS[protocol].check_whole(body)
     if told is None:
         return False
     decoder = PROTOCOLS[protocol].decoder(new_id=lambda: "0" * 24)

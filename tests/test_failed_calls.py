@@ -16,7 +16,7 @@ from dragoman.errors import CALL_FAILED, call_failure, is_unusable
 from dragoman.events import Event, Failure, Finish, Reply, Start, ToolCallEnd, ToolCallFailed, ToolCallStart, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from grammar import check, check_sequential
 

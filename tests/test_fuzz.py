@@ -19,7 +19,6 @@ from cases import counter, load_cases
 from conversations import SHAPES, reply
 from dragoman import _json
 from dragoman.bounds import AnswerBounds
-from dragoman.contract import Decoder, Encoder, Parsed
 from dragoman.errors import WireError
 from dragoman.events import (
     Deviation,
@@ -43,8 +42,9 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.pipe import Pipe, Reader
+from dragoman.protocol import Decoder, Encoder, Parsed
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import (
     Media,
     Message,
@@ -122,9 +122,9 @@ def play_response(protocol: str, body: list[bytes], target: str) -> None:
     out = []
     for piece in body:
         out.append(pipe.feed(piece))
-        seen += pipe.tap
+        seen += pipe.read_along
     out.append(pipe.close())
-    seen = check_sequential([*seen, *pipe.tap])
+    seen = check_sequential([*seen, *pipe.read_along])
     again = check(read(decoder(target), out))
     if pipe.aborted or type(seen[-1]) is Failure:
         assert type(again[-1]) is Failure, f"an end was invented: {again[-1]!r:.200}"

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from dragoman.events import Finish, Start, TextDelta, TextEnd, TextStart, fold
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.rescue import FAMILIES
 from grammar import check
 from rescue_forms import FORMS, Form

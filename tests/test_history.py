@@ -18,7 +18,6 @@ from pydantic import TypeAdapter
 
 from cases import counter
 from dragoman import _json
-from dragoman.contract import Dialect
 from dragoman.events import (
     Deviation,
     Failure,
@@ -35,6 +34,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.history import SignatureVault, fit
+from dragoman.protocol import Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import (
     Media,

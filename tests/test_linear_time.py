@@ -39,27 +39,27 @@ each_place = pytest.mark.parametrize("place", PLACES)
 
 #: Classes with a method `feed` → the row in which they run.
 FEEDERS = {
-    "array_items.py ArrayItems": "items of an array",
-    "arguments_text.py Restated": "openai-chat calls",
+    "codec/framing/json_array.py ArrayItems": "items of an array",
+    "codec/parts/argument_text.py Restated": "openai-chat calls",
     "client/exchange.py Exchange": "openai-chat says",  # hands bytes to the decoder
-    "client/passing.py Frames": "openai-chat says",
-    "client/passing.py PassingExchange": "openai-chat says",
-    "contract.py Decoder": "openai-chat says",
-    "contract.py Stage": "stages",
-    "framing.py BodyReader": "openai-chat sends ''",
-    "framing.py _EventLines": "openai-chat sends 'data: '",
-    "partial.py PartialArguments": "arguments' text",
+    "client/passthrough/exchange.py Frames": "openai-chat says",
+    "client/passthrough/exchange.py PassthroughExchange": "openai-chat says",
+    "protocol.py Decoder": "openai-chat says",
+    "protocol.py Stage": "stages",
+    "codec/framing/body.py BodyReader": "openai-chat sends ''",
+    "codec/framing/body.py _EventLines": "openai-chat sends 'data: '",
+    "client/partial_arguments.py PartialArguments": "arguments' text",
     "pipe.py Pipe": "openai-chat says",
     "pipe.py Reader": "openai-chat says",
-    **{f"protocols/{folder}/decode.py Decoder": f"{name} says" for folder, name in (
+    **{f"protocols/{folder}/response/decode.py Decoder": f"{name} says" for folder, name in (
         ("anthropic", "anthropic-messages"), ("gemini", "gemini-generate"), ("ollama", "ollama-chat"),
         ("openai_chat", "openai-chat"), ("openai_responses", "openai-responses"))},
     **{f"stages/{name}": "stages" for name in (
-        "arguments.py Arguments", "expected.py Expected", "names.py Names", "rescue/code.py Code",
-        "rescue/scan.py Scanner", "rescue/stage.py Rescue", "sequence.py Sequencer", "strict.py Strict",
-        "thinking.py ThinkingTags", "wrapper.py ParallelWrapper", "tag_reader.py TagReader", "repair.py Repairer")},
-    "stages/prompted.py Prompted": "stages, asked in the prompt",
-    "stages/structured.py Structured": "stages, asked by schema",
+        "argument_repair/stage.py ArgumentRepair", "expected.py Expected", "tool_names.py ToolNames", "rescue/code.py Code",  # noqa: E501
+        "rescue/scan.py Scanner", "rescue/stage.py Rescue", "sequencer.py Sequencer", "strict.py Strict",
+        "thinking/stage.py ThinkingTags", "parallel_wrapper.py ParallelWrapper", "thinking/scanner.py ThinkingScanner", "argument_repair/repairer.py Repairer")},  # noqa: E501
+    "tool_emulation/prompted.py Prompted": "stages, asked in the prompt",
+    "tool_emulation/structured.py Structured": "stages, asked by schema",
 }  # fmt: skip
 
 

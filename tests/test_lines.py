@@ -9,7 +9,6 @@ from cases import counter
 from conversations import call, reply
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.contract import ReplyStyle
 from dragoman.events import (
     Event,
     Failure,
@@ -27,6 +26,7 @@ from dragoman.events import (
     ToolCallStart,
     unfold,
 )
+from dragoman.protocol import ReplyStyle
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, Native, Opaque, ProtocolName, Text, Thinking, ToolCall, Usage
 

@@ -10,11 +10,11 @@ import pytest
 
 from cases import counter
 from conversations import SHAPES, reply
-from dragoman.contract import PLAIN
 from dragoman.events import Reply, fold, unfold
 from dragoman.pipe import Pipe, Reader
+from dragoman.protocol import PLAIN
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
 from grammar import check
 

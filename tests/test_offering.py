@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman import _json
-from dragoman.contract import PLAIN, Dialect
 from dragoman.errors import UsageError
 from dragoman.events import Event, PartEvent, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.offering import Offer, Policies, offer
+from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Named, Opaque, ProtocolName, Request, Text, Tool, ToolCall, ToolResult
 

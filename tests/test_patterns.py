@@ -9,20 +9,24 @@ import re
 
 import pytest
 
-from dragoman.arguments_text import ArgumentText
-from dragoman.problems import read_problem
-from dragoman.stages.string_text import _MENDINGS, _RUNS
+from dragoman.codec.error_body import read_problem
+from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.stages.argument_repair.string_text import _MENDINGS, _RUNS
 from growth import MOST_EXPONENT, exponent
 from patterns import Found, faults, patterns
 
 #: Place → what keeps its time linear all the same.
 BOUNDED = {
-    "arguments_text.py _STRING": "reads a text in which every string is closed (`_CLOSED`): no search for an end fails",
-    "gateway/bodies.py _STRING": "reads a text in which every string is closed (`_CLOSED`): no search for an end fails",
-    "overflow.py _LIMIT": "reads messages that `problems` cut to 1,000 characters",
-    "problems.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
-    "problems.py _TITLE": "looks 500 characters ahead, in 16,000",
-    "stages/names.py _PAIR": "reads what `_PAIRS` has matched whole: every search finds its end",
+    "codec/parts/argument_text.py _STRING": (
+        "reads a text in which every string is closed (`_CLOSED`): no search for an end fails"
+    ),
+    "gateway/request_bodies.py _STRING": (
+        "reads a text in which every string is closed (`_CLOSED`): no search for an end fails"
+    ),
+    "codec/context_overflow.py _LIMIT": "reads messages that `problems` cut to 1,000 characters",
+    "codec/error_body.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
+    "codec/error_body.py _TITLE": "looks 500 characters ahead, in 16,000",
+    "stages/tool_names.py _PAIR": "reads what `_PAIRS` has matched whole: every search finds its end",
     "stages/rescue/argument_tags.py _ATTRIBUTE": "reads the head of a tag, 400 characters",
     "stages/rescue/quoted.py _TAG": "reads the openers of our own families",
     "stages/rescue/contexts.py MARK": "its attributes stop at `<`, behind which alone they begin",
@@ -36,10 +40,10 @@ MADE = {
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
     "stages/rescue/quoted.py self._end": "a fixed text, or two line ends with blanks between",
-    "stages/string_text.py run": "judged below for every quote",
-    "stages/string_text.py mending": "judged below for every quote",
-    "stages/tags.py self.search": "fixed texts side by side",
-    "stages/tags.py self._begun": "beginnings of fixed texts, at the end of a text",
+    "stages/argument_repair/string_text.py run": "judged below for every quote",
+    "stages/argument_repair/string_text.py mending": "judged below for every quote",
+    "stages/thinking/tags.py self.search": "fixed texts side by side",
+    "stages/thinking/tags.py self._begun": "beginnings of fixed texts, at the end of a text",
     "validate/grade.py f'(?<!\\\\w){re.escape(word)}(?!\\\\w)'": "a fixed text",
 }
 FOUND = list(patterns())

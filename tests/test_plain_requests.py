@@ -142,7 +142,7 @@ def test_a_body_that_a_glance_has_taken_apart_is_read_as_any_other(name: str):
     body = json.dumps({"model": "m", "input": [ASKED], "store": False, "stop": None} | BODIES.get(name, (dict,))[0]())
     path = "/v1beta/models/m:generateContent"
     protocol = PROTOCOLS[name]
-    seen = protocol.glance(body.encode(), path=path)
+    seen = protocol.peek(body.encode(), path=path)
     assert seen is not None
     assert protocol.parse_request(body.encode(), path=path, fields=seen.fields) == protocol.parse_request(
         body.encode(), path=path

@@ -19,7 +19,7 @@ import pytest
 from dragoman import _json
 from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers import Provider, load_catalog
+from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing, endpoint, filled
 from dragoman.types import Message, Params, ProtocolName, Reasoning, Request, Text, Tool, ToolCall, ToolResult, Usage
 

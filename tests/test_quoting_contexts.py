@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.events import Deviation, Finish, Start, TextDelta, TextEnd, TextStart
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 

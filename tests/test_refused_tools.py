@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman.codec.error_body import refuses_tools
 from dragoman.events import Failure
-from dragoman.problems import refuses_tools
 
 REFUSALS = """
 registry.ollama.ai/library/smollm2:135m does not support tools

@@ -104,7 +104,7 @@ def test_in_thinking(case: RescueCase):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_no_family_is_idle(family, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman.stages.FAMILIES", tuple(other for other in FAMILIES if other is not family))
+    monkeypatch.setattr("dragoman.response_stages.FAMILIES", tuple(other for other in FAMILIES if other is not family))
     for case in CASES:
         if case.family == family.name and (case.calls or case.failed):
             assert outcome(play_text([case.text])) != expected(case), case.name

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from codec.parts.test_call_matching import chunk, piece, stream
 from dragoman.decoding import decode
-from test_calls import chunk, piece, stream
 
 TOOLS = [{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {"type": "integer"}}}}]
 IN_TEXT = '<tool_call>{"name": "ring", "arguments": {"bell": 1}}</tool_call>'

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from codec.parts.test_call_matching import stream
 from dragoman.decoding import decode
-from test_calls import stream
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {"bell": {}, "text": {"type": "string"}}}
 TOOLS = [

@@ -19,7 +19,7 @@ from dragoman import _json
 from dragoman.events import Failure, Finish, Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, nothing_fits, stages_for
+from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import Tool
 from grammar import check
 

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman import _json
 from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, TextEnd, TextStart, fold
-from dragoman.stages import Policy, stages_for
+from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.rescue import FAMILIES
 from dragoman.types import Tool
 from grammar import check

@@ -37,8 +37,8 @@ VALUES: tuple[Any, ...] = (
 def modules(protocol: str) -> Iterator[ModuleType]:
     """The source files of a protocol."""
     folder = f"{protocols.__name__}.{FOLDERS[protocol]}"
-    for found in pkgutil.iter_modules(importlib.import_module(folder).__path__):
-        yield importlib.import_module(f"{folder}.{found.name}")
+    for found in pkgutil.walk_packages(importlib.import_module(folder).__path__, f"{folder}."):
+        yield importlib.import_module(found.name)
 
 
 def names_of(protocol: str) -> list[str]:

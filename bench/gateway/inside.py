@@ -19,15 +19,15 @@ from typing import cast
 
 import uvloop
 
-from dragoman.client.clocks import Clocks
-from dragoman.client.transport import Transport
 from dragoman.config import load_config
 from dragoman.events import Failure
-from dragoman.gateway.client_addresses import ClientAddresses
-from dragoman.gateway.edge import Connection, Shared
-from dragoman.gateway.http import Answer, Head, Limits, Outlet
-from dragoman.gateway.memory import Memory
-from dragoman.gateway.serve import Gateway
+from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
+from dragoman.gateway.process.gateway import Gateway
+from dragoman.gateway.server.body_memory import BodyMemory
+from dragoman.gateway.server.client_addresses import ClientAddresses
+from dragoman.gateway.server.connection import Connection, Shared
+from dragoman.http.timeouts import Timeouts
+from dragoman.http.transport import Transport
 from dragoman.providers.endpoint import Outgoing
 
 SAMPLES = 5
@@ -113,7 +113,7 @@ class Bare:
     is_draining = False
 
     def __init__(self, port: int) -> None:
-        self._transport = Transport(clocks=Clocks())
+        self._transport = Transport(timeouts=Timeouts())
         self._url = f"http://127.0.0.1:{port}/v1/chat/completions"
 
     def admit(self, head: Head) -> Answer | None:
@@ -122,12 +122,12 @@ class Bare:
     def refuse(self, head: Head, failure: Failure) -> Answer:
         return Answer(400, failure.message.encode())
 
-    async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
+    async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
         response = await self._transport.open(Outgoing("POST", self._url, {"content-type": "application/json"}, body))
         pieces = []
         while piece := await response.read():
             pieces.append(piece)
-        outlet.send(Answer(200, b"".join(pieces)))
+        response_writer.send(Answer(200, b"".join(pieces)))
 
 
 class Provider(asyncio.Protocol):
@@ -185,7 +185,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     provider = await loop.create_server(Provider, "127.0.0.1", 0)
     port = provider.sockets[0].getsockname()[1]
-    shared = Shared(Limits(), set(), ClientAddresses(most=0), Memory(1 << 30))
+    shared = Shared(Limits(), set(), ClientAddresses(most=0), BodyMemory(1 << 30))
     bare = await loop.create_server(lambda: Connection(Bare(port), shared), "127.0.0.1", 0)
     asked = request("/v1/chat/completions", "m", stream=False, size=400)
     direct, through = await client(port), await client(bare.sockets[0].getsockname()[1])

@@ -29,7 +29,7 @@ NODE_PACKAGES = {
 PEERS = (*PYTHON_PACKAGES, *NODE_PACKAGES)
 
 
-class Way(NamedTuple):
+class ToolMode(NamedTuple):
     """A direction: client protocol to provider protocol. `model` has the scripted provider's model as `{}`."""
 
     name: str
@@ -48,7 +48,7 @@ class Gateway(NamedTuple):
     name: str
     command: tuple[str, ...]
     port: int
-    ways: tuple[Way, ...]
+    ways: tuple[ToolMode, ...]
     environment: tuple[tuple[str, str], ...] = ()
     start_seconds: float = 60.0
 
@@ -122,7 +122,7 @@ def _tensorzero() -> str:
 def gateways(folder: Path, peers: Path) -> dict[str, Gateway]:
     """All gateways by name. `folder` has the configurations, `peers` what was installed."""
     anthropic = ("anthropic-version: 2023-06-01",)
-    passing = Way("OpenAI → OpenAI", CHAT, "{}")
+    passing = ToolMode("OpenAI → OpenAI", CHAT, "{}")
     ours = str(Path(sys.executable).with_name("dragoman"))
     portkey = peers / "portkey/node_modules/@portkey-ai/gateway/build/start-server.js"
     portkey_headers = (f"x-portkey-custom-host: {URL}/v1", "x-portkey-provider: openai", "Authorization: Bearer x")
@@ -134,30 +134,30 @@ def gateways(folder: Path, peers: Path) -> dict[str, Gateway]:
             (ours, "serve", "--config", f"{folder}/dragoman.toml", "--port", "4209"),
             4209,
             (
-                Way("OpenAI → OpenAI, bytes pass", CHAT, "clean/{}"),
-                Way("OpenAI → OpenAI, all stages", CHAT, "full/{}"),
-                Way("Anthropic → OpenAI, all stages", MESSAGES, "full/{}", anthropic),
+                ToolMode("OpenAI → OpenAI, bytes pass", CHAT, "clean/{}"),
+                ToolMode("OpenAI → OpenAI, all stages", CHAT, "full/{}"),
+                ToolMode("Anthropic → OpenAI, all stages", MESSAGES, "full/{}", anthropic),
             ),
         ),
         Gateway(
             "rolter",
             (f"{peers}/rolter/bin/rolter", "gateway", "-c", f"{folder}/rolter.toml"),
             4205,
-            (passing, Way("Anthropic → OpenAI", MESSAGES, "{}")),
+            (passing, ToolMode("Anthropic → OpenAI", MESSAGES, "{}")),
             (("RUST_LOG", "error"),),
         ),
         Gateway(
             "tensorzero",
             (f"{peers}/tensorzero/bin/python", f"{folder}/tensorzero_run.py", f"{folder}/tensorzero.toml"),
             0,
-            (Way("OpenAI → OpenAI", "/openai/v1/chat/completions", "tensorzero::model_name::{}"),),
+            (ToolMode("OpenAI → OpenAI", "/openai/v1/chat/completions", "tensorzero::model_name::{}"),),
             (("RUST_LOG", "error"),),
         ),
         Gateway(
             "portkey",
             ("node", str(portkey), "--port=4206", "--headless"),
             4206,
-            (Way("OpenAI → OpenAI", CHAT, "{}", portkey_headers),),
+            (ToolMode("OpenAI → OpenAI", CHAT, "{}", portkey_headers),),
             (("TRUSTED_CUSTOM_HOSTS", "127.0.0.1"), ("NODE_ENV", "production")),
         ),
         Gateway(
@@ -166,8 +166,8 @@ def gateways(folder: Path, peers: Path) -> dict[str, Gateway]:
              "--port", "4204", "--telemetry", "False", "--num_workers", "1"),
             4204,
             (
-                Way("OpenAI → OpenAI", CHAT, "{}", (BEARER,)),
-                Way("Anthropic → OpenAI", MESSAGES, "{}", (BEARER, *anthropic)),
+                ToolMode("OpenAI → OpenAI", CHAT, "{}", (BEARER,)),
+                ToolMode("Anthropic → OpenAI", MESSAGES, "{}", (BEARER, *anthropic)),
             ),
             (("LITELLM_LOCAL_MODEL_COST_MAP", "True"), ("LITELLM_MASTER_KEY", KEY), ("LITELLM_LOG", "ERROR"),
              ("DO_NOT_TRACK", "1")),
@@ -177,7 +177,7 @@ def gateways(folder: Path, peers: Path) -> dict[str, Gateway]:
     return {gateway.name: gateway for gateway in every}
 
 
-def body(way: Way, model: str, *, stream: bool, more: int = 0) -> bytes:
+def body(way: ToolMode, model: str, *, stream: bool, more: int = 0) -> bytes:
     """A request with one tool, of about a kilobyte and `more` bytes."""
     schema = {"path": {"type": "string"}, "n": {"type": "integer"}, "text": {"type": "string"}}
     parameters = {"type": "object", "properties": schema, "required": ["path", "text"]}

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from peers import MOCK_PORT, Gateway, Way, body
+from peers import MOCK_PORT, Gateway, ToolMode, body
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -171,7 +171,7 @@ class Running:
 
 
 def drive(
-    running: Running, way: Way, model: str, *, stream: bool, connections: int, requests: int, seconds: float,
+    running: Running, way: ToolMode, model: str, *, stream: bool, connections: int, requests: int, seconds: float,
     ramp: int = 0, more: int = 0,
 ) -> dict[str, Any]:  # fmt: skip
     """Send requests; gives what the load generator counted, and the gateway's `cpu` seconds and `peak` megabytes."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from peers import Gateway, Way
+from peers import Gateway, ToolMode
 from processes import Mock, Running, drive
 
 EVENTS = 204
@@ -33,7 +33,7 @@ _Figures = dict[str, float]
 UNSHARED = "DRAGOMAN_BENCH_UNSHARED"
 
 
-def play(running: Running, way: Way, scenario: str, seconds: float) -> _Figures:
+def play(running: Running, way: ToolMode, scenario: str, seconds: float) -> _Figures:
     """One scenario against one gateway, in the units of the tables."""
     if scenario in ("json", "big"):
         more = 131_072 if scenario == "big" else 0
@@ -61,7 +61,9 @@ def play(running: Running, way: Way, scenario: str, seconds: float) -> _Figures:
     return {"ok": found["ok"], "failed": found["failed"], "late": found["f_timeout"], "each": each}
 
 
-def _json(running: Running, way: Way, connections: int, requests: int, seconds: float, more: int = 0) -> dict[str, Any]:
+def _json(
+    running: Running, way: ToolMode, connections: int, requests: int, seconds: float, more: int = 0
+) -> dict[str, Any]:
     return drive(
         running,
         way,
@@ -75,7 +77,7 @@ def _json(running: Running, way: Way, connections: int, requests: int, seconds: 
 
 
 def _streams(
-    running: Running, way: Way, model: str, connections: int, requests: int, seconds: float, ramp: int = 0
+    running: Running, way: ToolMode, model: str, connections: int, requests: int, seconds: float, ramp: int = 0
 ) -> dict[str, Any]:
     return drive(
         running, way, model, stream=True, connections=connections, requests=requests, seconds=seconds, ramp=ramp

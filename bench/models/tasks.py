@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman import Tool
-from dragoman.inputs import read_tools
+from dragoman.inputs.conversation import read_tools
 
 Values = dict[str, object]
 

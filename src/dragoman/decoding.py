@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman import _json
-from dragoman.contract import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, Protocol, Strictness
+from dragoman.codec.json_fields import read_body
 from dragoman.errors import UsageError, WireError
 from dragoman.events import Reply, fold
-from dragoman.fields import read_body
-from dragoman.identifiers import new_id
+from dragoman.ids import new_id
 from dragoman.pipe import Reader
+from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, Protocol, Strictness
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages import Policy, nothing_fits, stages_for
+from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import ProtocolName, Tool
 
 
@@ -47,7 +47,7 @@ def decode(
     chosen = PROTOCOLS[protocol]
     if status >= 400:
         return fold([chosen.parse_error(status, body)])
-    from dragoman.inputs import read_tools
+    from dragoman.inputs.conversation import read_tools
 
     offered, _ = read_tools(tools)
     expectation = NOTHING_EXPECTED

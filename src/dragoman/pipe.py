@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from dragoman.contract import Decoder, Encoder, Stage
 from dragoman.events import Event, Failure, ToolCallDelta
+from dragoman.protocol import Decoder, Encoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
 _LONG: Final = 8
@@ -81,14 +81,14 @@ def _pass(events: list[Event], stages: Iterable[Stage]) -> list[Event]:
 
 
 class Pipe:
-    """Bytes in, bytes out. `tap` has the events that the last call passed."""
+    """Bytes in, bytes out. `read_along` has the events that the last call passed."""
 
-    __slots__ = ("_encoder", "_reader", "tap")
+    __slots__ = ("_encoder", "_reader", "read_along")
 
     def __init__(self, reader: Reader, encoder: Encoder) -> None:
         self._reader = reader
         self._encoder = encoder
-        self.tap: list[Event] = []
+        self.read_along: list[Event] = []
 
     @property
     def aborted(self) -> bool:
@@ -97,18 +97,18 @@ class Pipe:
 
     def feed(self, data: bytes) -> bytes:
         """Take the provider's next bytes; gives the client's."""
-        self.tap = self._reader.feed(data)
-        return self._encoder.encode(self.tap)
+        self.read_along = self._reader.feed(data)
+        return self._encoder.encode(self.read_along)
 
     def close(self) -> bytes:
         """The provider's body ended."""
-        self.tap = self._reader.close()
-        return self._encoder.encode(self.tap)
+        self.read_along = self._reader.close()
+        return self._encoder.encode(self.read_along)
 
     def fail(self, failure: Failure) -> bytes:
         """The provider's connection broke."""
-        self.tap = self._reader.fail(failure)
-        return self._encoder.encode(self.tap)
+        self.read_along = self._reader.fail(failure)
+        return self._encoder.encode(self.read_along)
 
     def keepalive(self) -> bytes:
         """Bytes for a client that waits."""

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from agent.playing import Brain, InProcess
 from dragoman.agent.approval import Approvals, parse_rule
-from dragoman.agent.confinement import Folder
-from dragoman.agent.face import CallEnded, Notice, Shortened, Verdict
+from dragoman.agent.interface import CallEnded, Notice, Shortened, Verdict
 from dragoman.agent.limits import Limits, Reason
 from dragoman.agent.loop import Agent
-from dragoman.agent.plan import Plan
-from dragoman.agent.sandbox import Sandbox
-from dragoman.agent.session import Session
+from dragoman.agent.sandbox.sandbox import Sandbox
+from dragoman.agent.session.session import Session
+from dragoman.agent.tool_plan import Plan
 from dragoman.agent.tools.edit import edit_tool, write_tool
 from dragoman.agent.tools.list import list_tool
 from dragoman.agent.tools.read import read_tool
 from dragoman.agent.tools.run import run_tool, shell_tool
 from dragoman.agent.tools.search import search_tool
 from dragoman.agent.tools.toolbox import Planner, Toolbox
+from dragoman.agent.work_folder import WorkFolder
 from dragoman.config import load_config
 from dragoman.events import Event
 from dragoman.types import ToolCall
@@ -72,7 +72,7 @@ LIMITS = Limits()
 LAB = '[providers.lab]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
 
 
-def make_tools(folder: Folder, *more: Planner, sandbox: Sandbox | None = None) -> Toolbox:
+def make_tools(folder: WorkFolder, *more: Planner, sandbox: Sandbox | None = None) -> Toolbox:
     sandbox = sandbox or Sandbox(folder.path, environ={"PATH": "/usr/bin:/bin"}, home=folder.path)
     return Toolbox(
         [
@@ -107,7 +107,7 @@ class Bench:
     ) -> None:
         self.place = place / "work"
         self.place.mkdir(exist_ok=True)
-        self.folder = Folder(self.place)
+        self.folder = WorkFolder(self.place)
         file = place / "dragoman.toml"
         file.write_text(tables, encoding="utf-8")
         self.client = InProcess(load_config(file, environ={}, home=place), brain)

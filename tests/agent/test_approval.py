@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from agent.faces import Bench, Watching
 from agent.playing import call, script
 from dragoman.agent.approval import Approvals, Rule, parse_rule
-from dragoman.agent.confinement import Folder
-from dragoman.agent.plan import Plan, ToolFailed
-from dragoman.agent.sandbox import Sandbox
+from dragoman.agent.sandbox.sandbox import Sandbox
+from dragoman.agent.tool_plan import Plan, ToolFailed
 from dragoman.agent.tools.run import run_tool, shell_tool
 from dragoman.agent.tools.toolbox import Toolbox
+from dragoman.agent.work_folder import WorkFolder
 from dragoman.errors import UsageError
 from dragoman.types import ToolCall
 
@@ -80,7 +80,7 @@ COMMANDS = [
 
 @pytest.fixture
 def toolbox(tmp_path: Path) -> Toolbox:
-    folder = Folder(tmp_path)
+    folder = WorkFolder(tmp_path)
     sandbox = Sandbox(tmp_path, environ={"PATH": "/usr/bin:/bin"}, home=tmp_path)
     return Toolbox([run_tool(folder, sandbox), shell_tool(folder, sandbox)])
 
@@ -127,7 +127,7 @@ def test_what_is_shown_is_what_is_run(toolbox: Toolbox) -> None:
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
 def test_any_command_is_shown_as_it_is_or_refused(words: list[str]) -> None:
     words = ["echo", *words]
-    folder = Folder(Path("/usr"))
+    folder = WorkFolder(Path("/usr"))
     sandbox = Sandbox(Path("/usr"), environ={"PATH": "/usr/bin:/bin"}, home=Path("/usr"))
     sandbox_path = sandbox.found("echo")
     plan = None

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from reliability.escapes import attempt, home_is_refused
 
-from dragoman.agent.fence import check_work_folder, find_bubblewrap
-from dragoman.agent.guarding import protect
-from dragoman.agent.sandbox import Sandbox
-from dragoman.agent.secrecy import hide_environment
-from dragoman.agent.standing import restore
+from dragoman.agent.sandbox.bubblewrap import check_work_folder, find_bubblewrap
+from dragoman.agent.sandbox.guarded_paths import protect
+from dragoman.agent.sandbox.process_secrecy import hide_environment
+from dragoman.agent.sandbox.sandbox import Sandbox
+from dragoman.agent.sandbox.standing_files import restore
 from dragoman.errors import UsageError
 
 BUBBLEWRAP = find_bubblewrap()
@@ -83,7 +83,8 @@ def test_what_is_put_for_a_mount_goes_again(tmp_path: Path) -> None:
 
 
 def test_the_environment_is_not_in_proc() -> None:
-    code = "import os,sys\nfrom dragoman.agent.secrecy import hide_environment\nassert hide_environment()\n"
+    code = "import os,sys\nfrom dragoman.agent.sandbox.process_secrecy import hide_environment\n"
+    code += "assert hide_environment()\n"
     code += "assert b'canary' not in open('/proc/self/environ','rb').read()\nassert os.environ['KEY'] == 'canary'\n"
     code += (
         "import subprocess\nprint(subprocess.run(['/bin/sh','-c','echo $KEY'],capture_output=True,text=True).stdout)"

@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
-from dragoman.addresses import is_public
-from dragoman.agent.plan import Outcome, ToolFailed
+from dragoman.agent.tool_plan import Outcome, ToolFailed
 from dragoman.agent.tools.fetch import check_url, fetch_tool, text_of_page
 from dragoman.agent.tools.toolbox import Toolbox
+from dragoman.http.public_addresses import is_public
 from dragoman.types import ToolCall
 
 HOSTS = [

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.faces import LAB, Bench, Watching, check_sound
 from agent.playing import call, script
 from dragoman.agent.limits import Limits
-from dragoman.agent.plan import Outcome, Plan
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.types import Part, Request, Text, Tool, ToolCall
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dragoman.agent.approval import Approvals, parse_rule
-from dragoman.agent.blocks import BLOCK_LIMIT, Blocks
-from dragoman.agent.drawing import Screen
-from dragoman.agent.plain import hidden_character, plain_line, plain_text, revealed_text
-from dragoman.agent.plan import Plan, ToolFailed
+from dragoman.agent.safe_text import hidden_character, plain_line, plain_text, revealed_text
+from dragoman.agent.tool_plan import Plan, ToolFailed
 from dragoman.agent.tools.fetch import check_url, text_of_page
+from dragoman.agent.ui.blocks import BLOCK_LIMIT, Blocks
+from dragoman.agent.ui.drawing import Screen
 from dragoman.events import TextDelta, TextStart, ToolCallDelta, ToolCallStart
 
 TOKENS = [

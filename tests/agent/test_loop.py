@@ -9,14 +9,14 @@ import pytest
 
 from agent.faces import Bench, Watching, check_sound
 from agent.playing import call, script
-from dragoman.agent.confinement import Folder
-from dragoman.agent.face import CallBegins, Failed, Verdict
-from dragoman.agent.plan import Outcome, Plan
+from dragoman.agent.interface import CallBegins, Failed, Verdict
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.tools.own import _planner
 from dragoman.agent.tools.search import find_ripgrep, search_tool
 from dragoman.agent.tools.toolbox import Planner, other_plan
+from dragoman.agent.work_folder import WorkFolder
 from dragoman.events import TextDelta, ToolCallDelta
-from dragoman.functions import tool_of
+from dragoman.inputs.functions import tool_of
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Text, Thinking, Tool, ToolCall
 
@@ -229,7 +229,7 @@ def test_a_search_finds_lines_and_never_looks_into_files_of_keys(tmp_path: Path,
     for name in ("a.py", "sub/b.txt", ".hidden"):
         (work / name).write_text("hay\nneedle = 1\n")
     (work / "link").symlink_to("/etc")
-    folder = Folder(work)
+    folder = WorkFolder(work)
     tool = search_tool(folder, ripgrep=ripgrep)
     for asked, found in (
         (call("search", pattern="need.e"), [".hidden:2:needle = 1", "a.py:2:needle = 1", "sub/b.txt:2:needle = 1"]),

@@ -16,9 +16,9 @@ import pytest
 
 from agent.faces import Bench, Watching
 from agent.playing import call, script
-from dragoman.agent.face import Verdict
-from dragoman.agent.pins import Pins
-from dragoman.agent.plain import hidden_character
+from dragoman.agent.interface import Verdict
+from dragoman.agent.safe_text import hidden_character
+from dragoman.agent.tools.pins import Pins
 from dragoman.agent.tools.remote import Remote, RemoteError, open_remotes
 from dragoman.agent.tools.toolbox import Toolbox
 from dragoman.config import Config, McpServer, load_config
@@ -183,9 +183,9 @@ def test_a_wrong_table_is_refused(table: str, said: str, tmp_path: Path) -> None
 
 
 def test_without_a_server_the_package_is_not_even_imported(tmp_path: Path) -> None:
-    code = "import asyncio, sys\nfrom pathlib import Path\nfrom dragoman.agent.workbench import Workbench\n"
+    code = "import asyncio, sys\nfrom pathlib import Path\nfrom dragoman.agent.environment import Environment\n"
     code += "from dragoman.config import load_config\nfrom contextlib import AsyncExitStack\n"
-    code += "config = load_config(None, environ={}, home=Path('/nonexistent'))\nbench = Workbench(Path(sys.argv[1]), config.agent)\n"
+    code += "config = load_config(None, environ={}, home=Path('/nonexistent'))\nbench = Environment(Path(sys.argv[1]), config.agent)\n"
     code += (
         "assert asyncio.run(bench.reach_remotes(AsyncExitStack(), config, None)) == []\nassert 'mcp' not in sys.modules"
     )

@@ -13,8 +13,8 @@ import pytest
 
 from agent.faces import Bench, Watching, check_sound
 from agent.playing import Brain, call, script
-from dragoman.agent.face import Verdict
-from dragoman.agent.plan import Outcome, Plan
+from dragoman.agent.interface import Verdict
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.types import Request, Tool, ToolCall
 

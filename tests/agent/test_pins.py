@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from agent.faces import Bench, Watching
 from agent.playing import call, script
-from dragoman.agent.face import Verdict
-from dragoman.agent.headless import Headless
-from dragoman.agent.pins import Pins, PinsError, definition_of, origin_of
-from dragoman.agent.workbench import Workbench
+from dragoman.agent.environment import Environment
+from dragoman.agent.interface import Verdict
+from dragoman.agent.tools.pins import Pins, PinsError, definition_of, origin_of
+from dragoman.agent.ui.headless import Headless
 from dragoman.config import Config, load_config
 
 SERVER = Path(__file__).with_name("mcp_server.py")
@@ -41,7 +41,7 @@ def offered(config: Config, place: Path, face: Watching | Headless) -> tuple[dic
     async def reach() -> tuple[dict[str, str], list[str]]:
         work = place / "home" / "work"
         work.mkdir(parents=True, exist_ok=True)
-        bench = Workbench(work, config.agent, environ={"PATH": os.environ["PATH"]}, home=place / "home")
+        bench = Environment(work, config.agent, environ={"PATH": os.environ["PATH"]}, home=place / "home")
         try:
             async with contextlib.AsyncExitStack() as stack:
                 problems = await bench.reach_remotes(stack, config, face)

@@ -39,7 +39,7 @@ def settled(text: str) -> str:
     text = text.replace(str(PLACE), "PLACE")
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
     text = re.sub(r"\d{10}-[A-Za-z0-9]{10}", "SESSION", text)
-    # How the bytes fell into pieces is chance; tests/agent/test_wire.py has what is drawn of them.
+    # How the bytes fell into pieces is chance; tests/agent/test_wire_recorder.py has what is drawn of them.
     text = re.sub(r"(?s)(?<=^› /wire\n).*?(?=^› /compact)", "…\n", text, flags=re.MULTILINE)
     text = "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n"
     text = re.sub(r"\n{3,}", "\n\n", text)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from agent.playing import call
-from dragoman.agent.confinement import Folder
-from dragoman.agent.plan import Outcome, ToolFailed
+from dragoman.agent.tool_plan import Outcome, ToolFailed
 from dragoman.agent.tools import search
 from dragoman.agent.tools.search import find_ripgrep, search_tool
 from dragoman.agent.tools.toolbox import Toolbox
+from dragoman.agent.work_folder import WorkFolder
 
 KINDS = [None, *([found] if (found := find_ripgrep()) else [])]
 SECRETS = [".env", ".envrc", "id_rsa", "x.tfstate", "kubeconfig", ".aws/config", "a/.ssh/id", "my-service-account.json"]
@@ -24,7 +24,7 @@ SECRETS = [".env", ".envrc", "id_rsa", "x.tfstate", "kubeconfig", ".aws/config",
 @pytest.fixture(params=KINDS, ids=lambda path: "ripgrep" if path else "own")
 def tools(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Toolbox]:
     (tmp_path / "work" / "sub").mkdir(parents=True)
-    folder = Folder(tmp_path / "work")
+    folder = WorkFolder(tmp_path / "work")
     yield Toolbox([search_tool(folder, ripgrep=request.param)])
     folder.close()
 
@@ -64,7 +64,7 @@ def test_a_pattern_without_an_end_is_killed_and_stops_nobody(tmp_path: Path, mon
     """`(a+)+$` takes for ever where patterns are tried one way after the other; the event loop goes on meanwhile."""
     monkeypatch.setattr(search, "_SECONDS", 1.0)
     (tmp_path / "a.txt").write_text("a" * 40 + "!")
-    folder = Folder(tmp_path)
+    folder = WorkFolder(tmp_path)
     plan = Toolbox([search_tool(folder, ripgrep=None)]).plan(call("search", pattern="(a+)+$"))
 
     async def play() -> float:
@@ -83,7 +83,7 @@ def test_a_pattern_without_an_end_is_killed_and_stops_nobody(tmp_path: Path, mon
 
 def test_a_search_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a" * 40 + "!")
-    folder = Folder(tmp_path)
+    folder = WorkFolder(tmp_path)
     mark = f"(a+)+${os.getpid()}"
     plan = Toolbox([search_tool(folder, ripgrep=None)]).plan(call("search", pattern=mark + "|(a+)+$"))
 

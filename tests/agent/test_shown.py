@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from dragoman.agent.drawing import Screen
-from dragoman.agent.plain import hidden_character, revealed_text, told_apart
-from dragoman.agent.plan import Plan
-from dragoman.agent.showing import LONGEST, _in_order, show_action
+from dragoman.agent.safe_text import hidden_character, revealed_text, told_apart
+from dragoman.agent.tool_plan import Plan
+from dragoman.agent.ui.approval_view import LONGEST, _in_order, show_action
+from dragoman.agent.ui.drawing import Screen
 
 FACTS = "(in ., at most 120 s, without network)"
 REFUSED = [0x200B, 0x200D, 0x202E, 0x034F, 0x115F, 0x1160, 0x17B4, 0x180B, 0x180E, 0x2065, 0x206A, 0x2800, 0x3164, 0xFFA0,

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.agent.guarding import protect
-from dragoman.agent.keeper import _descendants
-from dragoman.agent.sandbox import Sandbox
-from dragoman.agent.standing import folded, is_live, restore
-from dragoman.agent.steering import content_of, named_by
+from dragoman.agent.sandbox.git_settings import content_of, named_by
+from dragoman.agent.sandbox.guarded_paths import protect
+from dragoman.agent.sandbox.sandbox import Sandbox
+from dragoman.agent.sandbox.standing_files import folded, is_live, restore
+from dragoman.agent.sandbox.supervise_command import _descendants
 
 
 def named(folder: Path, settings: str, *, base: str = "", home: Path | None = None) -> set[tuple[str, bool]]:
@@ -161,7 +161,7 @@ def test_threads_are_counted() -> None:
 
 def test_so_many_files_at_once_end_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the disk counts files; after it everything that is there is looked through, however much."""
-    monkeypatch.setattr("dragoman.agent.sandbox._NEW_FILES", 2_000)
+    monkeypatch.setattr("dragoman.agent.sandbox.sandbox._NEW_FILES", 2_000)
     code = "import os,time\nfor n in range(60_000): os.mkdir(str(n))\ntime.sleep(5)"
     sandbox = Sandbox(tmp_path, environ={"PATH": "/usr/local/bin:/usr/bin:/bin"}, home=tmp_path / "home")
     if os.statvfs(tmp_path).f_files:

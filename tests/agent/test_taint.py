@@ -11,12 +11,12 @@ import pytest
 from agent.faces import Bench, Watching
 from agent.playing import call, script
 from dragoman.agent.approval import Approvals, parse_rule
-from dragoman.agent.face import Verdict
-from dragoman.agent.headless import Headless
-from dragoman.agent.plan import Outcome, Plan, Taint, ToolFailed
-from dragoman.agent.standing import is_live
+from dragoman.agent.interface import Verdict
+from dragoman.agent.sandbox.standing_files import is_live
+from dragoman.agent.tool_plan import Outcome, Plan, Taint, ToolFailed
 from dragoman.agent.tools.read import holds_secrets
 from dragoman.agent.tools.toolbox import Planner
+from dragoman.agent.ui.headless import Headless
 from dragoman.types import Tool, ToolCall
 
 READERS = [

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dragoman import _json
+from dragoman.cli.commands.serve import read_protocols
 from dragoman.cli.main import main
 from dragoman.cli.presets import NO_KEY, load_presets, render_preset, values_for
-from dragoman.cli.serve import read_protocols
 from dragoman.config import Config, load_config
 
 URL = "http://127.0.0.1:4141"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from answering import answering
-from dragoman.cli.drawing import Drawing, render_summary
+from dragoman.cli.draw_stream import Drawing, render_summary
 from dragoman.cli.main import main
 from dragoman.cli.terminal import Paint
 from dragoman.events import (

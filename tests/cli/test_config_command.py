@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.config import render_toml
+from dragoman.cli.commands.config import render_toml
 from dragoman.cli.main import main
 from dragoman.config import load_config
 

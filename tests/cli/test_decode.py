@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman as library
-from dragoman.cli.bodies import load_tools
+from dragoman.cli.body_input import load_tools
 from dragoman.errors import UsageError
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName

@@ -11,17 +11,17 @@ import pytest
 
 from answering import answering
 from dragoman import _json
-from dragoman.cli.demo import ProgressBar, say_how_to_use
+from dragoman.cli.commands.demo import ProgressBar, say_how_to_use
 from dragoman.cli.demo_broken import BROKEN_STREAMS, excerpt, render_broken
 from dragoman.cli.demo_live import LEGS, TOOLS, Leg, play, render_step
 from dragoman.cli.main import main
 from dragoman.cli.terminal import Paint
-from dragoman.client.probing import make_transport
-from dragoman.client.target import Target
-from dragoman.contract import PLAIN, ModelLimits
+from dragoman.discovery.query_server import make_transport
 from dragoman.events import Start, ToolCallDelta
+from dragoman.protocol import PLAIN, ModelLimits
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers import Provider
+from dragoman.providers.catalog import Provider
+from dragoman.routing.target import Target
 from dragoman.secret import Secret
 from scripted import Step, serving, streamed, whole
 

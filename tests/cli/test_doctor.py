@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from answering import answering
-from dragoman.cli.examination import Finding, examine, fix_for
+from dragoman.cli.doctor_checks import Finding, examine, fix_for
 from dragoman.cli.main import main
 from dragoman.config import load_config
 from dragoman.events import Failure

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.keys import new_key
+from dragoman.cli.commands.keys import new_key
 from dragoman.cli.main import main
 from dragoman.config import load_config
-from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Head
+from dragoman.gateway.auth import Guard
+from dragoman.gateway.messages import Head
 from dragoman.secret import Secret
 
 

@@ -116,7 +116,7 @@ def test_the_catalogue_needs_no_extra(
     configure()
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.setitem(sys.modules, "httptools", None)
-    for module in ("dragoman.client.transport", "dragoman.client.probing"):
+    for module in ("dragoman.http.transport", "dragoman.discovery.query_server"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert main(["models"]) == 0
     out = capsys.readouterr()

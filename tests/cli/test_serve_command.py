@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman.cli.found import find_all, render_found
+from dragoman.cli.commands.serve import pick_port
+from dragoman.cli.found_servers import find_all, render_found
 from dragoman.cli.presets import find_preset
-from dragoman.cli.serve import pick_port
 from dragoman.config import Config, ServerConfig, load_config
-from dragoman.providers import Model, Provider
+from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from conversations import reply
-from dragoman.cli.lines import render_line
+from dragoman.cli.log_lines import render_line
 from dragoman.cli.terminal import Paint
+from gateway.process.test_gateway import ask, configured, serve
 from gateway.running import stream_of
-from gateway.test_serve import ask, configured, serve
 from scripted import serving
 
 PLAIN = Paint(colourful=False)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import transport as transports
-from dragoman.client.clocks import Clocks
-from dragoman.client.transport import Transport, TransportFailed
+from dragoman.http import transport as transports
+from dragoman.http.timeouts import Timeouts
+from dragoman.http.transport import Transport, TransportFailed
 from dragoman.providers.endpoint import Outgoing
 from scripted import Step, chunk, head, serving, streamed, whole
 
@@ -25,7 +25,7 @@ def fetch(url: str, *, times: int = 1, proxy: str | None = None) -> list[bytes]:
     """The bodies of so many answers, poured."""
 
     async def main() -> list[bytes]:
-        transport = Transport(clocks=Clocks(connect=2), proxy=proxy)
+        transport = Transport(timeouts=Timeouts(connect=2), proxy=proxy)
         bodies = []
         try:
             for _ in range(times):

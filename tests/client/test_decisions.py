@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 
-from dragoman.client.breaker import COUNTED, IN_A_ROW, OPEN_SECONDS, Breaker
-from dragoman.client.fallback import Candidate, Move, Stop, Wait, decide, pick_first
-from dragoman.client.retry import LONGEST_WAIT, RETRY_FLOOR, Budget, pick_delay
+from dragoman.codec.error_body import read_problem
 from dragoman.events import Failure, FailureKind
-from dragoman.problems import read_problem
+from dragoman.routing.circuit_breaker import COUNTED, IN_A_ROW, OPEN_SECONDS, CircuitBreaker
+from dragoman.routing.fallback import Candidate, Move, Stop, Wait, decide, pick_first
+from dragoman.routing.retry import LONGEST_WAIT, RETRY_FLOOR, Budget, pick_delay
 
 NO_TOOLS = Failure("bad_request", "this model does not support tools", 400)
 
@@ -195,7 +195,7 @@ def test_a_prompt_that_is_too_long_goes_only_where_it_fits(message, chain, expec
 
 
 def test_it_opens_after_failures_in_a_row_and_one_probe_heals_it():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for second in range(IN_A_ROW):
         assert breaker.admits(second)
         breaker.begin(second)
@@ -217,7 +217,7 @@ def test_it_opens_after_failures_in_a_row_and_one_probe_heals_it():
 
 
 def test_a_success_between_failures_keeps_it_closed():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for second in range(100):
         for _ in range(IN_A_ROW - 1):
             assert breaker.failed(failed("internal"), second * 20.0, begun=second * 20.0) is None
@@ -226,7 +226,7 @@ def test_a_success_between_failures_keeps_it_closed():
 
 
 def test_it_opens_when_a_fifth_of_the_answers_fail():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     changes = []
     for number in range(100):
         now = number / 60
@@ -239,14 +239,14 @@ def test_it_opens_when_a_fifth_of_the_answers_fail():
 
 @pytest.mark.parametrize("kind", sorted({*get_args(FailureKind)} - COUNTED))
 def test_what_a_client_brought_upon_itself_never_counts(kind):
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for number in range(1_000):
         assert breaker.failed(failed(kind, 400), number / 100, begun=number / 100) is None
     assert breaker.admits(10.0)
 
 
 def test_a_target_that_asks_for_a_pause_is_given_it():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     breaker.failed(failed("rate", 429, retry_after=7.0), 100.0, begun=99.0)
     assert not breaker.admits(106.9)
     assert breaker.admits(107.0)
@@ -255,7 +255,7 @@ def test_a_target_that_asks_for_a_pause_is_given_it():
 
 
 def test_answers_that_began_before_it_opened_say_nothing_of_its_health():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for _ in range(IN_A_ROW):
         breaker.failed(failed("timeout"), 10.0, begun=1.0)
     assert breaker.succeeded(11.0, begun=2.0) is None
@@ -265,7 +265,7 @@ def test_answers_that_began_before_it_opened_say_nothing_of_its_health():
 
 
 def test_a_probe_that_is_given_up_makes_room_for_another():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for _ in range(IN_A_ROW):
         breaker.failed(failed("timeout"), 10.0, begun=1.0)
     breaker.begin(20.0)
@@ -274,7 +274,7 @@ def test_a_probe_that_is_given_up_makes_room_for_another():
 
 
 def test_the_last_target_heals_though_it_was_never_passed_over():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for _ in range(IN_A_ROW):
         breaker.failed(failed("timeout"), 10.0, begun=1.0)
     breaker.begin(11.0)

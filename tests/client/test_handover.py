@@ -11,7 +11,7 @@ import dragoman
 from cases import counter
 from dragoman.config import load_config
 from dragoman.events import Deviation, Reply, unfold
-from dragoman.inputs import read_messages
+from dragoman.inputs.conversation import read_messages
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Origin, Text, Thinking, ToolCall, ToolResult, Usage
 from scripted import Scripted, serving, streamed

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.addresses import is_public
 from dragoman.client.images import LARGEST, Images
-from dragoman.client.lookups import Lookups
 from dragoman.errors import WireError
+from dragoman.http.dns_lookups import DnsLookups
+from dragoman.http.public_addresses import is_public
 from dragoman.types import Media, Message, Request, Text, ToolResult
 from scripted import Scripted, serving, whole
 
@@ -66,11 +66,11 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> Iterator[
     asked: list[str] = []
     left = list(answers)
 
-    async def resolve(self: Lookups, host: str) -> list[str]:
+    async def resolve(self: DnsLookups, host: str) -> list[str]:
         asked.append(host)
         return left.pop(0) if len(left) > 1 else left[0]
 
-    monkeypatch.setattr(Lookups, "addresses", resolve)
+    monkeypatch.setattr(DnsLookups, "addresses", resolve)
     yield asked
 
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from dragoman.client.clocks import Clocks
-from dragoman.client.transport import Transport, TransportFailed
+from dragoman.http.timeouts import Timeouts
+from dragoman.http.transport import Transport, TransportFailed
 from dragoman.providers.endpoint import Outgoing
 from scripted import Step, serving, streamed
 
 
 async def ask(url: str, times: int) -> list[bytes]:
-    transport = Transport(clocks=Clocks())
+    transport = Transport(timeouts=Timeouts())
     try:
         bodies = []
         for _ in range(times):

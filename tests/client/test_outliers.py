@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from dragoman.client.breaker import OPEN_SECONDS
-from dragoman.client.retry import MOST_ATTEMPTS, WINDOW
-from dragoman.client.target import Chain
 from dragoman.events import Failure
+from dragoman.routing.circuit_breaker import OPEN_SECONDS
+from dragoman.routing.retry import MOST_ATTEMPTS, WINDOW
+from dragoman.routing.target import Chain
 from simulated import Behave, make_chain, simulate
 
 RATE = 200

@@ -13,13 +13,13 @@ import pytest
 
 import dragoman
 from chains import Bench, ask, busy, stream_of
-from dragoman.client.resolver import resolve_chain
-from dragoman.client.target import Chain
 from dragoman.config import Config
-from dragoman.contract import ModelLimits
 from dragoman.errors import ConfigError
 from dragoman.events import Deviation, Failure, Finish
 from dragoman.proofs import ProbeResult, Proof, ProofStore
+from dragoman.protocol import ModelLimits
+from dragoman.routing.resolve import resolve_chain
+from dragoman.routing.target import Chain
 from scripted import Step, streamed
 
 LONE = "plain-openai-chat/m"
@@ -217,9 +217,9 @@ def test_a_target_is_clean_while_nothing_speaks_against_it(route: Callable[[str]
     async def run() -> list[bool]:
         async with dragoman.AsyncClient(config) as client:
             targets = resolve_chain("r", config).targets
-            found = [client.steering.is_clean(target) for target in targets]
+            found = [client.target_states.is_clean(target) for target in targets]
             await client.reply("r", "Hi")
-            return [*found, client.steering.is_clean(targets[0])]
+            return [*found, client.target_states.is_clean(targets[0])]
 
     assert asyncio.run(run()) == [True, False, False]
 

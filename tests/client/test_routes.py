@@ -8,7 +8,7 @@ import dragoman
 from cases import counter
 from chains import CLOCKS, Bench, ask, stream_of
 from conversations import reply
-from dragoman.client import preparation
+from dragoman.client import prepare
 from dragoman.events import Failure, Finish, Start, TextDelta, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Origin, Text, Thinking, ToolCall, ToolResult
@@ -25,11 +25,11 @@ def test_a_failure_before_the_first_word_is_invisible(
     route = f'[routes.r]\ntargets = ["{first}", "{second}"]'
     config = bench.config(route, http=CLOCKS if broken.failure == "stall" else "")
     bench.answer("good", stream_of(broken.protocol))
-    monkeypatch.setattr(preparation, "new_id", counter())
+    monkeypatch.setattr(prepare, "new_id", counter())
     direct, _ = ask(config, second)
     if broken.server in ("plain", "tls"):
         bench.answer(broken.server, steps(broken))
-    monkeypatch.setattr(preparation, "new_id", counter())
+    monkeypatch.setattr(prepare, "new_id", counter())
     events, attempts = ask(config, "r")
     assert check(events) == direct
     assert [type(event) for event in events].count(Start) == 1

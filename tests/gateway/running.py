@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cases import counter
 from dragoman.config import Config, load_config
 from dragoman.events import Event, Reply, unfold
-from dragoman.gateway.serve import Gateway, new_event_loop
+from dragoman.gateway.process.gateway import Gateway, new_event_loop
 from dragoman.protocols import PROTOCOLS
 from scripted import Scripted, Step, serving, streamed, whole
 

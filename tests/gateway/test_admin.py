@@ -16,10 +16,10 @@ import pytest
 from conversations import reply
 from dragoman.config import load_config
 from dragoman.errors import ConfigError
-from dragoman.gateway.log import Log
-from dragoman.gateway.observe import Observer
+from dragoman.gateway.telemetry.log import Log
+from dragoman.gateway.telemetry.record import Observer
 from gateway.running import Running, gateway, provider_config, stream_of
-from gateway.test_metrics import samples
+from gateway.telemetry.test_metrics import samples
 
 FIRST, SECOND, ADMIN = (f"{name}-key-3f9a7c51b2d8e604f7a19c" for name in ("first", "second", "admin"))
 

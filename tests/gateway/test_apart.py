@@ -12,7 +12,7 @@ import pytest
 from cases import counter
 from dragoman.client.apart import Apart
 from dragoman.client.exchange import Exchange
-from dragoman.client.passing import PassingExchange
+from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Text
@@ -38,7 +38,7 @@ def deltas() -> list[Event]:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """The thread and the size of each piece that was fed."""
     found: list[tuple[str, int]] = []
-    for kind in (Exchange, PassingExchange):
+    for kind in (Exchange, PassthroughExchange):
         before = kind.feed
 
         def feed(self: Exchange, data: bytes, before=before) -> list[Event]:  # type: ignore[no-untyped-def]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from answering import answering
-from dragoman.client.steering import Steering
+from dragoman.client.target_state import TargetStates
 from dragoman.config import Config, load_config
-from dragoman.gateway.names import Names, UnknownModel
+from dragoman.gateway.model_names import ModelNames, UnknownModel
 from dragoman.proofs import ProbeResult, Proof
-from dragoman.providers import Model
+from dragoman.providers.catalog import Model
 from gateway.running import gateway
 
 TOLD = (
@@ -31,8 +31,8 @@ def config(folder: Path, text: str = "") -> Config:
     return load_config(file, environ={}, home=folder)
 
 
-def names(folder: Path, text: str = "", **options: Any) -> Names:
-    found = Names(config(folder, text), **options)
+def names(folder: Path, text: str = "", **options: Any) -> ModelNames:
+    found = ModelNames(config(folder, text), **options)
     found.tell("ollama", TOLD)
     return found
 
@@ -63,7 +63,7 @@ def test_where_names_are_configured_others_are_unknown(text: str, options: dict[
 
 
 def test_a_server_without_tools_leaves_the_name_unknown(tmp_path: Path) -> None:
-    found = Names(config(tmp_path))
+    found = ModelNames(config(tmp_path))
     found.tell("ollama", TOLD[:1])
     with pytest.raises(UnknownModel) as problem:
         found.chain("gpt-5")
@@ -91,11 +91,11 @@ def test_a_model_that_cannot_be_used_is_told_with_those_that_can(
 
 def test_a_proof_of_other_weights_does_not_count(tmp_path: Path) -> None:
     text = f'[routes.r]\ntargets = ["ollama/qwen3:8b"]\n[validate]\nstore = "{tmp_path}/proofs.db"\n'
-    found, steering = names(tmp_path, text), Steering(config(tmp_path, text))
+    found, target_states = names(tmp_path, text), TargetStates(config(tmp_path, text))
     [target] = found.chain("r").targets
     proof = Proof(target=target.name, protocol="ollama-chat", endpoint=target.provider.base_url, suite="quick",
                   suite_version=1, dragoman="0", at=int(time.time()), probes=PASSED, digest="old")  # fmt: skip
-    assert steering.proofs.put(proof)
-    assert steering.proof(target) == proof, "nobody has told which weights there are"
+    assert target_states.proofs.put(proof)
+    assert target_states.proof(target) == proof, "nobody has told which weights there are"
     found.tell("ollama", [Model("ollama", "qwen3:8b", digest="new")])
-    assert steering.proof(found.chain("r").targets[0]) is None
+    assert target_states.proof(found.chain("r").targets[0]) is None

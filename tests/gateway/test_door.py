@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from conversations import reply
 from dragoman.errors import WireError
-from dragoman.gateway.bodies import USUAL_BOUNDS, BodyBounds, _outlines, check_shape, unpacked
-from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Limits
-from dragoman.gateway.operations import HEALTH
+from dragoman.gateway.auth import Guard
+from dragoman.gateway.messages import Limits
+from dragoman.gateway.pages.health import HEALTH
+from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds, _outlines, check_shape, unpacked
 from dragoman.protocols import PROTOCOLS
 from gateway.running import Running, gateway, whole_of
-from gateway.test_edge import PATHS
+from gateway.server.test_connection import PATHS
 
 LIMIT = 32 * 1024 * 1024
 DEEPEST, MOST_TOOLS, LARGEST_MEDIA = USUAL_BOUNDS.depth, USUAL_BOUNDS.tools, USUAL_BOUNDS.media

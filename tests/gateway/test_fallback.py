@@ -15,7 +15,7 @@ import pytest
 
 from cases import counter
 from chains import CLOCKS, Bench, busy, running_bench, stream_of
-from dragoman.client import preparation
+from dragoman.client import prepare
 from dragoman.events import Failure, Finish, Start, fold
 from dragoman.gateway import relay
 from dragoman.protocols import PROTOCOLS
@@ -78,7 +78,7 @@ def send(running: Running, client: str, model: str, *, stream: bool = True) -> t
 def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids are counted from one and the time stands still, so that answers can be compared byte by byte."""
     monkeypatch.setattr(relay, "new_id", counter())
-    monkeypatch.setattr(preparation, "new_id", counter())
+    monkeypatch.setattr(prepare, "new_id", counter())
     monkeypatch.setattr(relay.time, "time", itertools.repeat(1_750_000_000.0).__next__)
 
 
@@ -193,9 +193,9 @@ def test_after_the_first_word_an_error_and_no_splice(client: str, running: Runni
 
 def reset(running: Running) -> None:
     """Forget what came before of all targets."""
-    from dragoman.client.standings import Standings
+    from dragoman.routing.target_health import HealthTable
 
-    running.gateway._client.steering.standings = Standings()
+    running.gateway._client.target_states.health_table = HealthTable()
 
 
 def wait_for(condition: Any) -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from conversations import reply
 from dragoman.client.forwarding import ClientHead, as_client, may_pass
-from dragoman.client.resolver import resolve
 from dragoman.config import load_config
 from dragoman.errors import ConfigError
-from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Head
+from dragoman.gateway.auth import Guard
+from dragoman.gateway.messages import Head
 from dragoman.protocols import PROTOCOLS
+from dragoman.routing.resolve import resolve
 from dragoman.types import ProtocolName
 from gateway.running import Running, gateway, stream_of, whole_of
 from gateway.test_matrix import read

@@ -10,8 +10,8 @@ import pytest
 from cases import counter
 from conversations import SHAPES, reply
 from dragoman import _json
-from dragoman.contract import HttpRequest
 from dragoman.events import Reply, fold
+from dragoman.protocol import HttpRequest
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Request, Text, Thinking, Tool, ToolCall, ToolResult
 from gateway.running import Running, stream_of, whole_of

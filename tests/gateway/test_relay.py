@@ -17,7 +17,7 @@ import pytest
 from cases import counter
 from conversations import reply
 from dragoman.events import Failure, Start, TextDelta, TextStart, ToolCallDelta, ToolCallStart, fold, unfold
-from dragoman.gateway.http import Limits
+from dragoman.gateway.messages import Limits
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request, Text
 from gateway.running import Running, gateway, stream_of, whole_of, wire

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.test_serve import serve
+from gateway.process.test_gateway import serve
 
 pytestmark = [
     pytest.mark.soak,

@@ -15,7 +15,7 @@ from conversations import SHAPES, call, reply
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.bounds import AnswerBounds
-from dragoman.contract import PLAIN, Dialect, ModelLimits
+from dragoman.codec.framing.body import write_event
 from dragoman.errors import WireError
 from dragoman.events import (
     Event,
@@ -35,7 +35,7 @@ from dragoman.events import (
     fold,
     unfold,
 )
-from dragoman.framing import write_event
+from dragoman.protocol import PLAIN, Dialect, ModelLimits
 from dragoman.protocols.anthropic import PROTOCOL
 from dragoman.types import (
     Media,

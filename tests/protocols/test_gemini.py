@@ -11,7 +11,6 @@ import pytest
 from cases import counter
 from conversations import NESTED, call, reply
 from dragoman import _json
-from dragoman.contract import Dialect, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import (
     Failure,
@@ -32,8 +31,9 @@ from dragoman.events import (
     fold,
     unfold,
 )
+from dragoman.protocol import Dialect, ReplyStyle
 from dragoman.protocols.gemini import PROTOCOL
-from dragoman.protocols.gemini.schema import to_json_schema
+from dragoman.protocols.gemini.request.schema import to_json_schema
 from dragoman.types import (
     Media,
     Message,

@@ -11,9 +11,7 @@ from cases import counter
 from conversations import NESTED, SHAPES, call, reply
 from dragoman import _json
 from dragoman.bounds import AnswerBounds
-from dragoman.contract import ModelLimits, ReplyStyle
 from dragoman.errors import WireError
-from dragoman.estimate import estimate_tokens
 from dragoman.events import (
     Failure,
     Finish,
@@ -29,8 +27,10 @@ from dragoman.events import (
     fold,
     unfold,
 )
+from dragoman.protocol import ModelLimits, ReplyStyle
 from dragoman.protocols.ollama import PROTOCOL
-from dragoman.protocols.ollama.render import pick_num_ctx
+from dragoman.protocols.ollama.request.render import pick_num_ctx
+from dragoman.token_estimate import estimate_tokens
 from dragoman.types import (
     Media,
     Message,

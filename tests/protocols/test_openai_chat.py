@@ -10,7 +10,6 @@ import pytest
 from cases import counter
 from dragoman._json import Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
-from dragoman.contract import PLAIN, Dialect, ReplyStyle
 from dragoman.errors import WireError
 from dragoman.events import (
     Deviation,
@@ -30,6 +29,7 @@ from dragoman.events import (
     fold,
     unfold,
 )
+from dragoman.protocol import PLAIN, Dialect, ReplyStyle
 from dragoman.protocols.openai_chat import PROTOCOL
 from dragoman.types import (
     Media,

@@ -11,7 +11,7 @@ from cases import counter
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.bounds import AnswerBounds
-from dragoman.contract import PLAIN, Dialect, ReplyStyle
+from dragoman.codec.framing.body import write_event
 from dragoman.errors import WireError
 from dragoman.events import (
     Deviation,
@@ -30,7 +30,7 @@ from dragoman.events import (
     fold,
     unfold,
 )
-from dragoman.framing import write_event
+from dragoman.protocol import PLAIN, Dialect, ReplyStyle
 from dragoman.protocols.openai_responses import PROTOCOL
 from dragoman.types import (
     Media,

@@ -13,8 +13,8 @@ from openai.types.chat import ChatCompletionMessage
 
 from cases import counter
 from conversations import SHAPES, call, reply
-from dragoman.contract import ReplyStyle
 from dragoman.events import Failure, Finish, Reply, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
+from dragoman.protocol import ReplyStyle
 from dragoman.protocols.openai_chat import PROTOCOL
 from dragoman.types import Part, ToolCall
 from grammar import check

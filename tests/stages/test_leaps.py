@@ -8,10 +8,10 @@ import pytest
 
 from dragoman import _json
 from dragoman.events import Event, Finish, ToolCall, ToolCallDelta, ToolCallEnd, ToolCallStart
-from dragoman.stages import Arguments
-from dragoman.stages.repair import Repairer
-from dragoman.stages.schema import ToolSchema
-from dragoman.stages.schema_reader import reader_of
+from dragoman.response_stages import ArgumentRepair
+from dragoman.stages.argument_repair.repairer import Repairer
+from dragoman.stages.json_schema import ToolSchema
+from dragoman.stages.schema_validator import reader_of
 from dragoman.types import Tool
 
 EDIT: dict[str, Any] = {
@@ -139,7 +139,7 @@ def test_what_no_type_says_is_left_to_the_schema(schema: dict[str, Any]) -> None
 
 
 def test_deltas_that_come_together_leave_as_one() -> None:
-    stage = Arguments([Tool("edit", "", _json.raw(SCHEMAS[0]))])
+    stage = ArgumentRepair([Tool("edit", "", _json.raw(SCHEMAS[0]))])
     start = ToolCallStart(0, "call_1", "edit")
     stage.feed([start])
     plain: list[Event] = [ToolCallDelta(0, '{"path":"aa'), ToolCallDelta(0, "bbb"), ToolCallDelta(0, "ccc")]

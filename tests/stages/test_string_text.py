@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dragoman.stages.string_text import _RUNS, StringText, Unreadable
+from dragoman.stages.argument_repair.string_text import _RUNS, StringText, Unreadable
 
 _UNITS = ["\\", "\\\\", "\\u", "\\u00", "\\u0041", "\\ud83d", "\\ude00", "\\uD83D\\uDE00", "\\n", "\\'", '\\"', "\\q",
           "\\x", "\\”", "\n", "\x01", "\ud83d", "\ude00", "é", "a", "4", "'", "”", "“", "u", "d"]  # fmt: skip

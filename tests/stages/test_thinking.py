@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from dragoman.contract import PLAIN, Dialect
 from dragoman.events import (
     Event,
     Failure,
@@ -26,8 +25,9 @@ from dragoman.events import (
     ToolCallStart,
     fold,
 )
-from dragoman.stages import Policy, ThinkingTags, stages_for
-from dragoman.stages.tags import WATCHED
+from dragoman.protocol import PLAIN, Dialect
+from dragoman.response_stages import Policy, ThinkingTags, stages_for
+from dragoman.stages.thinking.tags import WATCHED
 from dragoman.types import Native, Raw, Text, Thinking, Tool, ToolCall
 from grammar import check
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cases import counter
-from dragoman.contract import Protocol
-from dragoman.estimate import estimate_tokens
 from dragoman.events import Event, Failure, Reply, TextDelta, unfold
+from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS
+from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Message, Named, Part, Request, Text, Thinking, ToolCall, ToolResult, Usage
 
 CONTEXT = 16_000  # tokens

@@ -7,10 +7,10 @@ import pytest
 from dragoman.events import Deviation, Event, Failure, ToolCallFailed, fold, unfold
 from dragoman.events import Reply as Answer
 from dragoman.types import Part, StopReason, Text, Thinking, ToolCall, Usage
-from dragoman.validate.comparing import one_line
+from dragoman.validate.compare_json import one_line
 from dragoman.validate.grade import Grade, Seen, gives_number, grade
 from dragoman.validate.probe import Expect, ExpectedCall, Probe, Turn
-from dragoman.validate.trials import sum_up, wilson
+from dragoman.validate.statistics import sum_up, wilson
 
 
 def answer(*parts: Part, reason: StopReason = "stop", usage: Usage | None = None, **more: Any) -> list[Event]:

@@ -8,13 +8,13 @@ from time import monotonic
 import pytest
 
 from dragoman import _json
-from dragoman.estimate import estimate_tokens
 from dragoman.proofs import ProbeResult
+from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Message, Request, Text
-from dragoman.validate.ladder import probes_of, reason_to_skip
 from dragoman.validate.limits import Budget, CapReached, Pace
 from dragoman.validate.probe import Probe, load_probes, plan_probe
-from dragoman.validate.vary import vary
+from dragoman.validate.probe_order import probes_of, reason_to_skip
+from dragoman.validate.probe_values import vary
 
 PROBES = {probe.name: probe for probe in load_probes()}
 #: What a server may be allowed, by the words that `grade` knows.

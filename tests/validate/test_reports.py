@@ -16,10 +16,10 @@ from dragoman.events import Reply as Answer
 from dragoman.events import fold, unfold
 from dragoman.proofs import ProbeResult, Proof
 from dragoman.types import Cost, Text, Usage
-from dragoman.validate.asking import Asked
-from dragoman.validate.findings import Settings, TargetRun, Trial
+from dragoman.validate.ask import Asked
 from dragoman.validate.grade import Grade
 from dragoman.validate.report import Report, render_document, render_junit, render_page, render_target, renderer_for
+from dragoman.validate.results import Settings, TargetRun, Trial
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> \x1b[2J \x00 ]]> & \"quoted' \ud83d"
 

@@ -14,10 +14,10 @@ from dragoman.events import Failure
 from dragoman.proofs import Verdict, is_clean, is_proven
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Part, Request, Text, Thinking
-from dragoman.validate.asking import Asker
-from dragoman.validate.findings import Settings, TargetRun
+from dragoman.validate.ask import Asker
 from dragoman.validate.limits import Budget, Pace
 from dragoman.validate.probe import load_probes
+from dragoman.validate.results import Settings, TargetRun
 from dragoman.validate.runner import Runner
 from validate import lies
 from validate.scripted_model import KEY, MODEL, Lie, Scripted, scripted_model
@@ -224,7 +224,7 @@ def test_a_server_that_keeps_failing_is_given_up(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_end_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.validate.asking._BODY_LIMIT", 100)
+    monkeypatch.setattr("dragoman.validate.ask._BODY_LIMIT", 100)
     with scripted_model() as model:
         run = quick(model, tmp_path)
     assert run.proof is not None

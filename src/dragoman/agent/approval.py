@@ -15,8 +15,8 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.agent.plain import hidden_character
-from dragoman.agent.plan import Plan, Taint
+from dragoman.agent.safe_text import hidden_character
+from dragoman.agent.tool_plan import Plan, Taint
 from dragoman.errors import UsageError
 
 #: Tools whose pattern is a path, and those whose pattern is a command or an address.

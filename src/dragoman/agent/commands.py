@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from dragoman.agent.choice import check_target
-from dragoman.agent.compaction import FULL
-from dragoman.agent.plain import plain_line
-from dragoman.agent.session import Session
-from dragoman.agent.setup import fit_agent, learn_window, make_agent, new_session
-from dragoman.agent.store import find_session, list_sessions
+from dragoman.agent.pick_model import check_target
+from dragoman.agent.safe_text import plain_line
+from dragoman.agent.session.compaction import FULL
+from dragoman.agent.session.session import Session
+from dragoman.agent.session.store import find_session, list_sessions
+from dragoman.agent.start import fit_agent, learn_window, make_agent, new_session
 from dragoman.agent.undo import undo_run
-from dragoman.agent.wire import Recording
+from dragoman.agent.wire_recorder import WireRecorder
 from dragoman.errors import DragomanError, UsageError
 
 if TYPE_CHECKING:
-    from dragoman.agent.face import Face
+    from dragoman.agent.environment import Environment
+    from dragoman.agent.interface import UserInterface
     from dragoman.agent.loop import Agent
-    from dragoman.agent.workbench import Workbench
     from dragoman.client import AsyncClient
-    from dragoman.client.capability import ModelFacts
+    from dragoman.discovery.model_facts import ModelFacts
 
 
 @final
@@ -64,10 +64,12 @@ class Commands:
 
     __slots__ = ("_bench", "_face", "_store", "agent", "client", "recording")
 
-    def __init__(self, client: AsyncClient, agent: Agent, bench: Workbench, *, face: Face, store: Path) -> None:
+    def __init__(
+        self, client: AsyncClient, agent: Agent, bench: Environment, *, face: UserInterface, store: Path
+    ) -> None:
         self.client = client
         self.agent = agent
-        self.recording = Recording()
+        self.recording = WireRecorder()
         self._bench = bench
         self._face = face
         self._store = store

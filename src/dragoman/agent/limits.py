@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from dragoman.agent.plan import Outcome, Plan
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.events import Reply
 from dragoman.types import ToolCall
 

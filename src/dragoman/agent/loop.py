@@ -1,6 +1,6 @@
 """The agent's loop: a prompt, the model's answer, its calls, their results, the next answer, until there is no call.
 
-It knows no terminal: a `Face` shows and asks. Whatever happens, a cancelled task included, every call of the
+It knows no terminal: a `UserInterface` shows and asks. Whatever happens, a cancelled task included, every call of the
 conversation has its result when `run` is left.
 """
 
@@ -14,18 +14,18 @@ from typing import Any, Final, TypeVar, final
 import msgspec
 
 from dragoman.agent.approval import Approvals
-from dragoman.agent.calls import Calls
-from dragoman.agent.compaction import FULL, next_fold, plain_summary, sent_messages, summary_request
-from dragoman.agent.face import Face, Failed, Shortened, StepEnded
+from dragoman.agent.interface import Failed, Shortened, StepEnded, UserInterface
 from dragoman.agent.limits import Limits, Meter, Reason
-from dragoman.agent.session import Session
+from dragoman.agent.run_calls import Calls
+from dragoman.agent.session.compaction import FULL, next_fold, plain_summary, sent_messages, summary_request
+from dragoman.agent.session.session import Session
 from dragoman.agent.tools import Toolbox
 from dragoman.client import AsyncClient
-from dragoman.client.resolver import resolve
-from dragoman.client.target import Target
-from dragoman.estimate import estimate_tokens
 from dragoman.events import Failure, Reply, ToolCallFailed
-from dragoman.stages import Sequencer
+from dragoman.response_stages import Sequencer
+from dragoman.routing.resolve import resolve
+from dragoman.routing.target import Target
+from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Message, Params, Request, Text, ToolChoice
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Agent:
         toolbox: Toolbox,
         *,
         approvals: Approvals,
-        face: Face,
+        face: UserInterface,
         system: str,
         limits: Limits = _LIMITS,
         params: Params = _PARAMS,

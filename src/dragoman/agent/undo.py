@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dragoman.agent.confinement import Folder
-from dragoman.agent.plan import Change, ToolFailed
-from dragoman.agent.session import Session
+from dragoman.agent.session.session import Session
+from dragoman.agent.tool_plan import Change, ToolFailed
+from dragoman.agent.work_folder import WorkFolder
 
 
-def undo_run(session: Session, folder: Folder) -> list[str]:
+def undo_run(session: Session, folder: WorkFolder) -> list[str]:
     """Put the files that the newest changing run wrote back as they were; gives a line for each.
 
     A file that was changed since by someone else is left alone, and said so.
@@ -20,7 +20,7 @@ def undo_run(session: Session, folder: Folder) -> list[str]:
     return lines
 
 
-def _undone(change: Change, folder: Folder) -> str:
+def _undone(change: Change, folder: WorkFolder) -> str:
     name = "/".join(change.path)
     try:
         if change.before is not None:

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.cli.terminal import Paint, clip
 from dragoman.events import Reply, fold
-from dragoman.identifiers import new_id
+from dragoman.ids import new_id
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 

@@ -12,9 +12,6 @@ import msgspec
 from dragoman.cli.demo_broken import WIRE_MARKS, excerpt
 from dragoman.cli.terminal import Paint, clip, say
 from dragoman.client.exchange import Exchange
-from dragoman.client.target import Target
-from dragoman.client.transport import Transport, TransportFailed
-from dragoman.contract import PLAIN, ModelLimits
 from dragoman.embedded import EmbeddedServer
 from dragoman.events import (
     Deviation,
@@ -32,10 +29,13 @@ from dragoman.events import (
     ToolCallStart,
     UsageUpdate,
 )
-from dragoman.functions import FunctionTool, tool_of
-from dragoman.identifiers import new_id
+from dragoman.http.transport import Transport, TransportFailed
+from dragoman.ids import new_id
+from dragoman.inputs.functions import FunctionTool, tool_of
+from dragoman.protocol import PLAIN, ModelLimits
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers import Provider
+from dragoman.providers.catalog import Provider
+from dragoman.routing.target import Target
 from dragoman.secret import Secret
 from dragoman.types import Message, Params, ProtocolName, Request, Text, ToolCall, ToolResult
 

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def load_command(name: str) -> Command:
     """The module of a command in `COMMANDS`."""
-    command: Command = importlib.import_module(f"dragoman.cli.{name}")
+    command: Command = importlib.import_module(f"dragoman.cli.commands.{name}")
     return command
 
 
@@ -122,7 +122,7 @@ def _run_without_command(words: list[str]) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("command", nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
     if words and not words[0].startswith("-"):
-        from dragoman.providers import nearest
+        from dragoman.providers.catalog import nearest
 
         parser.error(f"unknown command {words[0][:80]!r}{nearest(words[0], COMMANDS)}")
     options = parser.parse_args(words)

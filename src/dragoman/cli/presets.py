@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.config import Config
 from dragoman.errors import UsageError
-from dragoman.providers import nearest, split_target
+from dragoman.providers.catalog import nearest, split_target
 
 #: What stands for the key of a gateway without client keys: most clients insist on one.
 NO_KEY: Final = "none-needed"

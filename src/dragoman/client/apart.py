@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import final
 
 from dragoman.bounds import USUAL_BOUNDS
-from dragoman.client.response import Response
 from dragoman.events import Event
+from dragoman.http.response import Response
 
 
 @final

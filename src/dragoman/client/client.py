@@ -12,30 +12,30 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.capability import ModelFacts
-from dragoman.client.clocks import read_clocks
-from dragoman.client.course import Course
 from dragoman.client.exchange import OnDeviation, OnWire
 from dragoman.client.forwarding import ClientHead, as_client
 from dragoman.client.images import Images
-from dragoman.client.inventory import take_stock
-from dragoman.client.local import LocalServers
-from dragoman.client.passing import Addresses, Original
-from dragoman.client.preparation import Means, Preparation
-from dragoman.client.resolver import resolve_chain
-from dragoman.client.run import Answer, Steps
-from dragoman.client.steering import LOG, Steering
-from dragoman.client.straight import Straight
+from dragoman.client.local_servers import LocalServers
+from dragoman.client.passthrough.exchange import EndpointCache, RawRequest
+from dragoman.client.passthrough.whole import WholePassthrough
+from dragoman.client.prepare import Means, Preparation
 from dragoman.client.stream import AsyncStream
-from dragoman.client.target import Chain, Target
-from dragoman.client.transport import Response, Transport, TransportFailed
+from dragoman.client.target_state import LOG, TargetStates
+from dragoman.client.tool_loop import Answer, ToolLoop
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
-from dragoman.contract import HttpRequest, Strictness
+from dragoman.discovery.list_models import take_stock
+from dragoman.discovery.model_facts import ModelFacts
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault
-from dragoman.inputs import Messages, Tools, read_messages, read_tools
+from dragoman.http.timeouts import read_clocks
+from dragoman.http.transport import Response, Transport, TransportFailed
+from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools
+from dragoman.protocol import HttpRequest, Strictness
 from dragoman.providers.endpoint import endpoint
+from dragoman.routing.attempts import Attempts
+from dragoman.routing.resolve import resolve_chain
+from dragoman.routing.target import Chain, Target
 from dragoman.types import Params, Request, ToolChoice
 
 _NO_PARAMS: Final = Params()
@@ -74,8 +74,8 @@ class AsyncClient:
         self._strict = strict
         self._tools = tools
         self._retries = retries
-        self.steering = Steering(self.config)
-        self._addresses = Addresses()
+        self.target_states = TargetStates(self.config)
+        self._addresses = EndpointCache()
         self._on_deviation = on_deviation
         self._on_wire = on_wire
         self._earlier: list[Transport] = []  # of configurations that were in force before
@@ -91,14 +91,14 @@ class AsyncClient:
             self._transport = _transport(config.http)
         self.config = config
         self._clocks = read_clocks(config.http)
-        self.steering.take(config)
+        self.target_states.take(config)
         self._means = Means(
-            steering=self.steering,
+            target_states=self.target_states,
             servers=self._servers,
             vault=self._vault,
             images=Images(config.http.image_hosts),
             addresses=self._addresses,
-            clocks=self._clocks,
+            timeouts=self._clocks,
             on_wire=self._on_wire,
         )
 
@@ -193,7 +193,7 @@ class AsyncClient:
             StepLimit: the model still calls tools after `max_steps` turns.
         """
         offered, functions = read_tools(tools)
-        steps = Steps(read_messages(prompt), functions, max_steps=max_steps)
+        steps = ToolLoop(read_messages(prompt), functions, max_steps=max_steps)
         while steps.answer is None:
             request = Request(target, steps.messages, offered, "auto", params, True, session_id)
             await steps.take(await drained(self.ask(target, request, is_whole=True)))
@@ -218,9 +218,9 @@ class AsyncClient:
         on_deviation: OnDeviation | None = None,
         owner: str = "",
         trace_parent: str = "",
-        original: Original | None = None,
+        original: RawRequest | None = None,
         head: ClientHead | None = None,
-        begun: Straight | None = None,
+        begun: WholePassthrough | None = None,
         size: int = 0,
     ) -> AsyncStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
@@ -240,7 +240,7 @@ class AsyncClient:
             ConfigError: no target of the chain may be asked.
         """
         chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
-        chain, said = self.steering.line_up(chain)
+        chain, said = self.target_states.line_up(chain)
 
         def note(name: str, deviation: Deviation) -> None:
             self._note_deviation(name, deviation)
@@ -261,41 +261,41 @@ class AsyncClient:
         )
         return AsyncStream(
             preparation.make_ready,
-            Course(chain, self.steering.standings, log=LOG.info) if begun is None else begun.course,
+            Attempts(chain, self.target_states.health_table, log=LOG.info) if begun is None else begun.course,
             transport=self._transport if begun is None else begun,
-            clocks=self._clocks,
+            timeouts=self._clocks,
             random=random.random,
             keeps_reply=keeps_reply,
             is_whole=is_whole or not request.stream,
         )
 
-    def straight(self, asked: Chain, original: Original, *, trace_parent: str = "") -> Straight | None:
+    def straight(self, asked: Chain, original: RawRequest, *, trace_parent: str = "") -> WholePassthrough | None:
         """The shortest way for a request whose bytes pass to the chain's first target and whose answer is not streamed;
         None: only `open` will do.
 
         Raises:
             ConfigError: no target of the chain may be asked.
         """
-        chain, said = self.steering.line_up(asked)
+        chain, said = self.target_states.line_up(asked)
         target = chain.targets[0]
-        ready = self.steering.in_proven_way(target)
-        clocks = self._clocks
-        is_healthy = self.steering.standings.of(target.name).breaker.admits(asyncio.get_running_loop().time())
+        ready = self.target_states.in_proven_way(target)
+        timeouts = self._clocks
+        is_healthy = self.target_states.health_table.of(target.name).breaker.admits(asyncio.get_running_loop().time())
         if said or chain is not asked or self._on_wire is not None or not is_healthy or not target.provider.base_url:
             return None
-        if ready is not target and not self.steering.passes(ready, original):
+        if ready is not target and not self.target_states.passes(ready, original):
             return None
         ready = as_client(ready, original.head)
         outgoing = self._addresses.outgoing(ready, original, asks_usage=False)
         if trace_parent:
             outgoing.headers["traceparent"] = trace_parent
-        return Straight(
+        return WholePassthrough(
             ready,
             original,
             outgoing,
-            Course(chain, self.steering.standings, log=LOG.info),
+            Attempts(chain, self.target_states.health_table, log=LOG.info),
             transport=self._transport,
-            limit=min(clocks.first_event_of(local=target.provider.local, reasoning=True, whole=True), clocks.total),
+            limit=min(timeouts.first_event_of(local=target.provider.local, reasoning=True, whole=True), timeouts.total),
         )
 
     async def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
@@ -307,7 +307,7 @@ class AsyncClient:
         Raises:
             UsageError: no such provider.
         """
-        return await take_stock(self._transport, self.config, self.steering.proofs, provider=provider)
+        return await take_stock(self._transport, self.config, self.target_states.proofs, provider=provider)
 
     async def send(self, target: Target, http: HttpRequest) -> Response:
         """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.
@@ -332,7 +332,7 @@ class AsyncClient:
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":
-            self.steering.refused_tools(target)
+            self.target_states.refused_tools(target)
         provider, _, model = target.partition("/")
         self.deviations[provider, model, deviation.code] += 1
         if self._on_deviation is not None:
@@ -365,7 +365,7 @@ def load(path: Path | str | None) -> Config:
 
 def _transport(http: HttpConfig) -> Transport:
     return Transport(
-        clocks=read_clocks(http),
+        timeouts=read_clocks(http),
         proxy=http.proxy.reveal() if http.proxy is not None else None,
         ca_file=str(http.ca_file) if http.ca_file is not None else None,
     )

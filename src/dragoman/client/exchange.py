@@ -8,19 +8,19 @@ from typing import Final, TypeAlias
 import msgspec
 
 from dragoman.client.forwarding import ClientHead, addressed
-from dragoman.client.target import Target
-from dragoman.client.tools_way import Asked, ask_again, ask_first, offer_tools
-from dragoman.contract import Expectation, NewId
+from dragoman.client.tool_mode import Asked, first_attempt, next_attempt, offer_tools
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
-from dragoman.estimate import estimate_tokens
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
-from dragoman.history import Watch, fit
+from dragoman.history import SignatureWatch, fit
 from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.pipe import Reader
+from dragoman.protocol import Expectation, NewId
 from dragoman.providers.endpoint import Outgoing
+from dragoman.response_stages import nothing_fits, stages_for
+from dragoman.routing.target import Target
 from dragoman.secret import masked
-from dragoman.stages import nothing_fits, stages_for
+from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Cost, Origin, Request, Usage
 
 #: (target's name, usage) → what it costs, None when unknown.
@@ -62,7 +62,7 @@ class Exchange:
         on_deviation: OnDeviation | None = None,
         withdraw: OnDeviation | None = None,
         asked: Asked | None = None,
-        watch: Watch | None = None,
+        watch: SignatureWatch | None = None,
         said: tuple[Deviation, ...] = (),
         trace_parent: str = "",
         on_wire: OnWire | None = None,
@@ -79,7 +79,7 @@ class Exchange:
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
         request, unfit = fit(made.request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
-        self._asked = asked = asked or ask_first(target, request)
+        self._asked = asked = asked or first_attempt(target, request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
         self.outgoing, unsaid = addressed(target, rendered.http, head)
         self._head = head
@@ -176,7 +176,7 @@ class Exchange:
         failure = events[-1] if events and not any(type(event) in SEMANTIC for event in events) else None
         if not isinstance(failure, Failure):
             return None
-        asked = ask_again(self._target, self._request, self._asked, failure)
+        asked = next_attempt(self._target, self._request, self._asked, failure)
         if asked is None:
             return None
         return Exchange(

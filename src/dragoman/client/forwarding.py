@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.client.target import Target
-from dragoman.contract import HttpRequest
 from dragoman.deviations import clip
 from dragoman.events import Deviation
+from dragoman.protocol import HttpRequest
 from dragoman.providers.endpoint import Outgoing, endpoint
+from dragoman.routing.target import Target
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 

@@ -17,10 +17,10 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 
-from dragoman.addresses import is_public
-from dragoman.client.lookups import Lookups
-from dragoman.client.response import TransportFailed
 from dragoman.errors import WireError
+from dragoman.http.dns_lookups import DnsLookups
+from dragoman.http.public_addresses import is_public
+from dragoman.http.response import TransportFailed
 from dragoman.types import Media, Message, Part, Request, ToolResult
 
 #: Bytes of one image, seconds for it with all its redirects, images and bytes of one request.
@@ -65,7 +65,7 @@ class Images:
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
         self._context = context
         self._is_reachable = is_reachable or is_public
-        self._lookups = Lookups()
+        self._lookups = DnsLookups()
         self._ports = ports
 
     async def filled(self, request: Request) -> Request:
@@ -138,7 +138,7 @@ class Images:
 
     async def _asked(self, place: _Place) -> tuple[bytes, str]:
         """The body, or where it is instead."""
-        from dragoman.client.http1 import READ_SIZE, HttpConnection  # only who fetches needs its library
+        from dragoman.http.connection import READ_SIZE, HttpConnection  # only who fetches needs its library
 
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(

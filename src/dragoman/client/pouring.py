@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Callable
 
 from dragoman.client.apart import Apart
-from dragoman.client.clocks import Clocks, Watch
 from dragoman.client.exchange import Exchange
-from dragoman.client.passing import PassingExchange
-from dragoman.client.response import Response, TransportFailed
-from dragoman.client.tap import Tap
+from dragoman.client.passthrough.exchange import PassthroughExchange
+from dragoman.client.passthrough.read_along import ReadAlong
 from dragoman.events import GROWTH, SEMANTIC, Event, Failure
+from dragoman.http.response import Response, TransportFailed
+from dragoman.http.timeouts import Timeouts, Watch
 
 
 async def pour(
     response: Response,
-    exchange: Exchange | PassingExchange,
-    passing: PassingExchange | None,
+    exchange: Exchange | PassthroughExchange,
+    passing: PassthroughExchange | None,
     apart: Apart,
     watch: Watch,
     *,
     give: Callable[[list[Event]], None],
     send: Callable[[bytes], None],
-    clocks: Clocks,
+    timeouts: Timeouts,
 ) -> Failure | None:
     """Give the events of all that still comes of a body to `give`; returns what broke it.
 
@@ -46,7 +46,7 @@ async def pour(
         if passing is not None:
             if whole := passing.pass_on(data):
                 send(whole)
-            tap.keep(data)
+            read_along.keep(data)
         else:
             read(data)
 
@@ -55,18 +55,18 @@ async def pour(
             give(events)
 
     now, failure = asyncio.get_running_loop().time, None
-    tap = Tap(read, progress=clocks.progress)
+    read_along = ReadAlong(read, progress=timeouts.progress)
     try:
         await response.pour(fed)
     except TransportFailed as problem:
         failure = problem.failure
     finally:
-        tap.catch_up()
+        read_along.catch_up()
     await apart.idle()
     return failure
 
 
-def note_progress(exchange: Exchange | PassingExchange, watch: Watch, events: list[Event]) -> list[Event]:
+def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events: list[Event]) -> list[Event]:
     """Tell the clocks what came of the next bytes of a body; gives the events."""
     if events and type(events[-1]) in GROWTH:  # nothing can have ended
         watch.last_event = watch.last_byte

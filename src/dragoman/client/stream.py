@@ -11,18 +11,18 @@ from typing import Any, Final
 
 from dragoman.bounds import exceeded
 from dragoman.client.apart import Apart
-from dragoman.client.clocks import Clocks, Watch
-from dragoman.client.course import Course
 from dragoman.client.exchange import Exchange
-from dragoman.client.fallback import Attempt
-from dragoman.client.passing import PassingExchange
+from dragoman.client.passthrough.exchange import PassthroughExchange
+from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.client.pouring import note_progress, pour
-from dragoman.client.straight import Straight
-from dragoman.client.target import Target
-from dragoman.client.transcript import Transcript
-from dragoman.client.transport import Response, Transport, TransportFailed
+from dragoman.client.reply_so_far import ReplySoFar
 from dragoman.errors import DragomanError
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
+from dragoman.http.timeouts import Timeouts, Watch
+from dragoman.http.transport import Response, Transport, TransportFailed
+from dragoman.routing.attempts import Attempts
+from dragoman.routing.fallback import Attempt
+from dragoman.routing.target import Target
 
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096
@@ -45,11 +45,11 @@ class AsyncStream:
 
     def __init__(
         self,
-        prepare: Callable[[Target], Coroutine[Any, Any, tuple[Exchange | PassingExchange, float]]],
-        course: Course,
+        prepare: Callable[[Target], Coroutine[Any, Any, tuple[Exchange | PassthroughExchange, float]]],
+        course: Attempts,
         *,
-        transport: Transport | Straight,
-        clocks: Clocks,
+        transport: Transport | WholePassthrough,
+        timeouts: Timeouts,
         random: Callable[[], float],
         keeps_reply: bool = True,
         is_whole: bool = False,
@@ -61,10 +61,10 @@ class AsyncStream:
         self._prepare = prepare
         self._course = course
         self._transport = transport
-        self._clocks = clocks
+        self._clocks = timeouts
         self._random = random
         self._is_whole = is_whole
-        self._exchange: Exchange | PassingExchange | None = None
+        self._exchange: Exchange | PassthroughExchange | None = None
         self._apart = Apart(lambda data: [])
         self._response: Response | None = None
         self._watch: Watch | None = None
@@ -76,7 +76,7 @@ class AsyncStream:
         self._position = 0
         self._done = self._is_closed = False
         self._has_begun = False  # the commit point: something of the answer was given out
-        self._transcript = Transcript() if keeps_reply else None
+        self._transcript = ReplySoFar() if keeps_reply else None
 
     # ------------------------------------------------------------ reading
 
@@ -136,12 +136,12 @@ class AsyncStream:
         """Whether the answer's bytes are those of the provider, for `pour` to give out."""
         return self._passing() is not None
 
-    def _passing(self) -> PassingExchange | None:
-        return one if type(one := self._exchange) is PassingExchange and one.passes else None
+    def _passing(self) -> PassthroughExchange | None:
+        return one if type(one := self._exchange) is PassthroughExchange and one.passes else None
 
     def body(self) -> bytes:
         """The provider's whole body, of an answer that passes and was not poured."""
-        return self._exchange.body() if isinstance(self._exchange, PassingExchange) else b""
+        return self._exchange.body() if isinstance(self._exchange, PassthroughExchange) else b""
 
     async def pour(self, take: Callable[[list[Event]], None], send: Callable[[bytes], None]) -> None:
         """Give every further batch to `take` until the end, once the answer has begun from inside the reading of the
@@ -163,7 +163,7 @@ class AsyncStream:
             take(batch)
 
         try:
-            failure = await pour(response, exchange, passing, apart, watch, give=give, send=send, clocks=self._clocks)
+            failure = await pour(response, exchange, passing, apart, watch, give=give, send=send, timeouts=self._clocks)
         except asyncio.CancelledError:
             if not apart.is_busy and exchange.ended and (batch := self._end(exchange.close())):
                 self._note_end(batch)
@@ -284,7 +284,7 @@ class AsyncStream:
             self._renew(exchange, first_event)
             return None
 
-    def _renew(self, exchange: Exchange | PassingExchange, first_event: float) -> None:
+    def _renew(self, exchange: Exchange | PassthroughExchange, first_event: float) -> None:
         """Take an exchange in place of the one before."""
         self._finish()
         self._done = self._is_closed
@@ -316,7 +316,7 @@ class AsyncStream:
             return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", seen))))
         return note_progress(exchange, watch, await self._apart.run(data))
 
-    async def _open(self, exchange: Exchange | PassingExchange) -> list[Event]:
+    async def _open(self, exchange: Exchange | PassthroughExchange) -> list[Event]:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
         self._course.sent(self._watch.now())
         try:
@@ -382,7 +382,7 @@ class AsyncStream:
         perhaps. Costs what came since the last look."""
         return self._told().arguments(index)
 
-    def _told(self) -> Transcript:
+    def _told(self) -> ReplySoFar:
         if self._transcript is None:
             raise RuntimeError("expected a stream that keeps its reply")
         return self._transcript

@@ -9,17 +9,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from dragoman.client.background import Background
-from dragoman.client.capability import ModelFacts
+from dragoman.client.background_loop import Background
 from dragoman.client.client import AsyncClient, drained, load
 from dragoman.client.exchange import OnDeviation
-from dragoman.client.fallback import Attempt
-from dragoman.client.run import Answer, Steps
 from dragoman.client.stream import AsyncStream
+from dragoman.client.tool_loop import Answer, ToolLoop
 from dragoman.config import Config, ToolsMode
-from dragoman.contract import Strictness
+from dragoman.discovery.model_facts import ModelFacts
 from dragoman.events import Event, Reply
-from dragoman.inputs import Messages, Tools, read_messages, read_tools
+from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools
+from dragoman.protocol import Strictness
+from dragoman.routing.fallback import Attempt
 from dragoman.types import Params, Request, ToolChoice
 
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class Client:
         """Ask, run the functions that the model calls, answer it. As `AsyncClient.run`; functions that are no
         coroutines run in the calling thread."""
         offered, functions = read_tools(tools)
-        steps = Steps(read_messages(prompt), functions, max_steps=max_steps, run=self._run)
+        steps = ToolLoop(read_messages(prompt), functions, max_steps=max_steps, run=self._run)
         while steps.answer is None:
             request = Request(target, steps.messages, offered, "auto", params, True, session_id)
             steps.take_now(self._run(drained(self._here().client.ask(target, request, is_whole=True))))

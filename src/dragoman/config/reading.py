@@ -24,10 +24,10 @@ from dragoman.config.settings import (
     ServerConfig,
     ValidateConfig,
 )
-from dragoman.contract import Dialect
 from dragoman.errors import ConfigError, UsageError
 from dragoman.offering import POLICY_KEYS
-from dragoman.providers import Catalog, Provider, load_catalog, nearest, split_target
+from dragoman.protocol import Dialect
+from dragoman.providers.catalog import Catalog, Provider, load_catalog, nearest, split_target
 from dragoman.providers.endpoint import filled
 from dragoman.secret import Secret
 from dragoman.types import Params

@@ -10,11 +10,11 @@ import msgspec
 
 from dragoman.config.agent import AgentConfig
 from dragoman.config.limits import LimitsConfig
-from dragoman.contract import Strictness
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
 from dragoman.offering import ToolPolicy
-from dragoman.providers import Catalog
+from dragoman.protocol import Strictness
+from dragoman.providers.catalog import Catalog
 from dragoman.secret import Secret
 from dragoman.types import Params, ProtocolName
 

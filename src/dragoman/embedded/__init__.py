@@ -9,7 +9,7 @@ from typing import Final
 
 from dragoman.embedded.server import EmbeddedError, EmbeddedServer, start
 from dragoman.embedded.weights import SMOLLM2, Progress, WeightsError, load_weights
-from dragoman.providers import Model
+from dragoman.providers.catalog import Model
 
 #: What is known of it.
 EMBEDDED: Final = Model(

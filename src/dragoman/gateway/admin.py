@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.events import Failure
-from dragoman.gateway.client_addresses import ClientAddresses
-from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Answer, Head, Outlet
-from dragoman.gateway.observe import Observer
-from dragoman.gateway.operations import HEALTH, PATHS, Operations
+from dragoman.gateway.auth import Guard
+from dragoman.gateway.messages import Answer, Head, ResponseWriter
+from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
+from dragoman.gateway.server.client_addresses import ClientAddresses
+from dragoman.gateway.telemetry.record import Observer
 
 _TEXT: Final = "text/plain; charset=utf-8"
 
@@ -46,9 +46,9 @@ class AdminApp:
         self._observer.refused(failure, status)
         return Answer(status, f"{failure.message}\n".encode(), _TEXT)
 
-    async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
+    async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
         """One of the pages."""
         if head.path in PATHS:
-            await self._operations.respond(head, outlet)
+            await self._operations.respond(head, response_writer)
         else:
-            outlet.send(Answer(404, f"expected one of {' '.join(sorted(PATHS))}\n".encode(), _TEXT))
+            response_writer.send(Answer(404, f"expected one of {' '.join(sorted(PATHS))}\n".encode(), _TEXT))

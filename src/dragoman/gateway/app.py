@@ -10,20 +10,20 @@ from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
-from dragoman.client.offloading import LARGE, run_sized
-from dragoman.contract import Protocol
+from dragoman.client.offload import LARGE, run_sized
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
-from dragoman.gateway.bodies import check_shape, unpacked
-from dragoman.gateway.client_addresses import ClientAddresses
-from dragoman.gateway.discovery import PAGES, Asked, Page
+from dragoman.gateway.auth import Guard
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
-from dragoman.gateway.guard import Guard
-from dragoman.gateway.http import Answer, Head, Limits, Outlet
-from dragoman.gateway.names import Names, UnknownModel
-from dragoman.gateway.observe import Observer, Record
-from dragoman.gateway.operations import HEALTH, PATHS, Operations
+from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
+from dragoman.gateway.model_names import ModelNames, UnknownModel
+from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
+from dragoman.gateway.pages.models import PAGES, Asked, Page
 from dragoman.gateway.relay import Relay, refusal
+from dragoman.gateway.request_bodies import check_shape, unpacked
+from dragoman.gateway.server.client_addresses import ClientAddresses
+from dragoman.gateway.telemetry.record import Observer, Record
+from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 
@@ -55,7 +55,7 @@ class App:
         self,
         *,
         protocols: Iterable[ProtocolName],
-        names: Names,
+        names: ModelNames,
         relay: Relay,
         guard: Guard,
         addresses: ClientAddresses,
@@ -129,18 +129,18 @@ class App:
             return Answer(failure.status, answer.body, answer.content_type, answer.headers)
         return answer
 
-    async def respond(self, head: Head, body: bytes, outlet: Outlet) -> None:
+    async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
         """Answer one request that was admitted."""
         if head.path in PATHS:
             # Where clients have keys, each sees what tells of itself; all of it is at the admin listener.
             only = self._guard.owner(head) if self._guard.has_keys else None
-            await self._operations.respond(head, outlet, only=only)
+            await self._operations.respond(head, response_writer, only=only)
             return
         record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
         head = self._guard.without_keys(head)
-        outlet.headers.update(record.headers)
+        response_writer.headers.update(record.headers)
         try:
-            answering = self._respond(head, body, outlet, record)
+            answering = self._respond(head, body, response_writer, record)
             del body  # whoever answers says how long it is needed
             await answering
         except (asyncio.CancelledError, ConnectionAbortedError):  # it is gone, or reads no more
@@ -152,49 +152,49 @@ class App:
         finally:
             self._observer.finish(record)
 
-    async def _respond(self, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
+    async def _respond(self, head: Head, body: bytes, response_writer: ResponseWriter, record: Record) -> None:
         found = self._find(head)
         if isinstance(found, Failure):
-            self._send_refusal(self._refusal(head, found), found, outlet, record)
+            self._send_refusal(self._refusal(head, found), found, response_writer, record)
             return
         handler, name = found
         protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
         if protocol.name in _ID_HEADERS:
-            outlet.headers[_ID_HEADERS[protocol.name]] = record.request_id
+            response_writer.headers[_ID_HEADERS[protocol.name]] = record.request_id
         try:
             encoding = head.headers.get("content-encoding", "")
             if encoding:
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
             await run_sized(len(body), partial(check_shape, body, self._limits.shape))
             if isinstance(handler, Endpoint):
-                await handler.serve(Call(head, body, name, handler.pattern, record.owner, outlet, record))
+                await handler.serve(Call(head, body, name, handler.pattern, record.owner, response_writer, record))
                 return
             if isinstance(handler, Page):
                 answer = handler.respond(Asked(head, body, name, self._names, self._since))
-                outlet.send(answer)
+                response_writer.send(answer)
                 record.outcome, record.status, record.page = "done", answer.status, handler.pattern
                 return
         except WireError as problem:
             failure = Failure(failure_kind(problem.status), str(problem), problem.status)
-            self._send_refusal(self._refusal(head, failure), failure, outlet, record)
+            self._send_refusal(self._refusal(head, failure), failure, response_writer, record)
             return
         except (UnknownModel, Refused) as problem:
             answer = refusal(protocol, problem.failure)
-            self._send_refusal(answer, problem.failure, outlet, record)
+            self._send_refusal(answer, problem.failure, response_writer, record)
             if record.attempts:  # a provider was asked, and this is what it came to
                 record.end(problem.failure, answer.status)
             return
         except DragomanError as problem:  # a setting or an extra is missing
             failure = Failure("bad_request", str(problem), 400)
-            self._send_refusal(refusal(protocol, failure), failure, outlet, record)
+            self._send_refusal(refusal(protocol, failure), failure, response_writer, record)
             return
-        answering = self._relay.respond(protocol, head, body, outlet, record)
+        answering = self._relay.respond(protocol, head, body, response_writer, record)
         del body
         await answering
 
-    def _send_refusal(self, answer: Answer, failure: Failure, outlet: Outlet, record: Record) -> None:
-        outlet.send(answer)
+    def _send_refusal(self, answer: Answer, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:
+        response_writer.send(answer)
         record.refuse(failure.kind, answer.status)
 
     def _find(self, head: Head) -> tuple[Handler, str] | Failure:

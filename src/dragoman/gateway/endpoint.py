@@ -8,8 +8,8 @@ from typing import TypeAlias, final
 import msgspec
 
 from dragoman.events import Failure
-from dragoman.gateway.http import Answer, Head, Outlet
-from dragoman.gateway.observe import Record
+from dragoman.gateway.messages import Answer, Head, ResponseWriter
+from dragoman.gateway.telemetry.record import Record
 from dragoman.types import ProtocolName
 
 
@@ -23,12 +23,12 @@ class Call(msgspec.Struct, frozen=True):
     name: str
     page: str
     owner: str
-    outlet: Outlet
+    response_writer: ResponseWriter
     record: Record
 
     def answer(self, answer: Answer) -> None:
         """Send a whole response."""
-        self.outlet.send(answer)
+        self.response_writer.send(answer)
         self.record.outcome, self.record.status, self.record.page = "done", answer.status, self.page
 
 

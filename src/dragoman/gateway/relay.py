@@ -15,20 +15,20 @@ from typing import Final
 import msgspec
 
 from dragoman.client import AsyncClient, AsyncStream
-from dragoman.client.fallback import Attempt, Outcome
 from dragoman.client.forwarding import ClientHead
-from dragoman.client.offloading import LARGE, run_sized
-from dragoman.client.passing import Original
-from dragoman.client.straight import Straight
-from dragoman.client.target import Chain
-from dragoman.contract import Encoder, Glance, Parsed, Protocol, ReplyStyle
+from dragoman.client.offload import LARGE, run_sized
+from dragoman.client.passthrough.exchange import RawRequest
+from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Deviation, Event, Failure, fold
-from dragoman.gateway.flow import Flow, pass_on
-from dragoman.gateway.http import Answer, Head, Outlet
-from dragoman.gateway.names import Names, UnknownModel
-from dragoman.gateway.observe import AttemptOutcome, Record
-from dragoman.identifiers import new_id
+from dragoman.gateway.messages import Answer, Head, ResponseWriter
+from dragoman.gateway.model_names import ModelNames, UnknownModel
+from dragoman.gateway.stream_writer import StreamWriter, pass_on
+from dragoman.gateway.telemetry.record import AttemptOutcome, Record
+from dragoman.ids import new_id
+from dragoman.protocol import Encoder, Parsed, Peek, Protocol, ReplyStyle
+from dragoman.routing.fallback import Attempt, Outcome
+from dragoman.routing.target import Chain
 from dragoman.types import Native, Request
 
 #: Seconds of silence after which a streaming client is told that its connection lives.
@@ -53,38 +53,40 @@ class Relay:
 
     __slots__ = ("_client", "_keepalive_seconds", "_names", "_streams")
 
-    def __init__(self, client: AsyncClient, names: Names, *, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
+    def __init__(self, client: AsyncClient, names: ModelNames, *, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
         self._client = client
         self._names = names
         self._keepalive_seconds = keepalive_seconds
-        self._streams: set[AsyncStream | Straight] = set()
+        self._streams: set[AsyncStream | WholePassthrough] = set()
 
     def interrupt(self, failure: Failure) -> None:
         """End all answers that are under way; their clients are told this failure, in the stream where one began."""
         for stream in tuple(self._streams):
             stream.interrupt(failure)
 
-    async def respond(self, protocol: Protocol, head: Head, body: bytes, outlet: Outlet, record: Record) -> None:
+    async def respond(
+        self, protocol: Protocol, head: Head, body: bytes, response_writer: ResponseWriter, record: Record
+    ) -> None:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
             size = len(body)
-            glance = await run_sized(size, partial(protocol.glance, body, path=head.target))
+            peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
-            original = self._passable(protocol, head, body, glance, client_head)
+            original = self._passable(protocol, head, body, peek, client_head)
             if original is not None:
                 parsed = original.skimmed()
             else:
-                seen = None if glance is None else glance.fields
+                seen = None if peek is None else peek.fields
                 parsed = await run_sized(size, partial(protocol.parse_request, body, path=head.target, fields=seen))
                 del seen
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream
-            record.max_tokens = parsed.request.params.max_tokens if original is None else original.glance.max_tokens
+            record.max_tokens = parsed.request.params.max_tokens if original is None else original.peek.max_tokens
             straight = None
             if original is not None and not parsed.request.stream and size <= LARGE:
                 straight = self._client.straight(chain, original, trace_parent=record.trace_parent)
-                if straight is not None and await self._passed(protocol, straight, outlet, record):
+                if straight is not None and await self._passed(protocol, straight, response_writer, record):
                     return
             chain = _with_history(parsed.request.native, chain)
             stream = self._client.open(
@@ -104,41 +106,47 @@ class Relay:
             parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
             # A request that was to pass may have been read since, for another target.
             asked = partial(_asked, parsed) if original is None else original.skimmed
-            del body, glance, original
+            del body, peek, original
             self._streams.add(stream)
             try:
                 async with stream:
                     if parsed.request.stream:
-                        await self._stream(protocol, asked, stream, outlet, record)
+                        await self._stream(protocol, asked, stream, response_writer, record)
                     else:
-                        await _whole(protocol, asked, stream, outlet, record, advised=self._names.advised)
+                        await _whole(protocol, asked, stream, response_writer, record, advised=self._names.advised)
             finally:
                 self._streams.discard(stream)
                 note_attempts(stream.attempts, record)
         except WireError as problem:
-            _refuse(protocol, Failure(failure_kind(problem.status), str(problem), problem.status), outlet, record)
+            _refuse(
+                protocol, Failure(failure_kind(problem.status), str(problem), problem.status), response_writer, record
+            )
         except UnknownModel as problem:
-            _refuse(protocol, problem.failure, outlet, record)
+            _refuse(protocol, problem.failure, response_writer, record)
         except DragomanError as problem:
             # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
-            _refuse(protocol, Failure("bad_request", str(problem), 400), outlet, record)
+            _refuse(protocol, Failure("bad_request", str(problem), 400), response_writer, record)
 
     def _passable(
-        self, protocol: Protocol, head: Head, body: bytes, glance: Glance | None, client_head: ClientHead
-    ) -> Original | None:
+        self, protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead
+    ) -> RawRequest | None:
         """The request, if its bytes may pass to the first target of its route; else it must be read.
 
         Raises:
             UnknownModel: nobody answers to its model's name.
         """
-        if glance is None:
+        if peek is None:
             return None
         if protocol.name == _STYLED and style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None
-        original = Original(protocol, body, glance, path=head.target, head=client_head)
-        return original if self._client.steering.passes(self._names.chain(glance.model).targets[0], original) else None
+        original = RawRequest(protocol, body, peek, path=head.target, head=client_head)
+        return (
+            original if self._client.target_states.passes(self._names.chain(peek.model).targets[0], original) else None
+        )
 
-    async def _passed(self, protocol: Protocol, straight: Straight, outlet: Outlet, record: Record) -> bool:
+    async def _passed(
+        self, protocol: Protocol, straight: WholePassthrough, response_writer: ResponseWriter, record: Record
+    ) -> bool:
         """Answer by the shortest way; whether that did."""
         self._streams.add(straight)
         plain = None
@@ -153,17 +161,22 @@ class Relay:
         if plain is not None:
             record.begin()
             record.passed = True
-            pass_on(plain.headers, outlet, record)
-            outlet.send(Answer(200, plain.body))
+            pass_on(plain.headers, response_writer, record)
+            response_writer.send(Answer(200, plain.body))
             record.end(plain.finish)
         elif straight.failure is not None:
             answer = refusal(protocol, straight.failure)
-            outlet.send(answer)
+            response_writer.send(answer)
             record.end(straight.failure, answer.status)
         return is_over
 
     async def _stream(
-        self, protocol: Protocol, asked: Callable[[], Parsed], stream: AsyncStream, outlet: Outlet, record: Record
+        self,
+        protocol: Protocol,
+        asked: Callable[[], Parsed],
+        stream: AsyncStream,
+        response_writer: ResponseWriter,
+        record: Record,
     ) -> None:
         def make_encoder() -> Encoder:
             parsed = asked()
@@ -172,17 +185,17 @@ class Relay:
             )
 
         content_type = "application/json" if asked().style.array else protocol.stream_type
-        flow = Flow(
+        stream_writer = StreamWriter(
             stream,
             make_encoder,
-            outlet,
+            response_writer,
             content_type=content_type,
             keepalive_seconds=self._keepalive_seconds,
             record=record,
         )
-        await flow.run()
-        if flow.refused is not None:
-            _fail(protocol, self._names.advised(flow.refused), stream, outlet, record)
+        await stream_writer.run()
+        if stream_writer.refused is not None:
+            _fail(protocol, self._names.advised(stream_writer.refused), stream, response_writer, record)
 
 
 def _asked(parsed: Parsed) -> Parsed:
@@ -193,7 +206,7 @@ async def _whole(
     protocol: Protocol,
     asked: Callable[[], Parsed],
     stream: AsyncStream,
-    outlet: Outlet,
+    response_writer: ResponseWriter,
     record: Record,
     *,
     advised: Callable[[Failure], Failure],
@@ -204,10 +217,10 @@ async def _whole(
     while batch := await stream.next_batch():
         events += batch
     record.begin()
-    pass_on(stream.headers, outlet, record)
+    pass_on(stream.headers, response_writer, record)
     last = events[-1]
     if isinstance(last, Failure):
-        _fail(protocol, advised(last), stream, outlet, record)
+        _fail(protocol, advised(last), stream, response_writer, record)
         return
     record.passed = stream.passes
     if record.passed:
@@ -216,23 +229,25 @@ async def _whole(
         parsed = asked()
         reply = await run_sized(stream.size, partial(fold, events))
         if is_unusable(reply) and not protocol.tells_failed_calls:
-            _fail(protocol, call_failure(reply.failed_calls), stream, outlet, record)
+            _fail(protocol, call_failure(reply.failed_calls), stream, response_writer, record)
             return
         lost: list[Deviation] = []
         render = partial(protocol.render_response, reply, new_id=new_id, model=parsed.request.model, lost=lost)
         body = await run_sized(stream.size, partial(render, created=int(time.time()), style=parsed.style))
         record.note(lost)
-    outlet.send(Answer(200, body))
+    response_writer.send(Answer(200, body))
     record.end(last)
 
 
-def _fail(protocol: Protocol, failure: Failure, stream: AsyncStream, outlet: Outlet, record: Record) -> None:
+def _fail(
+    protocol: Protocol, failure: Failure, stream: AsyncStream, response_writer: ResponseWriter, record: Record
+) -> None:
     """The last target's failure, before anything of its answer left."""
-    pass_on(stream.headers, outlet, record)
+    pass_on(stream.headers, response_writer, record)
     answer = refusal(protocol, failure)
     if stream.retries_itself:  # SDKs try again too, and the tries would multiply
         answer.headers["x-should-retry"] = "false"
-    outlet.send(answer)
+    response_writer.send(answer)
     record.end(failure, answer.status)
 
 
@@ -243,10 +258,10 @@ def note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
         record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)
 
 
-def _refuse(protocol: Protocol, failure: Failure, outlet: Outlet, record: Record) -> None:
+def _refuse(protocol: Protocol, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:
     """No target was asked."""
     answer = refusal(protocol, failure)
-    outlet.send(answer)
+    response_writer.send(answer)
     record.refuse(failure.kind, answer.status)
 
 

@@ -5,8 +5,8 @@ broke off. `fit` makes of each a conversation that the target takes; a healthy o
 cannot say is left to its renderer, ids in the form of the target too.
 """
 
-from dragoman.history.answers import ThinkingPolicy
-from dragoman.history.fitting import fit
-from dragoman.history.vault import Seal, SignatureVault, Vault, Watch, keys_of, put_back
+from dragoman.history.fit import fit
+from dragoman.history.hand_over import ThinkingPolicy
+from dragoman.history.signature_vault import Seal, SignatureVault, SignatureWatch, Vault, keys_of, put_back
 
-__all__ = ["Seal", "SignatureVault", "ThinkingPolicy", "Vault", "Watch", "fit", "keys_of", "put_back"]
+__all__ = ["Seal", "SignatureVault", "ThinkingPolicy", "Vault", "SignatureWatch", "fit", "keys_of", "put_back"]

@@ -37,7 +37,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 class Restored:
-    """Gives calls their client's form. A `dragoman.contract.Stage`; the last one that sees calls.
+    """Gives calls their client's form. A `dragoman.protocol.Stage`; the last one that sees calls.
 
     A call whose form is another than a function's is held until it is whole.
     """

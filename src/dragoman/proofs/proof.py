@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from dragoman.contract import Way
+from dragoman.protocol import ToolMode
 from dragoman.types import Cost, ProtocolName
 
 #: `not-used`: the server or model may do without (it made no call where it could have); `unsupported`: it cannot.
@@ -66,7 +66,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     probes: dict[str, ProbeResult]
     skipped: dict[str, str] = {}
     deviations: dict[str, int] = {}
-    ways: tuple[Way, ...] = ()
+    ways: tuple[ToolMode, ...] = ()
     first_event: float | None = None
     tokens_per_second: float | None = None
     cost: Cost | None = None

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from dragoman import _json
 from dragoman.proofs.proof import Proof, pick_proof
-from dragoman.providers import Model, Provider
+from dragoman.providers.catalog import Model, Provider
 from dragoman.types import ProtocolName
 
 _SCHEMA_VERSION: Final = 1

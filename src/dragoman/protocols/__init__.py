@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Final, final
 
-from dragoman.contract import Legacy, Protocol
-from dragoman.embeddings import Embedder
+from dragoman.codec.embeddings import Embedder
+from dragoman.protocol import Legacy, Protocol
 from dragoman.types import ProtocolName
 
 _FOLDERS: Final = {

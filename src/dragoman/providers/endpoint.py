@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from dragoman import _json
-from dragoman.contract import HttpRequest
 from dragoman.errors import ConfigError
-from dragoman.providers import Auth, Provider
+from dragoman.protocol import HttpRequest
+from dragoman.providers.catalog import Auth, Provider
 
 _AUTH_HEADER: Final[dict[Auth, tuple[str, str]]] = {
     "bearer": ("authorization", "Bearer "),

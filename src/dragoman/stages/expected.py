@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Expectation
 from dragoman.events import Deviation, Event
+from dragoman.protocol import Expectation
 
 
 class Expected:
-    """Takes away deviations that the request explains. A `dragoman.contract.Stage`."""
+    """Takes away deviations that the request explains. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_expectation", "handles")
 

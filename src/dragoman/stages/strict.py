@@ -6,7 +6,7 @@ from dragoman.events import EVERY_KIND, Deviation, Event, Failure
 
 
 class Strict:
-    """Turns the first deviation into a `Failure`. A `dragoman.contract.Stage`."""
+    """Turns the first deviation into a `Failure`. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_failed", "_takes_notes", "handles")
 

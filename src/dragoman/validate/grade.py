@@ -14,11 +14,11 @@ from typing import Any, Final, final
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.error_body import refuses_tools
 from dragoman.events import Deviation, Event, Failure, FailureKind, Reply, TextDelta
-from dragoman.problems import refuses_tools
 from dragoman.proofs import Verdict
 from dragoman.types import ToolCall
-from dragoman.validate.comparing import difference, is_equal, one_line
+from dragoman.validate.compare_json import difference, is_equal, one_line
 from dragoman.validate.probe import Expect, ExpectedCall, Probe, Turn
 
 #: Failures that say nothing of what the model can do.

@@ -17,7 +17,7 @@ import msgspec
 from dragoman import _json
 from dragoman.events import FailureKind
 from dragoman.types import Effort, Named, Params, Reasoning, ResponseSchema, StopReason, Tool, ToolChoice
-from dragoman.validate.vary import vary
+from dragoman.validate.probe_values import vary
 
 #: Counts up when a probe asks or judges differently, so that old proofs can be told.
 SUITE_VERSION: Final = 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from dragoman.client.resolver import resolve
 from dragoman.errors import DragomanError
-from dragoman.validate.asking import Asker
-from dragoman.validate.examination import Examination, OnProgress
-from dragoman.validate.findings import Settings, TargetRun
-from dragoman.validate.identity import identify
+from dragoman.routing.resolve import resolve
+from dragoman.validate.ask import Asker
+from dragoman.validate.examine import Examination, OnProgress
 from dragoman.validate.limits import Budget, Pace
+from dragoman.validate.model_identity import identify
+from dragoman.validate.results import Settings, TargetRun
 from dragoman.validate.sending import Sender
 
 

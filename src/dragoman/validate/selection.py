@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from dragoman.client.resolver import resolve
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
 from dragoman.proofs import DAY_SECONDS, ProofStore, Suite
-from dragoman.providers import nearest
+from dragoman.providers.catalog import nearest
+from dragoman.routing.resolve import resolve
 from dragoman.types import Usage
-from dragoman.validate.asking import Asker
-from dragoman.validate.identity import identify
+from dragoman.validate.ask import Asker
+from dragoman.validate.model_identity import identify
 
 #: A proof is made again when less than this share of its life is left.
 _MARGIN: Final = 0.1

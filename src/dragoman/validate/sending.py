@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.target import Target
-from dragoman.estimate import estimate_tokens
 from dragoman.events import Failure
+from dragoman.routing.target import Target
+from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Cost, Request, Usage
-from dragoman.validate.asking import Asked, Asker
+from dragoman.validate.ask import Asked, Asker
 from dragoman.validate.limits import Budget, Pace
 from dragoman.validate.probe import Turn
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 
-from dragoman.agent.confinement import FILE_LIMIT, Folder, digest
-from dragoman.agent.plain import revealed_text
-from dragoman.agent.plan import Change, Outcome, Plan, ToolFailed, identity_of
-from dragoman.agent.standing import is_live
+from dragoman.agent.safe_text import revealed_text
+from dragoman.agent.sandbox.standing_files import is_live
+from dragoman.agent.tool_plan import Change, Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.read import text_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
+from dragoman.agent.work_folder import FILE_LIMIT, WorkFolder, digest
 
 
-def edit_tool(folder: Folder) -> Planner:
+def edit_tool(folder: WorkFolder) -> Planner:
     """The tool `edit` for that folder."""
 
     def edit(path: str, old: str, new: str) -> Plan:
@@ -39,7 +39,7 @@ def edit_tool(folder: Folder) -> Planner:
     return planner_of(edit)
 
 
-def write_tool(folder: Folder) -> Planner:
+def write_tool(folder: WorkFolder) -> Planner:
     """The tool `write` for that folder."""
 
     def write(path: str, content: str) -> Plan:
@@ -55,7 +55,7 @@ def write_tool(folder: Folder) -> Planner:
     return planner_of(write)
 
 
-def _plan(folder: Folder, tool: str, parts: tuple[str, ...], before: bytes | None, text: str) -> Plan:
+def _plan(folder: WorkFolder, tool: str, parts: tuple[str, ...], before: bytes | None, text: str) -> Plan:
     name, after = "/".join(parts), text.encode("utf-8", "replace")
     if len(after) > FILE_LIMIT:
         raise ToolFailed(f"expected at most {FILE_LIMIT:,} bytes, got {len(after):,}")

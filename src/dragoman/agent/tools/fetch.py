@@ -18,11 +18,11 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from dragoman.addresses import is_public
 from dragoman.agent.approval import address_words
-from dragoman.agent.plain import hidden_character, plain_text
-from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.safe_text import hidden_character, plain_text
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
+from dragoman.http.public_addresses import is_public
 
 #: (host, port) → addresses.
 Resolve: TypeAlias = Callable[[str, int], list[str]]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.agent.confinement import Entry, Folder
-from dragoman.agent.plain import counted
-from dragoman.agent.plan import Outcome, Plan, identity_of
+from dragoman.agent.safe_text import counted
+from dragoman.agent.tool_plan import Outcome, Plan, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
+from dragoman.agent.work_folder import Entry, WorkFolder
 
 _LIMIT: Final = 500
 
 
-def list_tool(folder: Folder) -> Planner:
+def list_tool(folder: WorkFolder) -> Planner:
     """The tool for that folder."""
 
     def list(  # noqa: A001 - the tool's name

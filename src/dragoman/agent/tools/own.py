@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import Any, Final
 
 from dragoman import _json
-from dragoman.agent.plan import Outcome, Plan
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.errors import ConfigError, UsageError
-from dragoman.functions import FunctionTool, tool_of
+from dragoman.inputs.functions import FunctionTool, tool_of
 from dragoman.types import ToolCall
 
 GROUP: Final = "dragoman_tools"

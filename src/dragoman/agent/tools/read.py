@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from dragoman.agent.confinement import Folder
-from dragoman.agent.plain import counted
-from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.safe_text import counted
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
+from dragoman.agent.work_folder import WorkFolder
 
 _LINES: Final = 2_000
 _LINE_LIMIT: Final = 2_000  # characters of one line
@@ -32,7 +32,7 @@ Line = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=_LINES)]
 
 
-def read_tool(folder: Folder) -> Planner:
+def read_tool(folder: WorkFolder) -> Planner:
     """The tool for that folder."""
 
     def read(path: str, first: Line = 1, lines: Count = 400) -> Plan:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.agent.pins import Pins, definition_of, origin_of
-from dragoman.agent.plain import plain_line, plain_text, revealed_text
-from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
-from dragoman.agent.sandbox import clean_environment
+from dragoman.agent.safe_text import plain_line, plain_text, revealed_text
+from dragoman.agent.sandbox.sandbox import clean_environment
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.tools.pins import Pins, definition_of, origin_of
 from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.config import Config, McpServer, read_secret
 from dragoman.errors import DragomanError, MissingExtra

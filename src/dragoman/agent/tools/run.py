@@ -8,11 +8,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from dragoman.agent.confinement import Folder
-from dragoman.agent.plain import hidden_character, plain_line, plain_text, revealed_text
-from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
-from dragoman.agent.sandbox import Finished, Sandbox
+from dragoman.agent.safe_text import hidden_character, plain_line, plain_text, revealed_text
+from dragoman.agent.sandbox.sandbox import Finished, Sandbox
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.toolbox import Planner, planner_of
+from dragoman.agent.work_folder import WorkFolder
 
 _WORDS: Final = 1_000
 _BYTES: Final = 64 * 1024
@@ -23,7 +23,7 @@ _SHELL: Final = ("/bin/sh", "-c")
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=_LONGEST)]
 
 
-def run_tool(folder: Folder, sandbox: Sandbox) -> Planner:
+def run_tool(folder: WorkFolder, sandbox: Sandbox) -> Planner:
     """The tool `run` for that folder."""
 
     def run(argv: list[str], path: str = ".", seconds: Seconds = 120, network: bool = False) -> Plan:
@@ -45,7 +45,7 @@ def run_tool(folder: Folder, sandbox: Sandbox) -> Planner:
     return planner_of(run)
 
 
-def shell_tool(folder: Folder, sandbox: Sandbox) -> Planner:
+def shell_tool(folder: WorkFolder, sandbox: Sandbox) -> Planner:
     """The tool `shell` for that folder."""
 
     def shell(script: str, path: str = ".", seconds: Seconds = 120, network: bool = False) -> Plan:
@@ -68,7 +68,7 @@ def _plan(
     tool: str,
     words: tuple[str, ...],
     shown: str,
-    where: tuple[Folder, Sandbox],
+    where: tuple[WorkFolder, Sandbox],
     *,
     path: str,
     seconds: int,

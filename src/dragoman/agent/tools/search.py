@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import _json
-from dragoman.agent.confinement import Folder
-from dragoman.agent.plain import counted
-from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.safe_text import counted
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.read import SECRET_FOLDERS, SECRET_NAMES, holds_secrets
 from dragoman.agent.tools.toolbox import Planner, planner_of
+from dragoman.agent.work_folder import WorkFolder
 
 _MATCHES: Final = 200
 _LINE_LIMIT: Final = 400
@@ -28,7 +28,7 @@ _SKIPPED: Final = frozenset(
 )
 
 
-def search_tool(folder: Folder, *, ripgrep: str | None) -> Planner:
+def search_tool(folder: WorkFolder, *, ripgrep: str | None) -> Planner:
     """The tool for that folder. `ripgrep`: its path, or None to search without it."""
 
     def search(pattern: str, path: str = ".", files: str = "*") -> Plan:
@@ -89,7 +89,9 @@ def _matcher_words(handle: int, pattern: str, files: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(_MATCHER), _json.to_text(order)]
 
 
-async def _found(folder: Folder, parts: tuple[str, ...], pattern: str, files: str, ripgrep: str | None) -> list[str]:
+async def _found(
+    folder: WorkFolder, parts: tuple[str, ...], pattern: str, files: str, ripgrep: str | None
+) -> list[str]:
     """The lines, at most one more than is shown. The search is a process in the folder's own handle: no link can lead
     it elsewhere, and it is killed when its time is up or when we are cancelled."""
     base = "".join(f"{part}/" for part in parts)

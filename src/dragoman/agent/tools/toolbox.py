@@ -8,10 +8,10 @@ from typing import final
 import msgspec
 
 from dragoman import _json
-from dragoman.agent.plain import hidden_character
-from dragoman.agent.plan import Outcome, Plan, ToolFailed, identity_of
+from dragoman.agent.safe_text import hidden_character
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.errors import UsageError
-from dragoman.functions import tool_of
+from dragoman.inputs.functions import tool_of
 from dragoman.types import Tool, ToolCall
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.contract import Protocol
-from dragoman.protocols.anthropic.decode import Decoder, parse_error
-from dragoman.protocols.anthropic.encode import Encoder, render_error, render_response
-from dragoman.protocols.anthropic.foreign import FORMS
-from dragoman.protocols.anthropic.glance import conclude, glance
-from dragoman.protocols.anthropic.render import render_request
-from dragoman.protocols.anthropic.request import parse_request
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.anthropic.passthrough import check_whole, peek
+from dragoman.protocols.anthropic.request.foreign_tools import FORMS
+from dragoman.protocols.anthropic.request.parse import parse_request
+from dragoman.protocols.anthropic.request.render import render_request
+from dragoman.protocols.anthropic.response.decode import Decoder, parse_error
+from dragoman.protocols.anthropic.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.anthropic.wire import NAME
-from dragoman.request_crossing import crossing
 
 PROTOCOL: Final = Protocol(
     name=NAME,
@@ -25,7 +25,7 @@ PROTOCOL: Final = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
-    glance=glance,
-    conclude=conclude,
+    peek=peek,
+    check_whole=check_whole,
     tools=FORMS,
 )

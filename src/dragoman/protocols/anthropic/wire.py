@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.pairing import shape_id
+from dragoman.codec.parts.call_ids import shape_id
 from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 
 NAME: Final[ProtocolName] = "anthropic-messages"
@@ -125,10 +125,10 @@ def read_fields(value: Raw | None) -> dict[str, Raw] | None:
     if not isinstance(fields, Malformed):
         return fields
     found = read(value)
-    return loosen_fields(found) if isinstance(found, dict) else None
+    return read_fields_leniently(found) if isinstance(found, dict) else None
 
 
-def loosen_fields(value: dict[str, Json]) -> dict[str, Raw]:
+def read_fields_leniently(value: dict[str, Json]) -> dict[str, Raw]:
     """The fields of an object from the lenient reader, as if the strict one had read them."""
     return {key.encode("utf-8", "replace").decode(): _json.raw(inner) for key, inner in value.items()}
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Protocol
-from dragoman.protocols.gemini.decode import Decoder, parse_error
-from dragoman.protocols.gemini.encode import Encoder, render_error, render_response
-from dragoman.protocols.gemini.foreign import FORMS
-from dragoman.protocols.gemini.glance import conclude, glance
-from dragoman.protocols.gemini.render import render_request
-from dragoman.protocols.gemini.request import parse_request
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.gemini.passthrough import check_whole, peek
+from dragoman.protocols.gemini.request.foreign_tools import FORMS
+from dragoman.protocols.gemini.request.parse import parse_request
+from dragoman.protocols.gemini.request.render import render_request
+from dragoman.protocols.gemini.response.decode import Decoder, parse_error
+from dragoman.protocols.gemini.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.gemini.wire import NAME
-from dragoman.request_crossing import crossing
 
 PROTOCOL = Protocol(
     name=NAME,
@@ -28,8 +28,8 @@ PROTOCOL = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
-    glance=glance,
-    conclude=conclude,
+    peek=peek,
+    check_whole=check_whole,
     tools=FORMS,
     tells_failed_calls=True,
 )

@@ -6,11 +6,20 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.contract import HttpRequest
-from dragoman.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.json_fields import (
+    Fields,
+    make_native,
+    native_fields,
+    read,
+    read_body,
+    read_count,
+    read_fields,
+    read_items,
+)
 from dragoman.errors import WireError
-from dragoman.fields import Fields, make_native, native_fields, read, read_body, read_count, read_fields, read_items
-from dragoman.protocols.gemini.request import read_model
+from dragoman.protocol import HttpRequest
+from dragoman.protocols.gemini.request.parse import read_model
 from dragoman.protocols.gemini.wire import NAME, camel_fields, model_path
 
 _ONE: Final = "embedContent"

@@ -2,7 +2,7 @@
 
 Spec: https://ai.google.dev/api/generate-content (read 2026-11-21); streamed arguments (`partialArgs`) are Vertex AI's.
 Keys come in camelCase or, proto JSON allows it, in snake_case: the Structs hold both spellings of what stands beside
-hot fields. A chunk that does not fit is rewritten into one that does (`loosen`), each oddity a deviation.
+hot fields. A chunk that does not fit is rewritten into one that does (`read_leniently`), each oddity a deviation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.fields import Fields, make_native, read_fields, read_text
+from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.types import Media, StopReason
 
 NAME: Final = "gemini-generate"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman.contract import Protocol
-from dragoman.protocols.ollama.decode import Decoder, parse_error
-from dragoman.protocols.ollama.encode import Encoder, render_error, render_response
-from dragoman.protocols.ollama.glance import conclude, glance
-from dragoman.protocols.ollama.render import render_request
-from dragoman.protocols.ollama.request import parse_request
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.ollama.passthrough import check_whole, peek
+from dragoman.protocols.ollama.request.parse import parse_request
+from dragoman.protocols.ollama.request.render import render_request
+from dragoman.protocols.ollama.response.decode import Decoder, parse_error
+from dragoman.protocols.ollama.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.ollama.wire import NAME
-from dragoman.request_crossing import crossing
 
 PROTOCOL = Protocol(
     name=NAME,
@@ -24,6 +24,6 @@ PROTOCOL = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
-    glance=glance,
-    conclude=conclude,
+    peek=peek,
+    check_whole=check_whole,
 )

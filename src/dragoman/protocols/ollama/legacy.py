@@ -13,15 +13,15 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
-from dragoman.crossing import Crossing, crossed
+from dragoman.codec.cross_protocol import CrossProtocol, crossed
+from dragoman.codec.json_fields import Fields, read, read_body, read_text
+from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Event, Failure, Finish, Reply, TextDelta, ThinkingDelta
-from dragoman.fields import Fields, read, read_body, read_text
+from dragoman.protocol import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.protocols import ollama
-from dragoman.protocols.ollama.encode import render_end
-from dragoman.protocols.ollama.request import parse_request as parse_chat
-from dragoman.times import render_time
+from dragoman.protocols.ollama.request.parse import parse_request as parse_chat
+from dragoman.protocols.ollama.response.encode import render_end
 
 _PLAIN: Final = ReplyStyle()
 _PATH: Final = "/api/generate"
@@ -64,7 +64,7 @@ class Encoder:
         self._before = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
         self._after = b',"done":false}\n'
         self._is_over = False
-        self._crossing = Crossing(None)
+        self._crossing = CrossProtocol(None)
         self.lost = self._crossing.lost
 
     @property
@@ -125,7 +125,7 @@ LEGACY: Final = Legacy(
         parse_request=parse_request,
         encoder=Encoder,
         render_response=render_response,
-        glance=no_glance,
+        peek=no_glance,
     ),
     _PATH,
     unsayable,

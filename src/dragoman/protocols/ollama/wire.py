@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.alike import narrowed
+from dragoman.codec.delta_batch import narrowed
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -164,37 +164,37 @@ def decode_known(data: bytes) -> Line | Malformed:
 # ---------------------------------------------------------------- what does not fit
 
 
-def loosen_line(value: dict[str, Json], deviate: Deviate) -> Line:
+def read_line_leniently(value: dict[str, Json], deviate: Deviate) -> Line:
     """Read a line field by field; what has another type than the specification's is a deviation."""
     line = Line(
-        done=_loosen_flag(value.get("done"), deviate),
+        done=_read_flag_leniently(value.get("done"), deviate),
         error=_raw(value, "error"),
         response=_raw(value, "response"),
-        thinking=_loosen_text(value.get("thinking"), "thinking", deviate),
-        done_reason=_loosen_text(value.get("done_reason"), "done_reason", deviate),
-        prompt_eval_count=_loosen_count(value.get("prompt_eval_count"), "prompt_eval_count", deviate),
-        eval_count=_loosen_count(value.get("eval_count"), "eval_count", deviate),
+        thinking=_read_text_leniently(value.get("thinking"), "thinking", deviate),
+        done_reason=_read_text_leniently(value.get("done_reason"), "done_reason", deviate),
+        prompt_eval_count=_read_count_leniently(value.get("prompt_eval_count"), "prompt_eval_count", deviate),
+        eval_count=_read_count_leniently(value.get("eval_count"), "eval_count", deviate),
         logprobs=_raw(value, "logprobs"),
     )
     message, delta = value.get("message"), value.get("delta")
     if isinstance(message, dict):
-        line.message = _loosen_answer(message, deviate)
+        line.message = _read_answer_leniently(message, deviate)
     if isinstance(delta, dict):
-        line.delta = _loosen_answer(delta, deviate)
+        line.delta = _read_answer_leniently(delta, deviate)
     return line
 
 
-def _loosen_answer(message: dict[str, Json], deviate: Deviate) -> Answer:
-    answer = Answer(content=_loosen_text(message.get("content"), "message.content", deviate))
+def _read_answer_leniently(message: dict[str, Json], deviate: Deviate) -> Answer:
+    answer = Answer(content=_read_text_leniently(message.get("content"), "message.content", deviate))
     for name in _THINKING_FIELDS:
-        setattr(answer, name, _loosen_text(message.get(name), f"message.{name}", deviate))
+        setattr(answer, name, _read_text_leniently(message.get(name), f"message.{name}", deviate))
     calls = message.get("tool_calls")
     if isinstance(calls, dict):
         deviate("wrong-type", "message.tool_calls", "an object")
         calls = [calls]
     if isinstance(calls, list):
         answer.tool_calls = [
-            _loosen_call(call, f"message.tool_calls[{number}]", deviate)
+            _read_call_leniently(call, f"message.tool_calls[{number}]", deviate)
             for number, call in enumerate(calls)
             if isinstance(call, dict)
         ]
@@ -204,29 +204,29 @@ def _loosen_answer(message: dict[str, Json], deviate: Deviate) -> Answer:
     return answer
 
 
-def _loosen_call(call: dict[str, Json], where: str, deviate: Deviate) -> Call:
+def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) -> Call:
     function = call.get("function")
     if isinstance(function, str):
         deviate("wrong-type", f"{where}.function", "a string")
         call = {"name": function} | call
     return Call(
-        id=_loosen_text(call.get("id"), f"{where}.id", deviate),
-        type=_loosen_text(call.get("type"), f"{where}.type", deviate),
+        id=_read_text_leniently(call.get("id"), f"{where}.id", deviate),
+        type=_read_text_leniently(call.get("type"), f"{where}.type", deviate),
         function=Function(
-            _loosen_text(function.get("name"), f"{where}.function.name", deviate),
+            _read_text_leniently(function.get("name"), f"{where}.function.name", deviate),
             _raw(function, "arguments"),
             _raw(function, "parameters"),
-            _loosen_count(function.get("index"), f"{where}.function.index", deviate, "odd-index"),
+            _read_count_leniently(function.get("index"), f"{where}.function.index", deviate, "odd-index"),
         )
         if isinstance(function, dict)
         else None,
-        name=_loosen_text(call.get("name"), f"{where}.name", deviate),
+        name=_read_text_leniently(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
-        index=_loosen_count(call.get("index"), f"{where}.index", deviate, "odd-index"),
+        index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
 
 
-def _loosen_text(value: Json, where: str, deviate: Deviate) -> str | None:
+def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | None:
     """Text; a list of text parts is joined, a number is its digits."""
     if value is None or isinstance(value, str):
         return value
@@ -237,14 +237,14 @@ def _loosen_text(value: Json, where: str, deviate: Deviate) -> str | None:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _loosen_flag(value: Json, deviate: Deviate) -> bool | None:
+def _read_flag_leniently(value: Json, deviate: Deviate) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     deviate("wrong-type", "done", type(value).__name__)
     return value == 1 or (isinstance(value, str) and value.strip().lower() == "true")
 
 
-def _loosen_count(value: Json, where: str, deviate: Deviate, code: str = "usage-place") -> int | None:
+def _read_count_leniently(value: Json, where: str, deviate: Deviate, code: str = "usage-place") -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     deviate(code, where, type(value).__name__)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.contract import Protocol
-from dragoman.protocols.openai_chat.decode import Decoder, parse_error
-from dragoman.protocols.openai_chat.encode import Encoder, render_error, render_response
-from dragoman.protocols.openai_chat.expectation import expect
-from dragoman.protocols.openai_chat.foreign import FORMS
-from dragoman.protocols.openai_chat.glance import conclude, glance
-from dragoman.protocols.openai_chat.render import render_request
-from dragoman.protocols.openai_chat.request import parse_request
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.openai_chat.passthrough import check_whole, peek
+from dragoman.protocols.openai_chat.request.expectation import expect
+from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
+from dragoman.protocols.openai_chat.request.parse import parse_request
+from dragoman.protocols.openai_chat.request.render import render_request
+from dragoman.protocols.openai_chat.response.decode import Decoder, parse_error
+from dragoman.protocols.openai_chat.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_chat.wire import NAME
-from dragoman.request_crossing import crossing
 
 PROTOCOL: Final = Protocol(
     name=NAME,
@@ -26,8 +26,8 @@ PROTOCOL: Final = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
-    glance=glance,
-    conclude=conclude,
+    peek=peek,
+    check_whole=check_whole,
     tools=FORMS,
     expect=expect,
 )

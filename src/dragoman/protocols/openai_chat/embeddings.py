@@ -8,10 +8,10 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.contract import HttpRequest
-from dragoman.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.json_fields import make_native, native_fields, read, read_body, read_count, read_text
 from dragoman.errors import WireError
-from dragoman.fields import make_native, native_fields, read, read_body, read_count, read_text
+from dragoman.protocol import HttpRequest
 from dragoman.protocols.openai_chat.wire import NAME
 
 _MODELLED: Final = ("model", "input", "dimensions", "encoding_format")

@@ -14,16 +14,16 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.contract import Legacy, NewId, Parsed, ReplyStyle, no_glance
-from dragoman.crossing import Crossing, crossed
+from dragoman.codec.cross_protocol import CrossProtocol, crossed
+from dragoman.codec.framing.body import write_event
+from dragoman.codec.json_fields import Fields, read, read_body
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Event, Failure, Finish, Reply, Start, TextDelta, UsageUpdate
-from dragoman.fields import Fields, read, read_body
-from dragoman.framing import write_event
+from dragoman.protocol import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.protocols import openai_chat
-from dragoman.protocols.openai_chat.encode import render_error
-from dragoman.protocols.openai_chat.request import parse_request as parse_chat
-from dragoman.protocols.openai_chat.usage import render_usage
+from dragoman.protocols.openai_chat.request.parse import parse_request as parse_chat
+from dragoman.protocols.openai_chat.response.encode import render_error
+from dragoman.protocols.openai_chat.response.usage import render_usage
 from dragoman.types import NO_USAGE, StopReason
 
 _PLAIN: Final = ReplyStyle()
@@ -83,7 +83,7 @@ class Encoder:
         self._style = style
         self._usage = NO_USAGE
         self._is_over = False
-        self._crossing = Crossing(None)
+        self._crossing = CrossProtocol(None)
         self.lost = self._crossing.lost
 
     @property
@@ -155,7 +155,7 @@ LEGACY: Final = Legacy(
         parse_request=parse_request,
         encoder=Encoder,
         render_response=render_response,
-        glance=no_glance,
+        peek=no_glance,
     ),
     "/completions",
     unsayable,

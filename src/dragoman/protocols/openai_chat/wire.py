@@ -3,8 +3,8 @@
 Spec: https://platform.openai.com/docs/api-reference/chat (read 2026-11-21, with openai-python 3.54.0). A chunk's
 `delta` and a whole answer's `message` have one shape here. Hot fields have their usual type; rare ones have any.
 Choices, deltas and calls take no unknown field: a chunk that has one is read again without it, and what was taken out
-is kept (`kept.py`). A chunk that does not fit is read field by field (`loosen.py`) into the same Structs, each oddity a
-deviation.
+is kept (`response/unmodelled.py`). A chunk that does not fit is read field by field (`read_leniently.py`) into the
+same Structs, each oddity a deviation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.fields import Fields
-from dragoman.settled import told_once
+from dragoman.codec.json_fields import Fields
+from dragoman.codec.parts.settled_arguments import told_once
 from dragoman.types import Media, Native, StopReason
 
 #: Takes a deviation's code, its place and what was seen.

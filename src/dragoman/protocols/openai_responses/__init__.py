@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.contract import Protocol
-from dragoman.protocols.openai_responses.decode import Decoder, parse_error
-from dragoman.protocols.openai_responses.encode import Encoder, render_error, render_response
-from dragoman.protocols.openai_responses.expectation import expect
-from dragoman.protocols.openai_responses.foreign import FORMS
-from dragoman.protocols.openai_responses.glance import conclude, glance
-from dragoman.protocols.openai_responses.request import parse_request, render_request
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.openai_responses.passthrough import check_whole, peek
+from dragoman.protocols.openai_responses.request.expectation import expect
+from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
+from dragoman.protocols.openai_responses.request.parse_and_render import parse_request, render_request
+from dragoman.protocols.openai_responses.response.decode import Decoder, parse_error
+from dragoman.protocols.openai_responses.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_responses.wire import NAME
-from dragoman.request_crossing import crossing
 
 PROTOCOL: Final = Protocol(
     name=NAME,
@@ -25,8 +25,8 @@ PROTOCOL: Final = Protocol(
     encoder=Encoder,
     render_response=render_response,
     render_error=render_error,
-    glance=glance,
-    conclude=conclude,
+    peek=peek,
+    check_whole=check_whole,
     tools=FORMS,
     expect=expect,
     tells_failed_calls=True,

@@ -10,7 +10,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.citations import Citation, CitationForm
+from dragoman.codec.citations import Citation, CitationForm
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Media, Native, Opaque, Text

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.framing import Deviate
+from dragoman.codec.framing.body import Deviate
 from dragoman.types import Native, ProtocolName, StopReason
 
 NAME: Final[ProtocolName] = "openai-responses"
@@ -143,11 +143,15 @@ def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
     get = fields.get
     index, id, delta = get("output_index", -1), get("item_id", ""), get("delta", "")
     place = EventPlace()
-    place.output_index = index if type(index) is int else _loosen_index(index, -1, "output_index", deviate=deviate)
+    place.output_index = (
+        index if type(index) is int else _read_index_leniently(index, -1, "output_index", deviate=deviate)
+    )
     for name in ("content_index", "summary_index"):
         value = get(name, 0)
         if value != 0:
-            setattr(place, name, value if type(value) is int else _loosen_index(value, 0, name, deviate=deviate))
+            setattr(
+                place, name, value if type(value) is int else _read_index_leniently(value, 0, name, deviate=deviate)
+            )
     place.item_id = id if isinstance(id, str) else ""
     call_id = get("call_id")
     place.call_id = call_id if isinstance(call_id, str) else ""
@@ -159,7 +163,7 @@ def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
     return place
 
 
-def _loosen_index(value: Json, default: int, name: str, *, deviate: Deviate) -> int:
+def _read_index_leniently(value: Json, default: int, name: str, *, deviate: Deviate) -> int:
     if value is None:
         return default
     deviate("wrong-type", name, type(value).__name__)

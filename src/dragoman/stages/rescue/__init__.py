@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue import (
+from dragoman.stages.rescue.cursor import Family
+from dragoman.stages.rescue.families import (
     anthropic_tags,
     apertus,
     bare_json,
@@ -58,7 +59,6 @@ from dragoman.stages.rescue import (
     solar_open2,
     step3,
 )
-from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.stage import Rescue
 
 FAMILIES: Final[tuple[Family, ...]] = (

@@ -14,9 +14,9 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman import _json
-from dragoman.stages.names import clean_name
-from dragoman.stages.repair import Repairer
-from dragoman.stages.schema import Shape, ToolSchema, schema_of
+from dragoman.stages.argument_repair.repairer import Repairer
+from dragoman.stages.json_schema import Shape, ToolSchema, schema_of
+from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.arguments_text import ArgumentText
+from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.stages.rescue.runner import Found
 from dragoman.stages.rescue.scan import Scanner

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from dragoman.contract import NewId
+from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -30,8 +30,8 @@ from dragoman.events import (
     UsageUpdate,
     settle_reason,
 )
-from dragoman.settled import is_same
-from dragoman.stages.indices import OPENING, text_of
+from dragoman.protocol import NewId
+from dragoman.stages.part_indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.ended import Ended
 from dragoman.stages.rescue.markers import sort_families, value_ends
@@ -49,7 +49,7 @@ _UNREAD: Final[frozenset[type]] = OPENING | {ToolCallEnd}
 
 
 class Rescue:
-    """The stage for one response. A `dragoman.contract.Stage`."""
+    """The stage for one response. A `dragoman.protocol.Stage`."""
 
     __slots__ = (
         "_call", "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events",

@@ -7,8 +7,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.stages.json_schema import Shape
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, Piece, Tools
-from dragoman.stages.schema import Shape
 
 #: What begins text in which nothing is markup (XML 1.0, 2.7).
 SECTION: Final = "<![CDATA["

@@ -8,9 +8,9 @@ import msgspec
 
 from dragoman import _json
 from dragoman.events import event_object
-from dragoman.validate.asking import Asked
-from dragoman.validate.findings import Settings, TargetRun, Trial
+from dragoman.validate.ask import Asked
 from dragoman.validate.probe import SUITE_VERSION
+from dragoman.validate.results import Settings, TargetRun, Trial
 
 FORMAT: Final = "dragoman-validation"
 

@@ -7,8 +7,8 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from dragoman.proofs import ProbeResult, Proof, Verdict
-from dragoman.validate.findings import TargetRun
 from dragoman.validate.report.document import Report
+from dragoman.validate.results import TargetRun
 
 #: How a verdict is said there. What a server need not do is no failure.
 _ELEMENT: Final[dict[Verdict, str]] = {

@@ -14,11 +14,11 @@ from typing import Final
 from dragoman import _json
 from dragoman.events import event_object
 from dragoman.proofs import ProbeResult, Verdict
-from dragoman.validate.asking import Asked
-from dragoman.validate.findings import TargetRun, Trial
+from dragoman.validate.ask import Asked
 from dragoman.validate.probe import load_probes
 from dragoman.validate.report.document import Report
 from dragoman.validate.report.table import MARK, summary
+from dragoman.validate.results import TargetRun, Trial
 
 _LONGEST: Final = 20_000  # characters of a body or of all events that are shown
 _WORDS: Final[dict[Verdict, str]] = {

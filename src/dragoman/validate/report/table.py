@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from dragoman.proofs import ProbeResult, Proof, Verdict, is_clean, is_proven, wire_deviations
-from dragoman.validate.findings import TargetRun
-from dragoman.validate.trials import wilson
+from dragoman.validate.results import TargetRun
+from dragoman.validate.statistics import wilson
 
 _BAR: Final = 10  # characters
 MARK: Final[dict[Verdict, str]] = {"passed": "✓", "failed": "✗", "unsupported": "–", "not-used": "○", "error": "!"}

@@ -1,0 +1,101 @@
+"""What the loop needs of whoever watches it: a terminal, or a script. The loop itself knows neither."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias, final
+
+import msgspec
+
+from dragoman.agent.limits import Reason
+from dragoman.agent.tool_plan import Outcome, Plan
+from dragoman.events import Event, Failure, Reply
+from dragoman.types import ToolCall
+
+
+@final
+class Verdict(msgspec.Struct, frozen=True):
+    """The answer to "may it?": yes once, yes to this and all identical ones in the session, or no. `words` are for
+    the model."""
+
+    kind: Literal["once", "session", "no"]
+    words: str = ""
+
+
+@final
+class CallBegins(msgspec.Struct, frozen=True):
+    """A call is run now."""
+
+    call: ToolCall
+    plan: Plan
+
+
+@final
+class CallEnded(msgspec.Struct, frozen=True):
+    """A call has its outcome. `plan` None: it came to none. `was_run` False: it was refused or stopped."""
+
+    call: ToolCall
+    plan: Plan | None
+    outcome: Outcome
+    was_run: bool
+
+
+@final
+class StepEnded(msgspec.Struct, frozen=True):
+    """An answer is whole. `prompt` tokens were sent, of a window of `window` (None: not known)."""
+
+    reply: Reply
+    prompt: int
+    window: int | None
+
+
+@final
+class Shortened(msgspec.Struct, frozen=True):
+    """The conversation is told in short from now on: `messages` of it, from `before` to `after` tokens."""
+
+    messages: int
+    before: int
+    after: int
+    summary: str
+    by_model: bool
+
+
+@final
+class Failed(msgspec.Struct, frozen=True):
+    """The model's answer failed."""
+
+    failure: Failure
+
+
+@final
+class Interrupted(msgspec.Struct, frozen=True):
+    """A call was cut off, and nobody knows what it did."""
+
+    call: ToolCall
+
+
+Notice: TypeAlias = CallBegins | CallEnded | StepEnded | Shortened | Failed | Interrupted
+
+
+class UserInterface(Protocol):
+    """Shows what happens, and asks."""
+
+    def show(self, events: Sequence[Event]) -> None:
+        """The model's answer, as it comes; one part is open at a time."""
+        ...
+
+    def tell(self, notice: Notice) -> None:
+        """Something happened."""
+        ...
+
+    async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
+        """May this be done? `why`: it is asked although a rule allows it."""
+        ...
+
+    async def go_on(self, reason: Reason) -> bool:
+        """A limit is reached: may it go on, as much again?"""
+        ...
+
+    async def run_again(self, call: ToolCall) -> bool:
+        """Nobody knows what this call did before the agent was killed: may it be run again?"""
+        ...

@@ -1,0 +1,106 @@
+"""Which model: the one to begin with when nobody named one, and whether another one can go on."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import socket
+from typing import TYPE_CHECKING, Final, final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.errors import UsageError
+from dragoman.providers.catalog import Provider, split_target
+
+if TYPE_CHECKING:  # the client and its libraries are loaded when a model is asked
+    from dragoman.client import AsyncClient
+    from dragoman.config import Config
+    from dragoman.discovery.model_facts import ModelFacts
+
+#: The model that dragoman can start itself. It shows the plumbing, not intelligence.
+EMBEDDED: Final = "embedded/smollm2"
+_KNOCK_SECONDS: Final = 0.3
+#: Servers on this machine that are looked at for a model to begin with, in this order.
+_FIRST: Final = ("ollama",)
+
+
+@final
+class Choice(msgspec.Struct, frozen=True):
+    """A model to begin with, and why it; "" when somebody named it."""
+
+    target: str
+    why: str = ""
+
+
+async def choose_target(config: Config) -> Choice:
+    """The model when nobody named one: the user's own choice, else one that runs here and takes tools, else our own.
+
+    Raises:
+        UsageError: there is none; says what to do.
+    """
+    if config.agent.target is not None:
+        return Choice(config.agent.target, "agent.target of the configuration")
+    for name in _FIRST:
+        provider = config.catalog.providers.get(name)
+        if provider is not None and await asyncio.to_thread(_answers, provider):
+            from dragoman.client import AsyncClient
+            from dragoman.discovery.model_facts import pick_default
+
+            async with AsyncClient(config) as client:
+                found = pick_default(await client.models(name))
+            if found is not None:
+                return Choice(found.target, f"{name} runs here, and this model takes tools")
+    if importlib.util.find_spec("xllamacpp") is not None:
+        return Choice(EMBEDDED, "no model was named and none runs here")
+    raise UsageError(
+        "expected a model: dragoman chat provider/model (dragoman models lists them), agent.target in dragoman.toml, "
+        'or the small model of pip install "dragoman[embedded]"'
+    )
+
+
+def first_target(name: str, config: Config) -> str:
+    """`provider/model` of a name: itself, or the first target of the route.
+
+    Raises:
+        UsageError: no such route.
+    """
+    if "/" in name:
+        return name
+    from dragoman.routing.resolve import resolve
+
+    return resolve(name, config).name
+
+
+async def known_facts(client: AsyncClient, name: str) -> ModelFacts | None:
+    """What is known of a model, its own server asked where only that knows; None when nothing is."""
+    from dragoman.discovery.model_facts import find
+
+    target = first_target(name, client.config)
+    return find(await client.models(split_target(target)[0]), target)
+
+
+async def check_target(client: AsyncClient, name: str) -> ModelFacts | None:
+    """What is known of a model that is to go on.
+
+    Raises:
+        UsageError: it is not there or takes no tools; names others that do.
+    """
+    from dragoman.discovery.model_facts import check_model, find
+
+    target = first_target(name, client.config)
+    facts = await client.models(split_target(target)[0])
+    problem = check_model(facts, target)
+    if problem:
+        raise UsageError(problem)
+    return find(facts, target)
+
+
+def _answers(provider: Provider) -> bool:
+    """Whether anything listens there: one knock costs nothing, a client's libraries do."""
+    address = urlsplit(provider.base_url)
+    try:
+        with socket.create_connection((address.hostname or "", address.port or 80), timeout=_KNOCK_SECONDS):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,106 @@
+"""The records of a session's file: one JSON object a line, `type` first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed
+from dragoman.agent.session.message_records import MessageRecord
+from dragoman.agent.tool_plan import Change
+
+VERSION: Final = 1
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """The first record. `at`: Unix seconds, UTC."""
+
+    version: int
+    id: str
+    folder: str
+    target: str
+    at: int
+
+
+class Prompted(msgspec.Struct, frozen=True, tag="prompted"):
+    """The user said something: a run begins."""
+
+    run: int
+    message: MessageRecord
+    at: int
+
+
+class Answered(msgspec.Struct, frozen=True, tag="answered"):
+    """The model answered. Tokens and US dollars, null where they are not known."""
+
+    message: MessageRecord
+    input: int | None = None
+    output: int | None = None
+    usd: str | None = None
+
+
+class Told(msgspec.Struct, frozen=True, tag="told"):
+    """The model is told something that is not the user's: a call that did not come whole."""
+
+    message: MessageRecord
+
+
+class Began(msgspec.Struct, frozen=True, tag="began"):
+    """A call is about to be run, once."""
+
+    call: str
+    tool: str
+    identity: str
+    idempotent: bool
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A call has its result. `was_run` False: it was refused, stopped, or its outcome is not known."""
+
+    call: str
+    result: MessageRecord
+    was_run: bool
+    change: Change | None = None
+
+
+class Switched(msgspec.Struct, frozen=True, tag="switched"):
+    """Another model goes on."""
+
+    target: str
+
+
+class Folded(msgspec.Struct, frozen=True, tag="folded"):
+    """The messages from `first` up to `kept` (excluded) are told in short, in `summary`."""
+
+    first: int
+    kept: int
+    summary: str
+
+
+class Unfolded(msgspec.Struct, frozen=True, tag="unfolded"):
+    """The last folding is taken back."""
+
+
+class Cleared(msgspec.Struct, frozen=True, tag="cleared"):
+    """The conversation begins anew."""
+
+
+class Named(msgspec.Struct, frozen=True, tag="named"):
+    """The user gave the session a name."""
+
+    name: str
+
+
+class Undone(msgspec.Struct, frozen=True, tag="undone"):
+    """The file changes of a run were taken back."""
+
+    run: int
+
+
+Record: TypeAlias = (
+    Opened | Prompted | Answered | Told | Began | Ended | Switched | Folded | Unfolded | Cleared | Named | Undone
+)
+parse_record: Final[Callable[[bytes], Record | Malformed]] = _json.typed_decoder(Record)  # type: ignore[arg-type]

@@ -1,0 +1,137 @@
+"""A chat put together from what the command line and the user's file say; the same for both faces."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import msgspec
+
+from dragoman.agent.environment import WEAK_TOOLS, Environment
+from dragoman.agent.instructions import system_text
+from dragoman.agent.pick_model import Choice, choose_target, known_facts
+from dragoman.agent.session.session import Session
+from dragoman.agent.session.store import default_store, find_session
+from dragoman.config import Config
+from dragoman.errors import DragomanError, UsageError
+from dragoman.ids import new_id
+from dragoman.providers.catalog import split_target
+
+if TYPE_CHECKING:  # loaded when the first word is said: until then a prompt is all that is needed
+    from dragoman.agent.interface import UserInterface
+    from dragoman.agent.loop import Agent
+    from dragoman.client import AsyncClient
+
+
+@final
+class Wish(msgspec.Struct, frozen=True):
+    """What the command line asks for. `resume`: a session's name or id, "" the last one, None a new one."""
+
+    folder: Path
+    target: str | None = None
+    allow: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    shell: bool = False
+    resume: str | None = None
+
+
+def make_bench(wish: Wish, config: Config) -> Environment:
+    """The folder, the tools and the rules. Raises UsageError or ConfigError when one of them cannot be had."""
+    return Environment(
+        wish.folder,
+        config.agent,
+        allow=wish.allow,
+        tools=wish.tools,
+        shell=wish.shell,
+        private=[*key_files(config, home=Path.home()), session_store().parent],
+    )
+
+
+def key_files(config: Config, *, home: Path) -> list[Path]:
+    """The files in which this user's configuration and its keys stand, wherever they lie."""
+    references = [provider.api_key for provider in config.providers.values()]
+    for server in config.agent.mcp.values():
+        references += [*server.environ.values(), *server.headers.values()]
+    folder = config.path.absolute().parent if config.path is not None else home
+    names = [each.removeprefix("file:") for each in references if each is not None and each.startswith("file:")]
+    found = [home / name.removeprefix("~/") if name.startswith("~/") else folder / name for name in names]
+    return [*found, *([config.path] if config.path is not None else [])]
+
+
+async def open_session(
+    wish: Wish, config: Config, bench: Environment, *, store: Path | None = None
+) -> tuple[Session, str]:
+    """The session to work in, and why its model is asked ("" when someone named it).
+
+    Raises:
+        UsageError: the session or the model is not there, or the session belongs to another folder.
+    """
+    store = store or session_store()
+    if wish.resume is not None:
+        session = Session.load(find_session(store, wish.resume, folder=bench.folder.path))
+        if Path(session.folder) != bench.folder.path:
+            session.close()
+            raise UsageError(f"this session belongs to {session.folder}; say --folder {session.folder}")
+        if wish.target is not None and wish.target != session.target:
+            _check_name(wish.target, config)
+            session.switch(wish.target)
+        return session, ""
+    choice = Choice(wish.target) if wish.target is not None else await choose_target(config)
+    _check_name(choice.target, config)
+    return new_session(store, bench, choice.target), choice.why
+
+
+def new_session(store: Path, bench: Environment, target: str) -> Session:
+    """A session that begins now."""
+    return Session.create(store, folder=bench.folder.path, target=target, id=new_id()[:10], at=int(time.time()))
+
+
+def session_store() -> Path:
+    """The folder of this user's sessions."""
+    return default_store(environ=os.environ, home=Path.home())
+
+
+def make_agent(client: AsyncClient, session: Session, bench: Environment, face: UserInterface) -> Agent:
+    """The agent for a session, with the tools and words that its model can use."""
+    from dragoman.agent.loop import Agent
+
+    agent = Agent(
+        client,
+        session,
+        bench.toolbox,
+        approvals=bench.approvals,
+        face=face,
+        system=system_text(bench.folder.path),
+        limits=bench.limits,
+    )
+    fit_agent(agent, bench)
+    return agent
+
+
+async def learn_window(agent: Agent, client: AsyncClient) -> None:
+    """Ask what the model's window is, where the catalogue does not know it."""
+    agent.known_window = None
+    if agent.target.limits.context is None:
+        with contextlib.suppress(DragomanError):
+            facts = await known_facts(client, agent.session.target)
+            agent.known_window = facts.context if facts is not None else None
+
+
+def fit_agent(agent: Agent, bench: Environment) -> None:
+    """Give the agent what its session's model can use: all tools, or few and short words."""
+    is_weak = agent.target.dialect.force_call_by_prefill
+    agent.calls.toolbox = bench.toolbox.only(WEAK_TOOLS) if is_weak else bench.toolbox
+    agent.system = system_text(bench.folder.path, is_weak=is_weak)
+
+
+def _check_name(target: str, config: Config) -> None:
+    """Raises UsageError or ConfigError now for a model that could never be asked."""
+    if "/" in target:
+        provider = split_target(target)[0]
+        config.catalog.provider(provider)
+        config.key(provider)
+    elif target not in config.aliases and target not in config.routes and "*" not in config.routes:
+        raise UsageError(f"expected provider/model or the name of a route, got {target[:80]!r}")

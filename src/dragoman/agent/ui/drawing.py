@@ -1,0 +1,238 @@
+"""What the terminal shows of the agent's work, drawn with rich: the answer as it grows, calls, results, diffs.
+
+What others wrote is text, never markup, and has lost every escape sequence before it is drawn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final, final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.agent.commands import Page
+from dragoman.agent.interface import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
+from dragoman.agent.safe_text import plain_line, plain_text
+from dragoman.agent.tool_plan import Plan
+from dragoman.agent.ui.approval_view import Showing, show_action, show_head
+from dragoman.agent.ui.blocks import BLOCK_LIMIT, Blocks
+from dragoman.events import (
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
+
+_FRAME_SECONDS: Final = 0.06
+_RESULT_LINES: Final = 6
+_TAIL: Final = 4_096  # characters
+_MARKDOWN_SECONDS: Final = 3.0  # of one part of an answer
+_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@final
+class Screen:
+    """Draws events and notices. One part of the answer is open at a time."""
+
+    __slots__ = ("_approved", "_blocks", "_kind", "_last", "_live", "_size", "_spent", "_tail", "_title", "console")
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._live: Live | None = None
+        self._last = 0.0
+        self._kind = ""  # what is open: "text", "thinking", "call", or nothing
+        self._blocks = Blocks()  # of a text
+        self._tail = ""  # the last characters of what is open, and how many there were
+        self._size = 0
+        self._spent = 0.0  # seconds that Markdown has taken
+        self._title = ""
+        self._approved = ""  # the plan that was shown last for approval, so that it is not shown again
+
+    # ------------------------------------------------------------ the answer
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Draw what came of the answer."""
+        for event in events:
+            match event:
+                case TextDelta(_, text) | ThinkingDelta(_, text) | ToolCallDelta(_, text):
+                    self._grow(plain_text(text))
+                case TextStart():
+                    self._open("text")
+                case ThinkingStart():
+                    self._open("thinking")
+                case ToolCallStart(_, _, name):
+                    self._open("call", plain_line(name, 60))
+                case TextEnd() | ThinkingEnd() | ToolCallEnd() | ToolCallFailed() | Finish() | Failure():
+                    self.close()
+                case PartEvent():
+                    self._print(Text("[a part that is no text]", "dim"))
+                case _:
+                    pass
+        self._draw()
+
+    def close(self) -> None:
+        """End what is open: what stood in the live region is printed for good."""
+        kind, self._kind = self._kind, ""
+        self._stop()
+        if kind == "text":
+            self._print_block(self._blocks.rest)
+        elif kind == "thinking" and self._size:
+            self._print(Text(f"thought for {self._size:,} characters", "dim italic"))
+
+    def _open(self, kind: str, title: str = "") -> None:
+        self.close()
+        self._kind, self._title = kind, title
+        self._blocks, self._tail, self._size, self._spent = Blocks(), "", 0, 0.0
+
+    def _grow(self, text: str) -> None:
+        """Print the blocks that are whole; of all else only as much is kept as is drawn."""
+        if self._kind == "text":
+            for whole in self._blocks.add(text):
+                self._stop()
+                self._print_block(whole)
+        self._size += len(text)
+        self._tail = (self._tail + text[-_TAIL:])[-_TAIL:]
+
+    def _print_block(self, text: str) -> None:
+        """As Markdown, unless that has taken long already: what hostile text costs to read is bounded."""
+        if not text.strip():
+            return
+        began = time.monotonic()
+        is_plain = self._spent > _MARKDOWN_SECONDS or len(text) > BLOCK_LIMIT
+        self._print(Text(text.strip("\n")) if is_plain else Markdown(text.strip()))
+        self._spent += time.monotonic() - began
+
+    def _draw(self) -> None:
+        if not self._kind or not self.console.is_terminal:
+            return
+        now = time.monotonic()
+        if now - self._last < _FRAME_SECONDS:
+            return
+        self._last = now
+        if self._live is None:
+            self._live = Live(console=self.console, auto_refresh=False, transient=True, vertical_overflow="crop")
+            self._live.start()
+        self._live.update(self._region(), refresh=True)
+
+    def _region(self) -> RenderableType:
+        width, height = self.console.width, max(self.console.height - 4, 3)
+        if self._kind == "thinking":
+            return Text(f"thinking… {self._size:,} characters", "dim italic")
+        if self._kind == "call":
+            line = " ".join(self._tail.split())
+            room = max(width - len(self._title) - 6, 10)
+            return Text.assemble((self._title, "bold"), "(", (line[-room:], "cyan"))
+        lines = self._blocks.rest.split("\n")
+        return Text("\n".join(lines[-height:]))
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    # ------------------------------------------------------------ what happens
+
+    def tell(self, notice: Notice) -> None:
+        """Draw a notice."""
+        match notice:
+            case CallBegins(_, plan):
+                self.close()
+                if plan.identity != self._approved:
+                    self._print(_title_of(plan))
+            case CallEnded(_, plan):
+                self.close()
+                is_new = plan is not None and plan.identity != self._approved
+                self._approved = ""
+                self._print(_outcome(notice, with_diff=is_new))
+            case Shortened(messages, before, after, summary, by_model):
+                who = "by the model" if by_model else "without the model"
+                head = f"{messages} messages are told in short from here, {who}: {before:,} → {after:,} tokens"
+                self._print(Group(Text(head, "yellow"), Text(_clip(plain_text(summary), 12), "dim")))
+                self._print(Text("/compact undo sends all of it again", "dim"))
+            case Failed(failure):
+                self.close()
+                self._print(Text(f"{failure.kind}: {plain_line(failure.message, 600)}", "red"))
+            case Interrupted(call):
+                self._print(
+                    Text(f"{plain_line(call.name)} was cut off; whether it had its effect is not known", "yellow")
+                )
+            case StepEnded():
+                self.close()
+
+    def show_plan(self, plan: Plan, *, whole: bool = False) -> Showing:
+        """What is to be approved, as it will be done: all of it, or its first and last rows."""
+        self.close()
+        self._approved = plan.identity
+        showing = show_action(plan, width=self.console.width, height=self.console.height, whole=whole)
+        head = show_head(plan, width=self.console.width)
+        self._print(Group(head, showing.text))
+        if showing.is_odd:
+            self.say("characters that are not what they look like are written out as <U+…>", "yellow")
+        return showing
+
+    def show_page(self, page: Page) -> None:
+        """What a command has to show."""
+        if page.text:
+            self._print(Text(plain_text(page.text)))
+        if page.rows:
+            table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+            for name in page.header:
+                table.add_column(Text(name), overflow="fold")
+            for row in page.rows:
+                table.add_row(*(Text(plain_text(cell)) for cell in row))
+            self._print(table)
+
+    def say(self, words: str, style: str = "dim") -> None:
+        """A line of our own."""
+        self.close()
+        self._print(Text(plain_text(words), style))
+
+    def _print(self, renderable: RenderableType) -> None:
+        self.console.print(renderable, highlight=False, soft_wrap=False)
+
+
+def _title_of(plan: Plan) -> Text:
+    return Text.assemble(("▸ ", "cyan"), (plain_line(plan.shown.partition("\n")[0], 160), "bold"))
+
+
+def _outcome(ended: CallEnded, *, with_diff: bool) -> RenderableType:
+    shown = plain_text(ended.outcome.shown or ended.outcome.text)
+    if not ended.was_run:
+        return Text(f"  {plain_line(ended.call.name, 60)}: {plain_line(shown, 300)}", "yellow")
+    body = Text("\n".join(f"  {line}" for line in _clip(shown, _RESULT_LINES).split("\n")))
+    body.stylize("red" if ended.outcome.is_error else "dim")
+    if with_diff and ended.plan is not None and ended.plan.diff and not ended.outcome.is_error:
+        return Group(draw_diff(_clip(ended.plan.diff, 40)), body)
+    return body
+
+
+def draw_diff(diff: str) -> Text:
+    """A diff in its colours."""
+    out = Text()
+    for line in diff.rstrip("\n").split("\n"):
+        out.append(f"{line}\n", _DIFF_COLOURS.get(line[:1], ""))
+    out.rstrip()
+    return out
+
+
+def _clip(text: str, lines: int) -> str:
+    """The last lines of a text, and how many are missing."""
+    every = text.rstrip("\n").split("\n")
+    if len(every) <= lines:
+        return "\n".join(every)
+    return "\n".join([f"… {len(every) - lines:,} lines before", *every[-lines:]])

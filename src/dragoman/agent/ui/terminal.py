@@ -1,0 +1,300 @@
+"""The agent at a terminal: prompts and commands in, answers, approvals and results out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from dragoman.agent.commands import COMMANDS, Commands
+from dragoman.agent.environment import Environment
+from dragoman.agent.interface import Notice, StepEnded, Verdict
+from dragoman.agent.limits import Meter, Reason
+from dragoman.agent.pick_model import EMBEDDED
+from dragoman.agent.safe_text import counted, plain_line, revealed_text
+from dragoman.agent.session.session import Session
+from dragoman.agent.start import Wish, learn_window, make_agent, make_bench, open_session, session_store
+from dragoman.agent.tool_plan import Plan
+from dragoman.agent.ui.prompt import Line, Words
+from dragoman.config import Config
+from dragoman.errors import DragomanError, UsageError
+from dragoman.events import Event
+from dragoman.types import ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.agent.ui.approval_view import Showing
+    from dragoman.agent.ui.drawing import Screen
+    from dragoman.client import AsyncClient
+
+T = TypeVar("T")
+
+_REASONS: Final[dict[Reason, str]] = {
+    "interrupted": "stopped",
+    "steps": "the limit of steps is reached",
+    "minutes": "the limit of time is reached",
+    "usd": "the limit of cost is reached",
+    "tokens": "the limit of tokens is reached",
+    "repeated_call": "the model has made the same call three times",
+    "repeated_error": "the same error has come three times",
+}
+_CHOICES: Final = "[y] once  [s] for identical calls of this session  [n] no, or say why not: "
+
+
+def chat(wish: Wish, config: Config) -> int:
+    """Talk until the person leaves; gives the exit status."""
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise UsageError("expected a terminal; for scripts there is: dragoman chat -p PROMPT")
+    bench = make_bench(wish, config)
+    try:
+        return asyncio.run(Chat(wish, config, bench).run())
+    finally:
+        bench.close()
+
+
+@final
+class Chat:
+    """One sitting. The face of the agent: it shows what happens and asks the person.
+
+    Everything beside the prompt line is loaded when the first line was typed.
+    """
+
+    __slots__ = (
+        "_bench",
+        "_commands",
+        "_config",
+        "_line",
+        "_looking",
+        "_models",
+        "_screen",
+        "_session",
+        "_stack",
+        "_used",
+        "_wish",
+    )
+
+    def __init__(self, wish: Wish, config: Config, bench: Environment) -> None:
+        self._wish = wish
+        self._config = config
+        self._bench = bench
+        self._session: Session | None = None
+        self._commands: Commands | None = None
+        self._screen: Screen | None = None
+        self._models: list[str] = []
+        self._looking: asyncio.Task[None] | None = None
+        self._stack = contextlib.AsyncExitStack()  # connections of the sitting
+        self._used: StepEnded | None = None
+        words = Words(tuple(COMMANDS), lambda: self._models, bench.folder)
+        history = session_store().parent / "chat-history"
+        self._line = Line(words, history=history, status=self._status)
+
+    async def run(self) -> int:
+        """The loop of prompts."""
+        self._session, why = await open_session(self._wish, self._config, self._bench)
+        sys.stdout.write(_greeting(self._session, why, self._bench))
+        sys.stdout.flush()
+        try:
+            if self._session.pending:
+                await self._opened()
+                await self._interruptible(self._work().agent.settle())
+            while (line := await self._next_line()) is not None:
+                await self._opened()
+                if line.startswith("/"):
+                    page = await self._interruptible(self._work().run(line))
+                    if page is not None:
+                        self._see().show_page(page)
+                        if page.ends:
+                            break
+                elif line:
+                    await self._turn(line)
+        finally:
+            await self._close()
+        return 0
+
+    async def _next_line(self) -> str | None:
+        """What was typed; None at the end."""
+        while True:
+            try:
+                return await self._line.read()
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return None
+
+    async def _opened(self) -> None:
+        """Load what the first line needs."""
+        if self._commands is not None or self._session is None:
+            return
+        from rich.console import Console
+
+        from dragoman.agent.ui.drawing import Screen
+        from dragoman.client import AsyncClient
+
+        self._screen = Screen(Console(highlight=False, markup=False, emoji=False))
+        client = AsyncClient(self._config, on_wire=self._on_wire)
+        # Ctrl-C at a question about a changed tool leaves out the tools that were still to come.
+        for problem in await self._interruptible(self._bench.reach_remotes(self._stack, self._config, self)) or ():
+            self._screen.say(problem, "yellow")
+        agent = make_agent(client, self._session, self._bench, self)
+        self._commands = Commands(client, agent, self._bench, face=self, store=session_store())
+        await learn_window(agent, client)
+        self._looking = asyncio.create_task(self._look_around(client))
+
+    async def _look_around(self, client: AsyncClient) -> None:
+        """Learn the models' names for completion, while the first answer comes."""
+        with contextlib.suppress(DragomanError):
+            self._models = [one.target for one in await client.models()]
+
+    async def _close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        await self._stack.aclose()
+        if self._commands is not None:
+            self._commands.agent.session.close()
+            await self._commands.client.close()
+        elif self._session is not None:
+            self._session.close()
+
+    def _on_wire(self, *seen: Any) -> None:
+        self._work().recording.take(*seen)
+
+    # ------------------------------------------------------------ a turn
+
+    async def _turn(self, prompt: str) -> None:
+        agent, screen = self._work().agent, self._see()
+        try:
+            reason = await self._interruptible(agent.run(prompt))
+        except (DragomanError, OSError) as problem:
+            screen.say(plain_line(str(problem), 600), "red")
+            return
+        screen.close()
+        if reason in _REASONS:
+            screen.say(_REASONS[reason], "yellow")
+        screen.say(_summary(agent.meter, self._used))
+
+    async def _interruptible(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The work's value; Ctrl-C stops it. The loop gives "interrupted", other work gives None."""
+        task = asyncio.create_task(work)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return None
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    # ------------------------------------------------------------ the face
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Draw the answer as it comes."""
+        self._see().show(events)
+
+    def tell(self, notice: Notice) -> None:
+        """Draw what happened."""
+        if isinstance(notice, StepEnded):
+            self._used = notice
+        self._see().tell(notice)
+
+    async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
+        """Show exactly what would be done, and ask; where not all of it stood there, ask again."""
+        showing = self._see().show_plan(plan)
+        if why:
+            self._see().say(plain_line(why, 400), "yellow")
+        answer = await self._ask(_CHOICES if plan.asks != "always" else "[y] this once  [n] no, or say why not: ")
+        is_yes = answer.lower() in ("y", "yes") or (answer.lower() in ("s", "session") and plan.asks != "always")
+        if is_yes and showing.left_out and not await self._knows(plan, showing):
+            return Verdict("no")
+        match answer.lower():
+            case "y" | "yes":
+                return Verdict("once")
+            case "s" | "session" if plan.asks != "always":
+                return Verdict("session")
+            case "" | "n" | "no":
+                return Verdict("no")
+            case _:
+                return Verdict("no", f"the user said: {answer}")
+
+    async def _knows(self, plan: Plan, showing: Showing) -> bool:
+        """Whether the person means all of it, also what was not shown."""
+        while True:
+            words = (
+                f"{counted(showing.lines, 'line')}, {counted(showing.left_out, 'row')} not shown. [y] yes, all of it"
+            )
+            answer = (await self._ask(f"{words}  [a] show all  [n] no: ")).lower()
+            if answer not in ("a", "all"):
+                return answer in ("y", "yes")
+            self._see().show_plan(plan, whole=True)
+
+    async def go_on(self, reason: Reason) -> bool:
+        """Ask whether it may go on past a limit."""
+        self._see().say(_REASONS.get(reason, reason), "yellow")
+        return (await self._ask("go on, as far again? [y/n] ")).lower() in ("y", "yes")
+
+    async def run_again(self, call: ToolCall) -> bool:
+        """Ask whether a call whose outcome nobody knows may be run again."""
+        self._see().say(plain_line(revealed_text(f"{call.name} {call.arguments}"), 300), "bold")
+        return (await self._ask("run it again? [y/n] ")).lower() in ("y", "yes")
+
+    async def _ask(self, question: str) -> str:
+        """An answer. Ctrl-C and Ctrl-D at the question stop the turn."""
+        try:
+            return await self._line.ask(question)
+        except (KeyboardInterrupt, EOFError):
+            raise asyncio.CancelledError from None
+        finally:
+            task = asyncio.current_task()
+            if task is not None:  # the prompt had the signal for itself
+                asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+
+    # ------------------------------------------------------------ parts that are there after the first line
+
+    def _work(self) -> Commands:
+        assert self._commands is not None
+        return self._commands
+
+    def _see(self) -> Screen:
+        assert self._screen is not None
+        return self._screen
+
+    def _status(self) -> str:
+        session = self._commands.agent.session if self._commands is not None else self._session
+        words = [session.target if session is not None else "…", str(_short(self._bench.folder.path))]
+        if self._used is not None:
+            words.append(_meter(self._used))
+        return " · ".join(words)
+
+
+def _greeting(session: Session, why: str, bench: Environment) -> str:
+    holding = bench.holding
+    place = f"{session.target} in {_short(bench.folder.path)}{f' ({why})' if why else ''}"
+    lines = [f"dragoman chat · {place} · {holding.summary}", *holding.gaps]
+    if session.messages:
+        lines.append(f"{counted(len(session.messages), 'message')} so far")
+    if session.target == EMBEDDED:
+        lines.append("This model is very small: one call is forced for each prompt, and its answers mean little.")
+        lines.append("It shows that all works; name a real one: dragoman chat provider/model, or /models.")
+    return "".join(f"{plain_line(line, 300)}\n" for line in [*lines, "/help lists the commands."])
+
+
+def _summary(meter: Meter, used: StepEnded | None) -> str:
+    words = [counted(meter.steps, "step"), f"{meter.input:,} in, {meter.output:,} out"]
+    if meter.cost:
+        words.append(f"${meter.cost:f}{' and more' if meter.unpriced else ''}")
+    if used is not None:
+        words.append(_meter(used))
+    return " · ".join(words)
+
+
+def _meter(used: StepEnded) -> str:
+    if used.window is None:
+        return f"context {used.prompt:,} tokens"
+    return f"context {used.prompt:,} of {used.window:,} ({used.prompt * 100 // used.window} %)"
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)

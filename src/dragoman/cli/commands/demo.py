@@ -1,0 +1,142 @@
+"""Watch a real model on this machine stream real tool calls, then three famous broken streams, mended.
+
+Fetches a model of 93 MB the first time (checked against its hash) and serves it on a free port of this machine. The
+model is tiny: it shows real bytes, real grammar and real arrival times, not wisdom. Exit status 1 when it makes no
+tool call in one of the three protocols.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dragoman import embedded
+from dragoman.cli.demo_broken import BROKEN_STREAMS, render_broken
+from dragoman.cli.main import DONE, complain
+from dragoman.cli.terminal import Paint, hint, paint_for, say
+from dragoman.errors import DragomanError
+from dragoman.providers.catalog import Provider, load_catalog
+
+if TYPE_CHECKING:
+    from dragoman.http.transport import Transport
+
+EXAMPLE = "  dragoman demo\n  dragoman demo --streams     only the broken streams: no model, no download"
+
+_BAR: Final = 30  # columns
+_LEG_SECONDS: Final = 60
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--streams", action="store_true", help="only the broken streams, without a model")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show it all."""
+    paint = paint_for(sys.stdout)
+    width = max(shutil.get_terminal_size((110, 24)).columns, 80)
+    start = time.monotonic()
+    problem = "" if options.streams else _live(paint, width)
+    for stream in BROKEN_STREAMS:
+        say(render_broken(stream, paint, width=width) + "\n")
+    say(_next_steps(paint, time.monotonic() - start))
+    return complain(problem) if problem else DONE
+
+
+def _live(paint: Paint, width: int) -> str:
+    """The model's part; gives what went wrong, "" when nothing did."""
+    hint("starting the embedded model…\n")
+    progress = ProgressBar(is_terminal=sys.stderr.isatty())
+    try:
+        with embedded.start(on_progress=progress.show) as server:
+            say(
+                f"{paint('bold', 'model')}   SmolLM2-135M-Instruct, 4 bits, sha256 {server.sha256}\n"
+                f"{paint('bold', 'server')}  {server.url}, process {server.pid}\n\n"
+            )
+            silent = asyncio.run(_play_all(server, paint, width))
+    except DragomanError as problem:
+        return str(problem)  # the broken streams need no model
+    say("Now three streams that real servers send:\n\n")
+    return f"the model made no tool call over {', '.join(silent)}" if silent else ""
+
+
+async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> list[str]:
+    """Play every leg; gives the protocols in which no call came."""
+    from dragoman.cli.demo_live import LEGS, play, target_of
+    from dragoman.discovery.query_server import make_transport
+
+    transport = make_transport(seconds=10)
+    silent: list[str] = []
+    try:
+        for leg in LEGS:
+            called = False
+            try:
+                async with asyncio.timeout(_LEG_SECONDS):
+                    called = await play(leg, target_of(server, leg.protocol), transport, paint, width=width)
+            except TimeoutError:
+                say(paint("red", f"  not done in {_LEG_SECONDS} s") + "\n\n")
+            silent += [] if called else [leg.protocol]
+        say(await say_how_to_use(load_catalog().provider("ollama"), transport, paint))
+    finally:
+        await transport.close()
+    return silent
+
+
+async def say_how_to_use(ollama: Provider, transport: Transport, paint: Paint) -> str:
+    """How to use the Ollama server at its address; "" when none answers there."""
+    from dragoman.discovery.query_server import look
+
+    found = await look(transport, ollama, key=None)
+    if found.failure is not None:
+        return ""
+    model = next((model for model in found.models if model.tools), None) or next(iter(found.models), None)
+    if model is None:
+        return f"Ollama answers at {ollama.base_url} and has no model yet: ollama pull granite4\n\n"
+    command = f'{_program()} call {model.target} "Why is the sky blue?"'
+    return f"Ollama answers at {ollama.base_url}. Use it: {paint('bold', command)}\n\n"
+
+
+class ProgressBar:
+    """How far a download is, on standard error: a bar in a terminal, else a line for each tenth."""
+
+    __slots__ = ("_is_terminal", "_tenth")
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
+        self._tenth = -1
+
+    def show(self, done: int, total: int) -> None:
+        """`done` of `total` bytes have come."""
+        share = done / total if total else 1.0
+        words = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
+        if self._is_terminal:
+            bar = "█" * int(share * _BAR)
+            hint(f"\rfetching the model  {bar:░<{_BAR}}  {words}" + ("\n" if done == total else ""))
+        elif int(share * 10) > self._tenth:
+            self._tenth = int(share * 10)
+            hint(f"fetching the model: {words}\n")
+
+
+def _next_steps(paint: Paint, seconds: float) -> str:
+    tools = " --tools docs/examples/tools.json --tool-choice any" if Path("docs/examples/tools.json").is_file() else ""
+    steps = (
+        ("ask it yourself:     ", f'call embedded/smollm2 "Weather in Rome?"{tools}'),
+        ("your broken stream:  ", "decode --protocol openai-chat --result body.sse"),
+        ("servers and keys:    ", "doctor"),
+    )
+    lines = [f"  {what}{paint('bold', f'{_program()} {command}')}\n" for what, command in steps]
+    return f"{paint('dim', f'That took {seconds:.0f} s.')} Next:\n{''.join(lines)}"
+
+
+def _program() -> str:
+    """How this program is called: by its name where the shell finds it, else by its path."""
+    if shutil.which("dragoman"):
+        return "dragoman"
+    started = Path(sys.argv[0])
+    return os.path.relpath(started) if started.stem == "dragoman" else "python -m dragoman"

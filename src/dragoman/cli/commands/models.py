@@ -1,0 +1,228 @@
+"""List the models of the catalogue and of the servers on this machine, or tell what is known of one.
+
+context  the longest conversation, in tokens
+claims   what the model or its server says it can do; ? is not known
+proven   what a validation has shown: tools yes or no, ! where that is not what was claimed; – is not validated
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.cli.body_input import write
+from dragoman.cli.main import DONE, complain
+from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.terminal import clip, hint, render_table, say
+from dragoman.config import Config
+from dragoman.embedded import EMBEDDED
+from dragoman.errors import MissingExtra, UsageError
+from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, proof_of, wire_deviations
+from dragoman.providers.catalog import Model, Provider, load_model_sources, split_target
+
+if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
+    from dragoman.discovery.query_server import Found
+
+EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anthropic/claude-sonnet-4-5"
+
+_NOT_VALIDATED = "–"
+#: Models whose server dragoman starts itself when they are asked for.
+_OWN: Final = (EMBEDDED,)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("action", nargs="?", default="list", choices=["list", "info"], metavar="list|info")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="info: provider/model")
+    parser.add_argument("--provider", metavar="NAME", help="list: only this provider's models")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a model and line")
+    add_config(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """List, or tell."""
+    config = load_settings(options)
+    if options.action == "info":
+        if not options.target:
+            raise UsageError("expected a target: dragoman models info provider/model")
+        return _info(options.target, config, as_json=options.json)
+    if options.target:
+        raise UsageError(f"expected no target with list, got {options.target[:80]!r}; say: models info TARGET")
+    return _list(options.provider, config, as_json=options.json)
+
+
+def _list(provider: str | None, config: Config, *, as_json: bool) -> int:
+    wanted = [config.catalog.provider(provider)] if provider else list(config.catalog.providers.values())
+    wanted = [one for one in wanted if one.retired is None or provider]
+    try:
+        found = look_around(wanted, config)
+    except MissingExtra as problem:
+        if provider:
+            raise
+        hint(f"{problem}, to ask the servers on this machine too\n")
+        found = []
+    models = [model for one in wanted for model in (*config.catalog.models(one.name), *_models_of(one, found))]
+    proofs = _Proofs(config)
+    if as_json:
+        write(b"".join(_json.encode(model_object(model, proofs.of(model))) + b"\n" for model in models))
+    elif models:
+        header = ("target", "context", "most output", "claims", "proven")
+        say(render_table([header, *(_row(model, proofs.of(model)) for model in models)]))
+        hint(f"{len(models)} models; the catalogue's as of {_date()}\n")
+    if provider and provider in {one.provider.name for one in found if one.failure}:
+        (failure,) = (one.failure for one in found if one.failure)
+        return complain(f"{provider}: {failure.message}")
+    return DONE
+
+
+def _info(target: str, config: Config, *, as_json: bool) -> int:
+    name, model_id = split_target(target)
+    provider = config.catalog.provider(name)
+    if is_asked(provider, config):
+        found = look_around([provider], config)
+        if found and found[0].failure is not None:
+            return complain(f"{name}: {found[0].failure.message}")
+        listed = _models_of(provider, found)
+        # A server that keeps to itself says nothing of a model; Ollama answers to a name without its tag.
+        model = next((row for row in listed if row.id in (model_id, f"{model_id}:latest")), None)
+        if model is None and listed:
+            return complain(
+                f"{name} has no model {model_id!r}; it has: {clip(', '.join(row.id for row in listed), 200)}"
+            )
+        model = model or config.catalog.model(target)
+    else:
+        model = config.catalog.known_model(target)
+    proof = _Proofs(config).of(model)
+    if as_json:
+        write(_json.encode(model_object(model, proof)) + b"\n")
+        return DONE
+    rows = [
+        ("target", model.target),
+        ("protocol", provider.protocol),
+        ("address", provider.base_url or "starts when it is asked"),
+        ("context", _tokens(model.context)),
+        ("most output", _tokens(model.max_output)),
+        ("input", ", ".join(model.input_modalities) if model.input_modalities is not None else "?"),
+        ("tools", _claim(model.tools)),
+        ("thinking", _claim(model.thinking)),
+        *(_proven_rows(model, proof) if proof is not None else [("proven", _NOT_VALIDATED)]),
+    ]
+    say(render_table(rows))
+    return DONE
+
+
+def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
+    """What those of these providers answer that must be asked."""
+    asked = [provider for provider in providers if provider.base_url and is_asked(provider, config)]
+    if not asked:
+        return []
+    from dragoman.discovery.query_server import LOCAL_SECONDS, look, make_transport
+
+    async def ask_all() -> list[Found]:
+        transport = make_transport(seconds=LOCAL_SECONDS)
+        try:
+            return await asyncio.gather(
+                *(look(transport, provider, key=config.keys.get(provider.name)) for provider in asked)
+            )
+        finally:
+            await transport.close()
+
+    return asyncio.run(ask_all())
+
+
+def is_asked(provider: Provider, config: Config) -> bool:
+    """Whether only the server knows its models: one on this machine, or one of the user's that the catalogue lacks."""
+    return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
+
+
+def model_object(model: Model, proof: Proof | None = None) -> dict[str, Any]:
+    """A model as plain values; None is not known. `proven` is None until it was validated."""
+    return {"target": model.target, **msgspec.structs.asdict(model), "proven": proof and _proof_object(model, proof)}
+
+
+def _proof_object(model: Model, proof: Proof) -> dict[str, Any]:
+    return {
+        "tools": is_proven(proof),
+        "clean": is_clean(proof),
+        "ways": proof.ways,
+        "suite": proof.suite,
+        "at": proof.at,
+        "probes": {name: result.verdict for name, result in proof.probes.items()},
+        "deviations": proof.deviations,
+        "disagrees": disagreements(proof, tools=model.tools, thinking=model.thinking),
+    }
+
+
+class _Proofs:
+    """The proofs that hold for models as they are now."""
+
+    __slots__ = ("_config", "_store")
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._store = ProofStore(
+            config.validate.store,
+            clock=time.time,
+            expires_days=config.validate.expires_days,
+            say=lambda message: hint(f"{message}\n"),
+        )
+
+    def of(self, model: Model) -> Proof | None:
+        """The newest one."""
+        return proof_of(model, self._config.catalog.provider(model.provider), self._store)
+
+
+def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
+    """The models that no list has: those of a server on this machine, and our own."""
+    told = next((one.models for one in found if one.provider.name == provider.name), ())
+    return (*told, *(model for model in _OWN if model.provider == provider.name))
+
+
+def _row(model: Model, proof: Proof | None) -> tuple[str, str, str, str, str]:
+    claims = [word for word, claimed in (("tools", model.tools), ("thinking", model.thinking)) if claimed]
+    claims += [word for word in model.input_modalities or () if word != "text"]
+    words = ", ".join(claims) or ("?" if model.tools is None else "text")
+    return (model.target, _tokens(model.context), _tokens(model.max_output), words, _proven(model, proof))
+
+
+def _proven(model: Model, proof: Proof | None) -> str:
+    if proof is None:
+        return _NOT_VALIDATED
+    differs = " !" if disagreements(proof, tools=model.tools, thinking=model.thinking) else ""
+    return f"{'tools' if is_proven(proof) else 'no tools'}, {_day(proof.at)}{differs}"
+
+
+def _proven_rows(model: Model, proof: Proof) -> list[tuple[str, str]]:
+    passed = sum(result.verdict == "passed" for result in proof.probes.values())
+    wire = ", ".join(f"{code} ×{count}" for code, count in wire_deviations(proof).items())
+    rows = [
+        ("proven", f"{'tools' if is_proven(proof) else 'no tools'}: {passed} of {len(proof.probes)} probes passed"),
+        ("", f"{proof.suite} suite, {_day(proof.at)}, dragoman {proof.dragoman}"),
+        ("ways", ", ".join(proof.ways) or "none of asking for tools works"),
+        ("deviations", wire or "none seen"),
+    ]
+    rows += [("disagrees", line) for line in disagreements(proof, tools=model.tools, thinking=model.thinking)]
+    return rows
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+def _tokens(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
+
+
+def _claim(value: bool | None) -> str:
+    return "?" if value is None else "yes" if value else "no"
+
+
+def _date() -> str:
+    return max((source.date or source.read for source in load_model_sources()), default="?")

@@ -1,0 +1,1 @@
+"""Answers whose bytes pass as they came: client and target speak one protocol."""

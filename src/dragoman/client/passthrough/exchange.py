@@ -1,0 +1,363 @@
+"""Bytes that pass: client and target speak one protocol, and the target keeps to it.
+
+The request goes on with the target's name of the model, the answer as it came; the decoder reads along. Whatever shows
+before something of the answer has left (an error, a deviation, another form) brings the usual exchange in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.client.exchange import Exchange, OnDeviation, without_secrets
+from dragoman.client.forwarding import ClientHead, with_query
+from dragoman.events import Deviation, Event, Failure, ToolCallFailed
+from dragoman.proofs import is_of_the_wire
+from dragoman.protocol import NewId, Parsed, Peek, Protocol
+from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
+from dragoman.routing.target import Target
+from dragoman.secret import masked
+from dragoman.types import Message, Request, Text
+
+#: More of a frame than this is not waited for.
+_MOST_HELD: Final = 256 * 1024
+_MOST_FORMS: Final = 1_024
+#: Options that are the client's to ask for.
+_THE_CLIENTS: Final = frozenset({"cache"})
+_BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
+#: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
+_EMPTY_LIST: Final = re.compile(rb"\[\s*\]")
+_NEAR: Final = 32
+_LONGEST_CHOICE: Final = 512
+
+
+@final
+class RawRequest:
+    """A client's request as it came. `peek` is what was seen of it without reading it."""
+
+    __slots__ = ("_parsed", "body", "peek", "head", "path", "protocol")
+
+    def __init__(
+        self, protocol: Protocol, body: bytes, peek: Peek, *, path: str, head: ClientHead | None = None
+    ) -> None:
+        self.protocol = protocol
+        self.body = body
+        self.peek = peek
+        self.path = path
+        self.head = head
+        self._parsed: Parsed | None = None
+
+    def parsed(self) -> Parsed:
+        """The request read after all.
+
+        Raises:
+            WireError: it is not the protocol.
+        """
+        if self._parsed is None:
+            self._parsed = self.protocol.parse_request(self.body, path=self.path, fields=self.peek.fields)
+        return self._parsed
+
+    def skimmed(self) -> Parsed:
+        """What is known of it so far."""
+        if self._parsed is not None:
+            return self._parsed
+        return Parsed(Request(self.peek.model, (), stream=self.peek.stream))
+
+    def release(self) -> None:
+        """Its bytes flow: it is not read any more, nor sent again."""
+        self.body = b""
+        self.peek = msgspec.structs.replace(self.peek, fields={})
+
+    def suits(self, target: Target) -> bool:
+        """Whether nothing of the request or its answer must be changed for this target, which is clean."""
+        return (
+            target.protocol.name == self.protocol.name
+            and target.tools in ("native", "auto")
+            and not target.refuses_tools
+            and not target.policy.strict
+            and not target.tool_policy
+            and target.policy.arguments != "whole"
+            and target.options.keys() <= _THE_CLIENTS
+        )
+
+
+class Frames:
+    """Cuts a stream where a frame ends, so that half a frame never leaves."""
+
+    __slots__ = ("_end", "_hides_usage", "_held")
+
+    def __init__(self, *, by_lines: bool, hides_usage: bool) -> None:
+        """`by_lines`: a line is a frame, in place of lines with a blank one behind them. `hides_usage`: a frame of
+        OpenAI's chat that has nothing but usage is left out."""
+        self._end = b"\n" if by_lines else b"\n\n"
+        self._hides_usage = hides_usage
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next bytes; gives what is whole."""
+        if self._held or not data.endswith(self._end):
+            data = self._held + data
+            whole = max(_after(data, self._end), _after(data, b"\r\n\r\n"))
+            if not whole and len(data) > _MOST_HELD:
+                whole = len(data)
+            data, self._held = data[:whole], data[whole:]
+        return self._without_usage(data) if self._hides_usage and b'"usage"' in data else data
+
+    def close(self) -> bytes:
+        """What is left at the end of a body that is whole."""
+        rest, self._held = self._held, b""
+        return rest
+
+    def _without_usage(self, data: bytes) -> bytes:
+        kept: list[bytes] = []
+        begin = 0
+        for found in _EMPTY_LIST.finditer(data):
+            place = found.start()
+            if place < begin or not data[max(place - _NEAR, 0) : place].rstrip(b" \t:").endswith(b'"choices"'):
+                continue
+            start = max(_after(data, end, place) for end in _BLANK_LINES)
+            ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]
+            end = min(ends, default=len(data))
+            if data.find(b'"usage"', start, end) >= 0:
+                kept.append(data[begin:start])
+                begin = end
+        return b"".join([*kept, data[begin:]]) if kept else data
+
+
+def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
+    """The fields of a request that may hold choices; of the long ones only that they are there."""
+    return {key: value if len(value) < _LONGEST_CHOICE else Raw(b"null") for key, value in fields.items()}
+
+
+def _after(data: bytes, end: bytes, before: int | None = None) -> int:
+    """Where the last of these ends, in the data before a place; 0 without one."""
+    found = data.rfind(end, 0, before)
+    return found + len(end) if found >= 0 else 0
+
+
+class PassthroughExchange:
+    """An `Exchange` that sends the client's bytes and keeps the provider's.
+
+    Attributes:
+        outgoing: what to send.
+    """
+
+    __slots__ = (
+        "_decoder", "_expectation", "_frames", "_headers", "_held", "_is_stream", "_make_usual", "_on_deviation",
+        "_original", "_said", "_status", "_target", "_usual", "_withdraw", "outgoing",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        target: Target,
+        original: RawRequest,
+        addresses: EndpointCache,
+        *,
+        new_id: NewId,
+        usual: Callable[[], Exchange],
+        on_deviation: OnDeviation,
+        withdraw: OnDeviation,
+        said: tuple[Deviation, ...] = (),
+        trace_parent: str = "",
+    ) -> None:
+        """`usual` makes the exchange that takes over."""
+        protocol = target.protocol
+        self._original = original
+        peek = original.peek
+        self._is_stream = peek.stream
+        asks_usage = bool(peek.usage) and target.dialect.usage_in_stream
+        self.outgoing = addresses.outgoing(target, original, asks_usage=asks_usage)
+        if trace_parent:
+            self.outgoing.headers["traceparent"] = trace_parent
+        self._target = target
+        self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect, bounds=target.bounds)
+        self._expectation = protocol.expect(_choices(peek.fields))
+        self._frames = Frames(by_lines=protocol.stream_type.endswith("ndjson"), hides_usage=asks_usage)
+        self._make_usual = usual
+        self._on_deviation = on_deviation
+        self._withdraw = withdraw
+        self._said: list[Event] = list(said)
+        self._usual: Exchange | None = None
+        self._status = 200
+        self._headers: Mapping[str, str] = {}
+        self._held: list[bytes] | None = []  # the body so far; None when it flows
+
+    @property
+    def passes(self) -> bool:
+        """Whether the answer's bytes are given out. It may turn False until something of it has left."""
+        return self._usual is None
+
+    # ------------------------------------------------------------ as an exchange
+
+    @property
+    def ended(self) -> bool:
+        """As `Exchange.ended`."""
+        return self._decoder.ended if self._usual is None else self._usual.ended
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """As `Exchange.headers`."""
+        return self._headers
+
+    @property
+    def should_retry(self) -> bool | None:
+        """As `Exchange.should_retry`."""
+        return None if self._usual is None else self._usual.should_retry
+
+    def keep(self) -> Awaitable[None] | None:
+        """As `Exchange.keep`."""
+        return None if self._usual is None else self._usual.keep()
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        """As `Exchange.head`. An error, or a body that is not what the client expects, does not pass."""
+        self._status, self._headers = status, headers
+        expected = self._target.protocol.stream_type if self._is_stream else "application/json"
+        is_expected = _kind(headers.get("content-type", "")) == _kind(expected)
+        if status != 200 or not is_expected or headers.get("content-encoding", "identity") != "identity":
+            self._turn()
+
+    def release(self) -> None:
+        """As `Exchange.release`."""
+        self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+        if self._usual is not None:
+            self._usual.release()
+
+    def feed(self, data: bytes) -> list[Event]:
+        """As `Exchange.feed`. Once the answer flows its bytes are with the client already."""
+        if self._usual is not None:
+            return self._usual.feed(data)
+        if self._held is not None:
+            self._held.append(data)
+        return self._judged(self._decoder.feed(data))
+
+    def close(self) -> list[Event]:
+        """As `Exchange.close`."""
+        if self._usual is not None:
+            return self._usual.close()
+        events = self._judged(self._decoder.close())
+        return events if self._usual is None else [*events, *self._usual.close()]
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """As `Exchange.fail`."""
+        begun = self._turn() if self._usual is None and self._held is not None else []
+        if self._usual is not None:
+            return [*begun, *self._usual.fail(failure)]
+        return self._judged(self._decoder.fail(failure))
+
+    def again(self, events: Sequence[Event]) -> Exchange | None:
+        """As `Exchange.again`."""
+        return None if self._usual is None else self._usual.again(events)
+
+    # ------------------------------------------------------------ bytes
+
+    def begin(self) -> bytes:
+        """Something of the answer was decoded: from now on bytes flow. Gives those that came so far."""
+        held, self._held = self._held or [], None
+        self._original.release()
+        del self._make_usual
+        return self.pass_on(b"".join(held))
+
+    def pass_on(self, data: bytes) -> bytes:
+        """The bytes that leave for the next ones that came; `feed` is told them after."""
+        whole = self._frames.feed(data)
+        return whole if b'"error"' not in whole else self._without_secrets(whole)
+
+    def rest(self, events: Sequence[Event]) -> bytes:
+        """The bytes that were left when the body ended with these events; a frame that was cut is dropped."""
+        return b"" if events and type(events[-1]) is Failure else self._frames.close()
+
+    def body(self) -> bytes:
+        """The whole answer of a request that was not streamed."""
+        return b"".join(self._held or ())
+
+    # ------------------------------------------------------------ inside
+
+    def _without_secrets(self, frames: bytes) -> bytes:
+        """Frames that tell of an error: some quote the key that they refuse."""
+        text = frames.decode("utf-8", "surrogateescape")
+        return masked(text, self._target.secrets()).encode("utf-8", "surrogateescape")
+
+    def _judged(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            if type(event) is Deviation:
+                if self._expectation.explains(event):
+                    continue
+                if self._held is not None and event.severity != "note" and is_of_the_wire(event.code):
+                    return self._turn()
+                self._on_deviation(self._target.name, event)
+                if type(events[-1]) is not Failure:
+                    self._withdraw(self._target.name, event)
+            elif self._held is not None and (type(event) is Failure or type(event) is ToolCallFailed):
+                return self._turn()
+            elif type(event) is Failure:  # the last event
+                events = [*events[:-1], without_secrets(event, self._target)]
+        if self._said:
+            events, self._said = [*self._said, *events], []
+        return events
+
+    def _turn(self) -> list[Event]:
+        """The usual exchange takes over, with all that came."""
+        self._usual = usual = self._make_usual()
+        usual.head(self._status, self._headers)
+        held, self._held = self._held or [], None
+        return usual.feed(b"".join(held)) if held else []
+
+
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def is_cut(events: Sequence[Event]) -> bool:
+    """Whether an answer ended within a call, so that its client's connection must not end well."""
+    return any(type(event) is ToolCallFailed for event in events)
+
+
+class EndpointCache:
+    """Where requests that pass go, by target and by whether they stream. Kept, for working it out takes a while."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, bool], tuple[Target, Outgoing, dict[str, str]]] = {}
+
+    def outgoing(self, target: Target, original: RawRequest, *, asks_usage: bool) -> Outgoing:
+        """The request for a target."""
+        form, fixed = self._form(target, is_stream=original.peek.stream)
+        body = with_fields(_spliced(target, original, asks_usage), target.provider)
+        head = original.head
+        if head is None:
+            return Outgoing(form.method, form.url, {**form.headers}, body)
+        headers = {**form.headers, **head.passing(), **fixed}
+        return Outgoing(form.method, with_query(form.url, head.query()), headers, body)
+
+    def _form(self, target: Target, *, is_stream: bool) -> tuple[Outgoing, dict[str, str]]:
+        """The request without its body: only the model and whether it streams decide the rest. And those of its headers
+        that no client's take the place of."""
+        kept = self._kept.get((target.name, is_stream))
+        if kept is not None and kept[0] is target:
+            return kept[1], kept[2]
+        question = Request(target.model, (Message("user", (Text("?"),)),), stream=is_stream)
+        http = target.protocol.render_request(question, dialect=target.dialect, limits=target.limits).http
+        key = target.key.reveal() if target.key is not None else None
+        form = endpoint(target.provider, http, model=target.model, key=key)
+        fixed = fixed_headers(target.provider, key)
+        if target.client_login:  # the key may be a client's own, which is not kept
+            return form, fixed
+        if len(self._kept) >= _MOST_FORMS:
+            self._kept.clear()
+        self._kept[target.name, is_stream] = (target, form, fixed)
+        return form, fixed
+
+
+def _spliced(target: Target, original: RawRequest, asks_usage: bool) -> bytes:
+    """The client's body with the target's name of the model."""
+    peek = original.peek
+    changes = dict(peek.usage) if asks_usage else {}
+    if peek.names_model and peek.model != target.model:
+        changes["model"] = target.model
+    return _json.splice_fields(peek.fields, changes) if changes else original.body

@@ -1,0 +1,49 @@
+"""Reading along what passes: later and in larger pieces, for one by one chunks take longer to read than to pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, final
+
+#: Bytes that are read along at once.
+_AT_ONCE: Final = 16 * 1024
+#: Seconds after which they are, however few, and the same as a share of the clock for progress, which they wind.
+_MOST_DELAY: Final = 0.5
+_SHARE: Final = 0.05
+
+
+@final
+class ReadAlong:
+    """Keeps bytes that have passed until there are enough, some time is over, or one of them tells of an error."""
+
+    __slots__ = ("_delay", "_kept", "_loop", "_read", "_size", "_timer")
+
+    def __init__(self, read: Callable[[bytes], None], *, progress: float) -> None:
+        """`read` is given the bytes; `progress`: seconds in which something of the answer must be read."""
+        self._read = read
+        self._delay = min(_MOST_DELAY, progress * _SHARE)
+        self._loop = asyncio.get_running_loop()
+        self._kept: list[bytes] = []
+        self._size = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def keep(self, data: bytes) -> None:
+        """Bytes that are on their way to the client."""
+        self._kept.append(data)
+        self._size += len(data)
+        if self._size >= _AT_ONCE or b'"error"' in data:
+            self.catch_up()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._delay, self.catch_up)
+
+    def catch_up(self) -> None:
+        """Read what was kept now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._kept:
+            data = b"".join(self._kept)
+            self._kept.clear()
+            self._size = 0
+            self._read(data)

@@ -1,0 +1,180 @@
+"""The shortest way for a whole answer that passes: the request's bytes out, the answer's bytes in, one look at them.
+
+Whatever is not plain (an error, a connection that breaks, something odd in the answer) goes the usual way, with all
+that came so far; nothing is asked twice for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, final
+
+import msgspec
+
+from dragoman.client.passthrough.exchange import RawRequest
+from dragoman.events import Failure, Finish
+from dragoman.http.response import Response, Sink, TransportFailed
+from dragoman.http.transport import Transport
+from dragoman.providers.endpoint import Outgoing
+from dragoman.routing.attempts import Attempts
+from dragoman.routing.target import Target
+
+#: Bytes of an answer; a larger one is read while it comes.
+_LARGEST: Final = 1024 * 1024
+
+
+@final
+class Plain(msgspec.Struct, frozen=True):
+    """An answer with nothing odd in it. Names of `headers` are in lower case."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    finish: Finish
+
+
+class WholePassthrough:
+    """One request that is asked by the shortest way.
+
+    Attributes:
+        course: what came of its target.
+        failure: what the request was ended with from outside; None while it was not.
+    """
+
+    __slots__ = ("_limit", "_original", "_outgoing", "_response", "_so_far", "_target", "_timer", "_transport",
+                 "course", "failure")  # fmt: skip
+
+    def __init__(
+        self,
+        target: Target,
+        original: RawRequest,
+        outgoing: Outgoing,
+        course: Attempts,
+        *,
+        transport: Transport,
+        limit: float,
+    ) -> None:
+        """`limit`: seconds for the whole answer."""
+        self._target = target
+        self._original = original
+        self._outgoing = outgoing
+        self._transport = transport
+        self._limit = limit
+        self._timer: asyncio.Timeout | None = None
+        self._response: Response | None = None
+        self._so_far: _SoFar | None = None  # for the usual way; None once it has taken it
+        self.course = course
+        self.failure: Failure | None = None
+
+    async def answer(self) -> Plain | None:
+        """Ask. None: it was interrupted, or the usual way is to go on, with this one in place of its transport."""
+        loop = asyncio.get_running_loop()
+        self.course.sent(loop.time())
+        is_given_up = True
+        try:
+            plain = await self._answer(loop)
+            is_given_up = self.failure is not None
+            return plain
+        finally:
+            if is_given_up:
+                if self._response is not None:
+                    self._response.close()
+                self.course.abandoned(loop.time())
+
+    async def _answer(self, loop: asyncio.AbstractEventLoop) -> Plain | None:
+        pieces: list[bytes] = []
+        problem: TransportFailed | None = None
+        try:
+            async with asyncio.timeout(self._limit) as self._timer:
+                response = self._response = await self._transport.open(self._outgoing)
+                size = 0
+                if is_plain_head(response.status, response.headers):
+                    while size <= _LARGEST and (piece := await response.read()):
+                        pieces.append(piece)
+                        size += len(piece)
+        except TransportFailed as broken:
+            problem = broken
+        except TimeoutError:
+            problem = TransportFailed(Failure("timeout", f"nothing of the answer came within {self._limit:g} s"))
+        else:
+            if 0 < size <= _LARGEST:
+                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                finish = self._target.protocol.check_whole(body)
+                if finish is not None:
+                    self.course.ended(finish, loop.time())
+                    return Plain(body, response.headers, finish)
+        self._so_far = _SoFar(self._response, pieces, problem)
+        return None
+
+    def interrupt(self, failure: Failure) -> None:
+        """End the request with this failure now; no other target is asked."""
+        self.failure = failure
+        if self._timer is not None:
+            self._timer.reschedule(0)
+
+    # ------------------------------------------------------------ in place of a transport
+
+    async def open(self, outgoing: Outgoing) -> Response:
+        """As `Transport.open`: the first time, what came of the request that was sent already."""
+        so_far, self._so_far = self._so_far, None
+        if so_far is None:
+            return await self._transport.open(outgoing)
+        if self._response is None:
+            assert so_far.problem is not None
+            raise so_far.problem
+        return so_far
+
+
+class _SoFar:
+    """A response of which some was read: that comes first."""
+
+    __slots__ = ("_pieces", "_response", "headers", "problem", "status")
+
+    def __init__(self, response: Response | None, pieces: list[bytes], problem: TransportFailed | None) -> None:
+        self._response = response
+        self._pieces = pieces
+        self.problem = problem
+        self.status = 0 if response is None else response.status
+        self.headers: Mapping[str, str] = {} if response is None else response.headers
+
+    async def read(self) -> bytes:
+        if self._pieces:
+            return self._pieces.pop(0)
+        if self.problem is not None:
+            raise self.problem
+        assert self._response is not None
+        return await self._response.read()
+
+    async def pour(self, sink: Sink) -> None:
+        while self._pieces:
+            sink(self._pieces.pop(0))
+        if self.problem is not None:
+            raise self.problem
+        assert self._response is not None
+        await self._response.pour(sink)
+
+    def pause(self) -> None:
+        if self._response is not None:
+            self._response.pause()
+
+    def resume(self) -> None:
+        if self._response is not None:
+            self._response.resume()
+
+    def abort(self) -> None:
+        if self._response is not None:
+            self._response.abort()
+
+    def close(self) -> None:
+        if self._response is not None:
+            self._response.close()
+
+
+def is_plain_head(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether a body of JSON follows, as it is."""
+    kind = headers.get("content-type", "")
+    return (
+        status == 200
+        and (kind == "application/json" or kind.partition(";")[0].strip().lower() == "application/json")
+        and headers.get("content-encoding", "identity") == "identity"
+    )

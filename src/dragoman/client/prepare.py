@@ -1,0 +1,130 @@
+"""A request made ready for one target of its chain after another: each gets it fitted and rendered anew."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import final
+
+import msgspec
+
+from dragoman.client.exchange import Exchange, OnDeviation, OnWire
+from dragoman.client.forwarding import ClientHead, as_client
+from dragoman.client.images import Images
+from dragoman.client.local_servers import LocalServers
+from dragoman.client.offload import run_sized
+from dragoman.client.passthrough.exchange import EndpointCache, PassthroughExchange, RawRequest
+from dragoman.client.target_state import TargetStates
+from dragoman.events import Deviation
+from dragoman.history import SignatureWatch, Vault
+from dragoman.http.timeouts import Timeouts
+from dragoman.ids import new_id
+from dragoman.routing.resolve import with_defaults
+from dragoman.routing.target import Target
+from dragoman.types import Request
+
+
+@final
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What the requests of one client have in common."""
+
+    target_states: TargetStates
+    servers: LocalServers
+    vault: Vault
+    images: Images
+    addresses: EndpointCache
+    timeouts: Timeouts
+    on_wire: OnWire | None
+
+
+@final
+class Preparation:
+    """Makes one request ready for any target."""
+
+    __slots__ = (
+        "_has_price", "_head", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size",
+        "_trace_parent",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        means: Means,
+        request: Request,
+        *,
+        on_deviation: OnDeviation,
+        said: tuple[Deviation, ...],
+        has_price: bool,
+        owner: str,
+        trace_parent: str,
+        original: RawRequest | None,
+        head: ClientHead | None,
+        size: int,
+    ) -> None:
+        """`said`: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
+        `AsyncClient.open`."""
+        self._means = means
+        self._request = request
+        self._on_deviation = on_deviation
+        self._said = said
+        self._has_price = has_price
+        self._owner = owner
+        self._trace_parent = trace_parent
+        self._original = original
+        self._head = head
+        self._size = size
+
+    async def make_ready(self, target: Target) -> tuple[Exchange | PassthroughExchange, float]:
+        """The exchange with a target, and the limit in seconds for the first event of its answer.
+
+        Raises:
+            DragomanError: the target cannot be asked this.
+        """
+        means, original = self._means, self._original
+        ready = as_client(await means.servers.ready(means.target_states.in_proven_way(target)), self._head)
+        is_local = target.provider.local
+        if original is not None and means.target_states.passes(ready, original):
+            limit = means.timeouts.first_event_of(local=is_local, reasoning=True, whole=not original.peek.stream)
+            return await run_sized(self._size, partial(self._passing, ready, original)), limit
+        read = self._request
+        if original is not None:
+            read = (await run_sized(self._size, original.parsed)).request
+        if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
+            read = await means.images.filled(read)
+        wanted = with_defaults(read, ready)
+        limit = means.timeouts.first_event_of(
+            local=is_local, reasoning=read.params.reasoning is not None, whole=not read.stream
+        )
+        restored = await means.vault.restored(wanted, self._owner)
+        return await run_sized(self._size, partial(self._usual, ready, wanted, restored)), limit
+
+    def _usual(self, target: Target, wanted: Request, restored: Request) -> Exchange:
+        means = self._means
+        return Exchange(
+            target,
+            restored,
+            new_id=new_id,
+            price_of=means.target_states.prices.cost if self._has_price else None,
+            on_deviation=self._on_deviation,
+            withdraw=means.target_states.withdraw,
+            watch=SignatureWatch(means.vault, wanted, self._owner),
+            said=self._said,
+            trace_parent=self._trace_parent,
+            on_wire=means.on_wire,
+            head=self._head,
+        )
+
+    def _passing(self, target: Target, original: RawRequest) -> PassthroughExchange:
+        def mended() -> Exchange:
+            wanted = with_defaults(original.parsed().request, target)
+            return self._usual(target, wanted, wanted)
+
+        return PassthroughExchange(
+            target,
+            original,
+            self._means.addresses,
+            new_id=new_id,
+            usual=mended,
+            on_deviation=self._on_deviation,
+            withdraw=self._means.target_states.withdraw,
+            said=self._said,
+            trace_parent=self._trace_parent,
+        )

@@ -1,0 +1,131 @@
+"""What one client knows of its targets, and how it steers by it: proofs, prices, health, and what has shown itself."""
+
+from __future__ import annotations
+
+import logging
+import time
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from dragoman.client.passthrough.exchange import RawRequest
+from dragoman.config import Config, ToolsMode
+from dragoman.errors import ConfigError
+from dragoman.events import Deviation
+from dragoman.proofs import Proof, ProofStore, is_clean, is_of_the_wire, proof_of
+from dragoman.providers.catalog import Model
+from dragoman.routing.prices import Prices
+from dragoman.routing.target import Chain, Target
+from dragoman.routing.target_health import HealthTable
+from dragoman.routing.target_order import Facts, line_up
+from dragoman.types import Usage
+
+LOG: Final = logging.getLogger("dragoman.routing")
+#: A usual request, to compare prices by.
+_USUAL: Final = Usage(input=3_000, output=500)
+
+
+class TargetStates:
+    """Knows the targets of one client.
+
+    Attributes:
+        prices: what answers cost.
+        proofs: what validation has shown.
+        standings: circuit breakers and budgets of retries.
+    """
+
+    __slots__ = ("_config", "_deviating", "_refusing", "prices", "proofs", "health_table")
+
+    def __init__(self, config: Config) -> None:
+        self._refusing: set[str] = set()  # targets that have refused tools
+        self._deviating: set[str] = set()  # targets whose wire has broken its protocol
+        self.health_table = HealthTable()
+        self.take(config)
+
+    def take(self, config: Config) -> None:
+        """Go by another configuration from now on; what targets have shown of themselves stands."""
+        self._config = config
+        self.prices = Prices(config)
+        validate = config.validate
+        self.proofs = ProofStore(validate.store, clock=time.time, expires_days=validate.expires_days, say=LOG.info)
+
+    # ------------------------------------------------------------ which targets
+
+    def line_up(self, chain: Chain) -> tuple[Chain, tuple[Deviation, ...]]:
+        """The chain as it is asked now, and what its caller is told of that.
+
+        Raises:
+            ConfigError: none of its targets may be asked.
+        """
+        if not chain.only_validated and (chain.order == "declared" or len(chain.targets) == 1):
+            return chain, ()
+        lineup = line_up(chain, {target.name: self._facts(target) for target in chain.targets})
+        if not lineup.chain.targets:
+            names = " ".join(name for name, _ in lineup.passed_over)
+            raise ConfigError(f"route {chain.name}: none of its targets is validated; say: dragoman validate {names}")
+        ready = msgspec.structs.replace(lineup.chain, unusable=(*lineup.chain.unusable, *lineup.passed_over))
+        for name, reason in lineup.passed_over:
+            LOG.info("%s: %s: passed over: %s", chain.name, name, reason)
+        if not lineup.is_unproven:
+            return ready, ()
+        LOG.info("%s: no target is validated: asked all the same", chain.name)
+        return ready, (Deviation("unvalidated", f"routes.{chain.name}", "no target of it is validated"),)
+
+    def _facts(self, target: Target) -> Facts:
+        cost = self.prices.cost(target.name, _USUAL)
+        price = cost.usd if cost is not None else Decimal(0) if target.provider.local else None
+        return Facts(self.proof(target), price)
+
+    # ------------------------------------------------------------ how they are asked
+
+    def in_proven_way(self, target: Target) -> Target:
+        """The target, asked for tools in the way that is known to work where any may be taken."""
+        if target.tools == "auto":
+            proof = self.proof(target)
+            if proof is not None and proof.ways:
+                way = proof.ways[0]
+                # "auto" begins with the native way, and still finds another should that be refused one day.
+                mode: ToolsMode = "auto" if way == "native" else way
+                return msgspec.structs.replace(target, tools=mode, refuses_tools=False)
+        if target.name in self._refusing:
+            return msgspec.structs.replace(target, refuses_tools=True)
+        return target
+
+    def is_clean(self, target: Target) -> bool:
+        """Whether the target's bytes may pass as they are: the configuration says so, or validation has shown it, and
+        no answer has shown otherwise since."""
+        if target.name in self._deviating:
+            return False
+        model, provider = self._config.models.get(target.name), self._config.providers.get(target.provider.name)
+        if model is not None and model.clean is not None:
+            return model.clean
+        if provider is not None and provider.clean is not None:
+            return provider.clean
+        return is_clean(self.proof(target))
+
+    def passes(self, target: Target, original: RawRequest) -> bool:
+        """Whether a request's bytes may go to this target as they are, and its answer's back."""
+        return original.suits(target) and self.is_clean(target)
+
+    # ------------------------------------------------------------ what is known
+
+    def proof(self, target: Target) -> Proof | None:
+        """What validation has shown of a target, while that holds."""
+        return self.proofs.get(
+            target.name, target.digest, protocol=target.protocol.name, endpoint=target.provider.base_url
+        )
+
+    def model_proof(self, model: Model) -> Proof | None:
+        """The same for a model that its server told of."""
+        return proof_of(model, self._config.catalog.provider(model.provider), self.proofs)
+
+    def refused_tools(self, target: str) -> None:
+        """A target has refused tools: another way is begun with from now on."""
+        self._refusing.add(target)
+
+    def withdraw(self, target: str, deviation: Deviation) -> None:
+        """A target's wire broke its protocol: its bytes do not pass from now on."""
+        if deviation.severity != "note" and is_of_the_wire(deviation.code) and target not in self._deviating:
+            self._deviating.add(target)
+            LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)

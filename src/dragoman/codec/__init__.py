@@ -1,0 +1,1 @@
+"""What the five protocols share when they read and write: bodies, parts, calls, argument text, error bodies."""

@@ -1,0 +1,179 @@
+"""Fields that several protocols have under names of their own: what of a request is said again in another one's words.
+
+Only what means the same is here; all else is named as lost. Sources: the vendors' API references (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import Fields, read, read_fields, read_items, read_text
+from dragoman.deviations import clip
+from dragoman.types import ProtocolName, Text
+
+_Paths = Mapping[ProtocolName, tuple[str, ...]]
+_Words = Mapping[ProtocolName, Mapping[str, str]]
+
+
+@final
+class Counterpart(msgspec.Struct, frozen=True):
+    """One field under each of its names, as a path. `words`: of each protocol, its JSON text → a common word; a value
+    without one has no counterpart. None: the value is the same everywhere. `longest`: bytes of its JSON text."""
+
+    paths: _Paths
+    words: _Words | None = None
+    longest: int = 1 << 20
+
+
+_OPENAI_TIERS: Final = {'"default"': "standard", '"flex"': "flex", '"priority"': "priority"}
+_LIFE: Final = 66  # OpenAI takes 64 characters
+
+#: Fields of a body, and those of a part.
+OF_BODY: Final[tuple[Counterpart, ...]] = (
+    Counterpart({"openai-chat": ("verbosity",), "openai-responses": ("text", "verbosity")}),
+    Counterpart(
+        {
+            "openai-chat": ("service_tier",),
+            "openai-responses": ("service_tier",),
+            "anthropic-messages": ("service_tier",),
+            "gemini-generate": ("serviceTier",),
+        },
+        {
+            "openai-chat": _OPENAI_TIERS,
+            "openai-responses": _OPENAI_TIERS,
+            "anthropic-messages": {'"standard_only"': "standard"},
+            "gemini-generate": {'"standard"': "standard", '"flex"': "flex", '"priority"': "priority"},
+        },
+    ),
+    Counterpart(
+        {
+            "openai-chat": ("safety_identifier",),
+            "openai-responses": ("safety_identifier",),
+            "anthropic-messages": ("metadata", "user_id"),
+        },
+        longest=_LIFE,
+    ),
+    Counterpart(
+        {
+            "openai-chat": ("modalities",),
+            "gemini-generate": ("generationConfig", "responseModalities"),
+        },
+        {
+            "openai-chat": {'["text"]': "text", '["text","audio"]': "sound", '["image","text"]': "image"},
+            "gemini-generate": {'["TEXT"]': "text", '["AUDIO"]': "sound", '["TEXT","IMAGE"]': "image"},
+        },
+    ),
+    *(
+        Counterpart({"openai-chat": (name,), "openai-responses": (name,)})
+        for name in ("metadata", "user", "store", "moderation", "prompt_cache_options", "prompt_cache_retention")
+    ),
+)
+OF_PART: Final[tuple[Counterpart, ...]] = (
+    Counterpart({"openai-chat": ("image_url", "detail"), "openai-responses": ("detail",)}),
+    Counterpart(
+        {"openai-chat": ("filename",), "openai-responses": ("filename",), "anthropic-messages": ("title",)},
+    ),
+    Counterpart({"openai-chat": ("prompt_cache_breakpoint",), "openai-responses": ("prompt_cache_breakpoint",)}),
+    Counterpart(
+        {"openai-chat": ("refusal",), "openai-responses": ("type",)},
+        {"openai-chat": {"true": "refusal"}, "openai-responses": {'"refusal"': "refusal"}},
+    ),
+)
+
+
+def take(
+    fields: Fields, source: ProtocolName, target: ProtocolName, known: tuple[Counterpart, ...]
+) -> tuple[Fields, Fields]:
+    """What of `fields` the target says too, in its own form, and the rest."""
+    said: dict[str, Json] = {}
+    rest = fields
+    for counterpart in known:
+        here, there = counterpart.paths.get(source), counterpart.paths.get(target)
+        if here is None or there is None or here[0] not in rest:
+            continue
+        value, left = _without(rest, here)
+        word = None if value is None else _reworded(counterpart, value, source, target)
+        if word is not None:
+            rest = left
+            _put(said, there, word)
+    return {name: _json.raw(inner) for name, inner in said.items()}, rest
+
+
+def _reworded(counterpart: Counterpart, value: Raw, source: ProtocolName, target: ProtocolName) -> Raw | None:
+    if counterpart.words is None or counterpart.words[source] is counterpart.words[target]:
+        return value if len(value) <= counterpart.longest else None
+    if len(value) > counterpart.longest:
+        return None
+    meant = counterpart.words[source].get(_json.raw_text(_json.raw(read(value))))
+    words = (text for text, word in counterpart.words[target].items() if word == meant)
+    found = next(words, None)
+    return None if found is None else Raw(found.encode())
+
+
+def _without(fields: Fields, path: tuple[str, ...]) -> tuple[Raw | None, Fields]:
+    """The value at a path, and the fields without it."""
+    name, *further = path
+    rest = {key: value for key, value in fields.items() if key != name}
+    if not further:
+        return fields[name], rest
+    inner = read_fields(fields[name])
+    if inner is None or further[0] not in inner:
+        return None, fields
+    value, left = _without(inner, tuple(further))
+    if left:
+        rest[name] = _json.raw(left)
+    return value, rest
+
+
+def _put(said: dict[str, Json], path: tuple[str, ...], value: Raw) -> None:
+    for name in path[:-1]:
+        said = said.setdefault(name, {})
+    said[path[-1]] = value
+
+
+def as_text(part: Raw, protocol: ProtocolName) -> tuple[str, Text, tuple[str, ...]] | None:
+    """A part that only its protocol knows as a text: its type, the text, and its fields that the text does not say.
+    None: nothing of it can be read."""
+    fields = read_fields(part) or {}
+    kind = read_text(fields.get("type"))
+    told = _TEXTS.get(protocol, {}).get(kind)
+    if told is None:
+        return None
+    words = [read_text(fields.get(name)) for name in told[:-1]]
+    content = _content(fields.get(told[-1]))
+    if not content:
+        return None
+    text = "\n".join([*filter(None, words), content])
+    return kind, Text(text), tuple(name for name in fields if name != "type" and name not in told)
+
+
+#: Protocol → blocks that are read as texts → their fields that make it, the last one their content.
+_TEXTS: Final[Mapping[ProtocolName, Mapping[str, tuple[str, ...]]]] = {
+    "anthropic-messages": {
+        "compaction": ("content",),
+        "search_result": ("title", "source", "content"),
+        "document": ("title", "context", "source"),
+    },
+}
+
+
+def _content(value: Raw | None) -> str:
+    """The text of a content: a string, or a list of texts."""
+    inner = read_fields(value)
+    if inner is not None:
+        return _content(inner.get("content"))
+    items = read_items(value)
+    if items is None:
+        return read_text(value)
+    return "\n".join(filter(None, (read_text((read_fields(item) or {}).get("text")) for item in items)))
+
+
+def kind_of(part: Raw) -> str:
+    """What a part or a tool is called: its type, else its first field."""
+    fields = read_fields(part) or {}
+    return clip(read_text(fields.get("type")) or next(iter(fields), "part"))

@@ -1,0 +1,218 @@
+"""What of an answer only its own protocol knows, when the answer is written in another one: pages that it cites are
+said in the other's words, all else is named as lost.
+
+Every encoder and every whole response goes through here, so that nothing is lost without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.codec.citations import Citation, CitationForm, render_grounding, take_citations, take_grounding
+from dragoman.codec.json_fields import Fields, read_fields, read_items, read_text
+from dragoman.deviations import clip
+from dragoman.events import (
+    Deviation,
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    Reply,
+    Start,
+    TextEnd,
+    TextStart,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallEnd,
+    fold,
+    unfold,
+)
+from dragoman.types import Media, Native, Opaque, ProtocolName, Text, Thinking, ToolCall, ToolResult
+
+#: Events of a whole response with native fields, and those of a part. A call tells all of its own at its end.
+_OF_RESPONSE: Final = frozenset({Start, Finish, Failure})
+_OF_PART: Final = frozenset({TextStart, TextEnd, ThinkingStart, ThinkingEnd})
+#: Native fields that only hold the path of others: lists of one object, and objects.
+_LISTS: Final = frozenset({"choices", "candidates"})
+_OBJECTS: Final = frozenset({"message", "usage", "usageMetadata", "groundingMetadata"})
+_NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
+
+
+@final
+class CrossProtocol:
+    """One answer on its way into `protocol`; None: into a form that knows no native fields at all.
+
+    `form`: how the protocol cites pages; None: it does not.
+
+    Attributes:
+        lost: a note for each field that could not be said, with its path in the answer.
+    """
+
+    __slots__ = ("_cited", "_form", "_protocol", "_texts", "_told", "lost")
+
+    def __init__(self, protocol: ProtocolName | None, form: CitationForm | None = None) -> None:
+        self._protocol = protocol
+        self._form = form
+        self._cited: list[Citation] = []  # by the text that is open; by the whole answer, where that tells them
+        self._texts = 0  # that are over
+        self._told: Native | None = None  # of the end: its pages were told with the last text
+        self.lost: list[Deviation] = []
+
+    def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
+        """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
+        with it: the last text tells the pages of an end that is among them."""
+        kind = type(event)
+        if kind in _OF_RESPONSE:
+            if type(event) is Finish:
+                return self._end(event)
+            self._native(event.native, "")  # type: ignore[union-attr]
+        elif type(event) is TextStart or type(event) is TextEnd:
+            return self._text(event, events)
+        elif kind in _OF_PART:
+            if event.native is not None:  # type: ignore[union-attr]
+                self._native(event.native, f"parts[{event.index}].")  # type: ignore[union-attr]
+        elif type(event) is ToolCallEnd:
+            self._part(event.call, event.index)
+        elif type(event) is PartEvent:
+            self._part(event.part, event.index)
+        return event
+
+    def take_reply(self, reply: Reply) -> Reply:
+        """A whole answer in the protocol's words."""
+        if self._form is None or not _is_foreign_anywhere(reply, self._protocol):
+            self._native(reply.native, "")
+            for index, part in enumerate(reply.parts):
+                self._part(part, index)
+            return reply
+        events = unfold(msgspec.structs.replace(reply, native=None))
+        if type(events[-1]) is Finish:
+            events[-1] = msgspec.structs.replace(events[-1], native=reply.native)
+        elif reply.native is not None:
+            self._native(reply.native, "")
+        taken = fold([self.take(event, events) for event in events])
+        return msgspec.structs.replace(reply, parts=taken.parts, native=taken.native or reply.native)
+
+    def _text(self, event: TextStart | TextEnd, events: Iterable[Event]) -> TextStart | TextEnd:
+        native, is_end = event.native, type(event) is TextEnd
+        if native is not None and native.protocol != self._protocol:
+            fields = native.fields
+            if self._form is not None:
+                cited, fields, besides = take_citations(fields, self._form)
+                if cited and self._form.render is not None:
+                    self._cited = cited
+                else:
+                    self._cited += cited
+                for path in besides:
+                    self._lose(f"parts[{event.index}].{path}", f"only {native.protocol} has it")
+            self._native(Native(native.protocol, fields), f"parts[{event.index}].")
+        if not is_end or self._form is None or self._form.render is None:
+            return event
+        self._cited += self._pages_of_end(events)
+        cited, self._cited = self._cited, []
+        is_first, self._texts = not self._texts, self._texts + 1
+        if not cited or self._protocol is None:
+            return event
+        if self._form.of_message and not is_first:
+            cited = [msgspec.structs.replace(each, start=None, end=None) for each in cited]
+        entries = _json.raw([self._form.render(each) for each in cited])
+        return msgspec.structs.replace(event, native=Native(self._protocol, {"annotations": entries}))
+
+    def _pages_of_end(self, events: Iterable[Event]) -> list[Citation]:
+        """The pages that the end of the answer cites, when it came together with the end of a text."""
+        last = events[-1] if isinstance(events, list) and events else None
+        if type(last) is not Finish or last.native is None or last.native.protocol == self._protocol:
+            return []
+        if self._told is not None:
+            return []
+        pages = _take_pages(last.native)
+        if pages is None:
+            return []
+        self._told = pages.rest
+        return pages.cited
+
+    def _end(self, event: Finish) -> Finish:
+        native = event.native
+        if native is not None and native.protocol != self._protocol:
+            self._native(self._told or native, "")
+        if not self._cited or self._form is None or self._form.render is not None or self._protocol is None:
+            return event
+        found = _json.raw([{"groundingMetadata": render_grounding(self._cited)}])
+        return msgspec.structs.replace(event, native=Native(self._protocol, {"candidates": found}))
+
+    def _part(self, part: Text | Thinking | Media | ToolCall | ToolResult | Opaque, index: int) -> None:
+        if type(part) is not Opaque:
+            if part.native is not None:
+                self._native(part.native, f"parts[{index}].")
+        elif part.protocol != self._protocol:
+            self._lose(f"parts[{index}]", _kind_of(part.raw))
+
+    def _native(self, native: Native | None, where: str) -> None:
+        if native is not None and native.protocol != self._protocol:
+            for path in _paths(native.fields, where):
+                self._lose(path, f"only {native.protocol} has it")
+
+    def _lose(self, where: str, seen: str) -> None:
+        self.lost.append(Deviation("untranslated", where, seen, "note"))
+
+
+def crossed(
+    reply: Reply, protocol: ProtocolName | None, form: CitationForm | None, lost: list[Deviation] | None
+) -> Reply:
+    """A whole answer in a protocol's words; `lost` is given what could not be said."""
+    crossing = CrossProtocol(protocol, form)
+    taken = crossing.take_reply(reply)
+    if lost is not None:
+        lost += crossing.lost
+    return taken
+
+
+class _Pages(NamedTuple):
+    """Pages that an end cites, and the end's other fields."""
+
+    cited: list[Citation]
+    rest: Native
+
+
+def _take_pages(native: Native) -> _Pages | None:
+    """The pages of `candidates[0].groundingMetadata`; None when there are none."""
+    candidates = read_items(native.fields.get("candidates"))
+    candidate = read_fields(candidates[0]) if candidates else None
+    if candidate is None or "groundingMetadata" not in candidate:
+        return None
+    cited, rest = take_grounding(candidate["groundingMetadata"])
+    if not cited:
+        return None
+    candidate["groundingMetadata"] = rest
+    return _Pages(cited, Native(native.protocol, {**native.fields, "candidates": _json.raw([candidate])}))
+
+
+def _is_foreign_anywhere(reply: Reply, protocol: ProtocolName | None) -> bool:
+    natives = [part.protocol if type(part) is Opaque else part.native for part in reply.parts]
+    names = [each.protocol if isinstance(each, Native) else each for each in (*natives, reply.native)]
+    return any(name is not None and name != protocol for name in names)
+
+
+def _paths(fields: Fields, where: str) -> Iterator[str]:
+    """The path of each field that says something."""
+    for key, value in fields.items():
+        path, inner = f"{where}{key}", None
+        if key in _LISTS:
+            entries = read_items(value)
+            path, inner = f"{path}[0]", read_fields(entries[0]) if entries else None
+        elif key in _OBJECTS:
+            inner = read_fields(value)
+        if inner:
+            yield from _paths(inner, f"{path}.")
+        elif len(value) > 4 or bytes(value) not in _NOTHING:
+            yield path
+
+
+def _kind_of(part: Raw) -> str:
+    """What a part is called: its type, else its first field."""
+    fields = read_fields(part) or {}
+    return clip(read_text(fields.get("type")) or next(iter(fields), "part"))

@@ -1,0 +1,171 @@
+"""A request in the words of another protocol, and what of it that one cannot say.
+
+Every `render_request` goes through here, so that nothing a client asks for is lost without a word: what a parser did
+not model stands in `native` records and opaque parts. What another protocol calls otherwise is renamed, what a reader
+understands as text becomes one, and the rest is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, final
+
+import msgspec
+
+from dragoman.codec.counterparts import OF_BODY, OF_PART, Counterpart, as_text, kind_of, take
+from dragoman.codec.json_fields import Fields, read_fields, read_items
+from dragoman.deviations import clip, part_path
+from dragoman.events import Deviation
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
+from dragoman.types import Native, Opaque, Part, ProtocolName, Request, ToolResult
+
+_NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
+#: Fields that say what holds without them.
+_DEFAULTS: Final = frozenset({
+    ("store", b"false"), ("background", b"false"), ("logprobs", b"false"), ("service_tier", b'"auto"'),
+    ("truncation", b'"disabled"'), ("verbosity", b'"medium"'), ("n", b"1"), ("candidateCount", b"1"),
+})  # fmt: skip
+#: How deep the path of a field is told.
+_DEPTH: Final = 4
+_TOOLS: Final = "tools"
+
+
+def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
+    """`render`, the protocol's own, of the request in its words, with a note for each field that it cannot say."""
+
+    def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
+        if _is_at_home(request, protocol):
+            return render(request, dialect=dialect, limits=limits)
+        crossed = Crossed(protocol, is_vendor=dialect.supports_vendor_fields)
+        rendered = render(crossed.take(request), dialect=dialect, limits=limits)
+        lost = crossed.deviations()
+        return msgspec.structs.replace(rendered, deviations=(*rendered.deviations, *lost)) if lost else rendered
+
+    return render_request
+
+
+def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
+    """Whether nothing in it is native to another protocol, as in most requests."""
+    if request.native is not None and request.native.protocol != protocol:
+        return False
+    for message in request.messages:
+        if message.native is not None and message.native.protocol != protocol:
+            return False
+        for part in message.parts:
+            if type(part) is Opaque:
+                if part.protocol != protocol:
+                    return False
+            elif part.native is not None and part.native.protocol != protocol:
+                return False
+            elif type(part) is ToolResult:
+                for inner in part.parts:
+                    if type(inner) is Opaque:
+                        if inner.protocol != protocol:
+                            return False
+                    elif inner.native is not None and inner.native.protocol != protocol:
+                        return False
+    return all(tool.native is None or tool.native.protocol == protocol for tool in request.tools)
+
+
+@final
+class Crossed:
+    """One request on its way into `protocol`. `is_vendor`: the target is the vendor's own host, which knows all its
+    fields; others refuse some.
+
+    What stands in many messages is named once, with its first place and how often it was there.
+    """
+
+    __slots__ = ("_found", "_is_vendor", "_protocol", "_said")
+
+    def __init__(self, protocol: ProtocolName, *, is_vendor: bool) -> None:
+        self._protocol = protocol
+        self._is_vendor = is_vendor
+        self._found: dict[str, tuple[str, str, int]] = {}  # path without numbers → first path, protocol, how often
+        self._said: list[Deviation] = []
+
+    def take(self, request: Request) -> Request:
+        """The request in the protocol's words."""
+        native = self._native(request.native, "", "", OF_BODY if self._is_vendor else ())
+        messages = list(request.messages)
+        for place, message in enumerate(messages):
+            own = self._native(message.native, "messages[].", f"{part_path((place,))}.")
+            parts = self._parts(message.parts, (place,))
+            if parts is not message.parts or own is not message.native:
+                messages[place] = msgspec.structs.replace(message, parts=parts, native=own)
+        for place, tool in enumerate(request.tools):
+            self._native(tool.native, "tools[].", f"tools[{place}].")
+        return msgspec.structs.replace(request, messages=tuple(messages), native=native)
+
+    def deviations(self) -> list[Deviation]:
+        """What was said otherwise, and what was not said."""
+        for where, protocol, count in self._found.values():
+            often = f", {count} times" if count > 1 else ""
+            self._said.append(Deviation("untranslated", clip(where), f"only {protocol} has it{often}", "note"))
+        return self._said
+
+    def _parts(self, parts: tuple[Part, ...], at: tuple[int, ...]) -> tuple[Part, ...]:
+        changed: list[Part] | None = None
+        for number, part in enumerate(parts):
+            if type(part) is not Opaque and part.native is None and type(part) is not ToolResult:
+                continue
+            taken = self._part(part, (*at, number))
+            if taken is not part:
+                changed = changed or list(parts)
+                changed[number] = taken
+        return parts if changed is None else tuple(changed)
+
+    def _part(self, part: Part, at: tuple[int, ...]) -> Part:
+        if type(part) is Opaque:
+            return part if part.protocol == self._protocol else self._opaque(part, at)
+        where = f"{part_path(at)}."
+        known = OF_PART if self._is_vendor else ()
+        native = self._native(part.native, f"{type(part).__name__}.", where, known)
+        if type(part) is ToolResult:
+            inner = self._parts(part.parts, at)
+            if inner is not part.parts:
+                part = msgspec.structs.replace(part, parts=inner)
+        return part if native is part.native else msgspec.structs.replace(part, native=native)
+
+    def _opaque(self, part: Opaque, at: tuple[int, ...]) -> Part:
+        read = as_text(part.raw, part.protocol)
+        if read is None:
+            kind = kind_of(part.raw)
+            self._add(f"parts[].<{kind}>", f"{part_path(at)}.<{kind}>", part.protocol)
+            return part
+        kind, text, unsaid = read
+        where = f"{part_path(at)}.<{kind}>"
+        self._said.append(Deviation("changed", where, "said as text", "note"))
+        for name in unsaid:
+            self._add(f"parts[].<{kind}>.{name}", f"{where}.{name}", part.protocol)
+        return text
+
+    def _native(
+        self, native: Native | None, shape: str, where: str, known: tuple[Counterpart, ...] = ()
+    ) -> Native | None:
+        """A record in the protocol's words; its own, and one of which nothing can be said, as it is."""
+        if native is None or native.protocol == self._protocol:
+            return native
+        said, rest = take(native.fields, native.protocol, self._protocol, known)
+        for path in paths(rest, _DEPTH):
+            self._add(shape + path, where + path, native.protocol)
+        return Native(self._protocol, said) if said else native
+
+    def _add(self, shape: str, where: str, protocol: str) -> None:
+        known = self._found.get(shape)
+        self._found[shape] = (where, protocol, 1) if known is None else (known[0], protocol, known[2] + 1)
+
+
+def paths(fields: Fields, depth: int) -> Iterator[str]:
+    """The path of each field that says something."""
+    for key, value in fields.items():
+        text = bytes(value) if len(value) <= 12 else b""
+        if text in _NOTHING or (key, text) in _DEFAULTS:
+            continue
+        if key == _TOOLS:
+            yield from (f"{_TOOLS}.{kind_of(item)}" for item in read_items(value) or ())
+            continue
+        inner = read_fields(value) if depth > 1 and bytes(memoryview(value)[:1]) == b"{" else None
+        if inner:
+            yield from (f"{key}.{path}" for path in paths(inner, depth - 1))
+        else:
+            yield key

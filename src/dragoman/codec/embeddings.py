@@ -1,0 +1,62 @@
+"""Texts → vectors: the values that three protocols share, and what each of them says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol as Interface
+from typing import final
+
+import msgspec
+
+from dragoman._json import Raw
+from dragoman.protocol import HttpRequest
+from dragoman.types import Native
+
+
+@final
+class EmbedRequest(msgspec.Struct, frozen=True):
+    """What is to be embedded: texts, or the numbers of tokens. `dimensions`: of the vectors that are wanted.
+
+    `is_single`: the client expects one vector, not a list; `is_packed`: as base64 of little-endian 32-bit floats.
+    `native`: what only the client's own protocol knows.
+    """
+
+    model: str
+    inputs: tuple[str | tuple[int, ...], ...]
+    dimensions: int | None = None
+    is_single: bool = False
+    is_packed: bool = False
+    native: Native | None = None
+
+
+@final
+class Embedded(msgspec.Struct, frozen=True):
+    """The vectors in the order of the inputs, as their JSON text, and the tokens of all inputs (None: not told)."""
+
+    vectors: tuple[Raw, ...]
+    tokens: int | None = None
+
+
+class ParseEmbedRequest(Interface):
+    """Reads a client's request. `path` is the request's, with its query.
+
+    Raises:
+        WireError: it is not one.
+    """
+
+    def __call__(self, body: bytes, *, path: str = ...) -> EmbedRequest: ...
+
+
+@final
+class Embedder(msgspec.Struct, frozen=True):
+    """What one protocol says.
+
+    `routes`: the paths that clients use; `render_request` raises `WireError` for what it cannot say, and
+    `parse_response` for what is no answer; `render_response` takes the request, its answer and the estimated tokens.
+    """
+
+    routes: tuple[str, ...]
+    parse_request: ParseEmbedRequest
+    render_request: Callable[[EmbedRequest], HttpRequest]
+    parse_response: Callable[[bytes], Embedded]
+    render_response: Callable[[EmbedRequest, Embedded, int], bytes]

@@ -1,0 +1,1 @@
+"""Where a body's frames begin and end: event streams, lines, documents, arrays."""

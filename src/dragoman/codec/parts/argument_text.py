@@ -1,0 +1,400 @@
+"""The argument text of one tool call while it streams: what may leave, where it ends, what it amounts to.
+
+Nothing is repaired here; that is the arguments stage's work. This file only tells a placeholder (`{}` or `null`
+before the real object) from arguments, the object's end from what follows it, and a whole object from a cut one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed
+from dragoman.codec.brackets import most_closed, split_strings
+from dragoman.codec.parts.argument_residue import is_residue, skip_behind
+from dragoman.codec.parts.settled_arguments import Settled, is_same_value
+
+#: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
+_OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_INSIDE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+#: An object without lists and objects in it.
+_FLAT: Final = re.compile(r'\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\}', re.DOTALL)
+#: What an object that was cut begins with: a brace, and what there is of a key and its colon.
+_BEGINNING: Final = re.compile(r'\{\s*+(?:$|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:\\?$|"\s*+(?:$|:)))', re.DOTALL)
+_GOES_ON: Final = "something stands behind the closing brace of the arguments"
+_PLACEHOLDERS: Final = re.compile(r"(?:(\{\s*+\})\s*+)+(?=\{)")
+_MOST_OBJECTS: Final = 64
+_SHORT: Final = 128  # characters that are read bracket by bracket sooner than looked at as a whole
+_FEW: Final = 16  # characters that many texts begin with
+#: Fragments that are kept one by one, before they become one text.
+GATHERED: Final = 32
+Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
+
+
+class ArgumentText:
+    """Takes the fragments of one call's arguments in order. Time is linear in the text."""
+
+    __slots__ = (
+        "_depth", "_escaped", "_in_string", "_pieces", "_restated", "_scanned", "_surplus", "phase", "placeholder",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        #: "held" until a brace with something in it has come, "odd" when something else came, "closed" after its brace.
+        self.phase: Phase = "held"
+        #: `{}` or `null` that stood before the real object, else "".
+        self.placeholder = ""
+        self._pieces: list[str] = []
+        self._scanned = 0  # how many pieces the scanner has read
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._surplus: list[str] = []
+        self._restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
+
+    def add(self, text: str) -> str:
+        """Take the next fragment; gives the text that may leave now ("" while nothing may)."""
+        if self.phase == "live":
+            if text[:1] == "{":
+                return self._add_again(text)
+            if "}" not in text:
+                self._pieces.append(text)
+                return text
+            return self._add_live(text)
+        if self._restated is not None:
+            self._restated.add(text)
+            return ""
+        if self.phase == "held":
+            return self._add_held(text)
+        if self.phase == "odd":
+            self._pieces.append(text)
+        else:
+            self._surplus.append(text)
+        return ""
+
+    def add_open(self, texts: list[str], joined: str) -> bool:
+        """Take fragments that leave the object open; False, and nothing is taken, when they may close it.
+
+        Args:
+            joined: the fragments as one text.
+        """
+        if self.phase != "live":
+            return False
+        if self._may_restate(texts, joined):
+            return False
+        if "}" not in joined:
+            self._pieces += texts
+            return True
+        if not self._scanned:  # its opening brace tells how deep the rest is
+            self._scan(self._pieces[0])
+            self._scanned = 1
+        if not self._stays_open("".join(self._pieces[self._scanned :]) + joined):
+            return False
+        self._pieces += texts
+        self._scanned = len(self._pieces)
+        return True
+
+    def _may_restate(self, texts: list[str], joined: str) -> bool:
+        """Whether one of the fragments may say again all that came: then it begins as the object does."""
+        beginning = self._pieces[0][:_SHORT]
+        if len(self._pieces) > 1 and len(self._pieces[0]) < _FEW:
+            beginning += self._pieces[1][:_SHORT]
+        return beginning in joined and any(text.startswith(beginning) for text in texts)
+
+    def gather(self) -> None:
+        """Make one of the last pieces: a short text takes as much memory again as fifty characters."""
+        start = max(self._scanned, len(self._pieces) - GATHERED)
+        self._pieces[start:] = ["".join(self._pieces[start:])]
+
+    def live_pieces(self) -> list[str] | None:
+        """The list that takes fragments without a closing brace; None while each must be looked at."""
+        return self._pieces if self.phase == "live" else None
+
+    def is_blank(self) -> bool:
+        """Whether nothing that means anything has come (white space or `null` at most)."""
+        return self.phase == "held" and "".join(self._pieces).strip() in ("", "null")
+
+    def is_closed(self) -> bool:
+        """Whether a whole object with something in it has come."""
+        return self.phase == "closed" or (self._restated is not None and self._restated.is_closed())
+
+    def is_started(self) -> bool:
+        """Whether an object is open: text that is neither blank nor whole."""
+        return self.phase in ("live", "odd") or (self.phase == "held" and not self.is_whole() and not self.is_blank())
+
+    def is_whole(self) -> bool:
+        """Whether the text so far would be a whole object, `{}` included."""
+        return self.is_closed() or (self.phase == "held" and re.fullmatch(r"\s*\{\s*\}\s*", self.raw()) is not None)
+
+    def raw(self) -> str:
+        """All that came, placeholder aside."""
+        if self._restated is not None:
+            return self._restated.joined.raw()
+        return "".join(self._pieces) + "".join(self._surplus)
+
+    def _add_again(self, text: str) -> str:
+        """A piece that begins with a brace: some servers say all arguments so far again with each one."""
+        rest = self._unsaid(text)
+        if rest is None:
+            if "}" in text:
+                return self._add_live(text)
+            self._pieces.append(text)
+            return text
+        if "".join(self._pieces[-2:]).rstrip()[-1:] in (":", "[", ","):  # it may be a value in the object as well
+            self._restated = Restated("".join(self._pieces), text)
+            self.phase = "odd"
+            return ""
+        return self._add_live(rest)
+
+    def _unsaid(self, text: str) -> str | None:
+        """What of a text goes on from all that came, where it begins with that; None where it does not."""
+        offset = 0
+        for piece in self._pieces:
+            if not text.startswith(piece, offset):
+                return None
+            offset += len(piece)
+        return text[offset:] or None
+
+    def _add_held(self, text: str) -> str:
+        self._pieces.append(text)
+        held = "".join(self._pieces).lstrip()
+        if run := _PLACEHOLDERS.match(held):
+            self.placeholder, held = run[1], held[run.end() :]
+        while True:
+            if not held:
+                self._pieces.clear()
+                return ""
+            if held[0] == "{":
+                rest = held[1:].lstrip()
+                if rest[:1] == "{":  # a lone brace, said again
+                    held = rest
+                    continue
+                if not rest:
+                    self._pieces = [held if len(held) < 256 else "{"]  # a flood of white space is not kept
+                    return ""
+                if rest[0] != "}":
+                    break
+                after = rest[1:].lstrip()
+            elif held.startswith("null"):
+                after = held[4:].lstrip()
+            elif "null".startswith(held):
+                return ""
+            else:
+                self.phase = "odd"
+                return ""
+            if not after:
+                self._pieces = [held]
+                return ""
+            if after[0] != "{" and held[0] != "{":
+                self.phase = "odd"
+                return ""
+            if after[0] != "{":
+                self.phase = "closed"
+                self._pieces, self._surplus = ["{}"], [after]
+                return "{}"
+            self.placeholder = held[: len(held) - len(after)].strip()
+            held = after
+        self.phase = "live"
+        self._pieces = []
+        if "}" in held or "]" in held:  # an odd bracket may close it
+            return self._add_live(held)
+        self._pieces.append(held)
+        return held
+
+    def _add_live(self, text: str) -> str:
+        before = "".join(self._pieces[self._scanned :])
+        end = -1
+        flat = None if self._scanned else _FLAT.match(before + text)
+        if flat is not None:
+            end = flat.end() - len(before)
+        elif len(before) + len(text) < _SHORT or not self._stays_open(before + text):
+            self._scan(before)
+            end = self._scan(text)
+        if end < 0:
+            self._pieces.append(text)
+            self._scanned = len(self._pieces)
+            return text
+        self.phase = "closed"
+        self._pieces.append(text[:end])
+        self._scanned = len(self._pieces)
+        if end < len(text):  # white space too: the object may not end here when it is repaired
+            self._surplus.append(text[end:])
+        return text[:end]
+
+    def _stays_open(self, text: str) -> bool:
+        """Read on, if the object is so deep that this text cannot close it; else nothing is read."""
+        if self._in_string:
+            end = _INSIDE.match(text, 1 if self._escaped else 0).end()  # type: ignore[union-attr]  # nothing at least
+            if text[end : end + 1] != '"':  # the string is not closed here
+                self._escaped = end < len(text)
+                return True
+            text = text[end + 1 :]
+        bare, left = split_strings(text)
+        closed = bare.count("}") + bare.count("]")
+        if self._depth <= closed and self._depth <= most_closed(bare):
+            return False
+        self._depth += bare.count("{") + bare.count("[") - closed
+        self._in_string = left is not None
+        self._escaped = bool(left)
+        return True
+
+    def _scan(self, text: str) -> int:
+        """Read on; the offset after the closing brace, or -1."""
+        size = len(text)
+        if not size:
+            return -1
+        position = 1 if self._escaped else 0
+        self._escaped = False
+        while True:
+            if self._in_string:
+                position = _INSIDE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing at least
+                if position >= size:
+                    return -1
+                if text[position] == "\\":
+                    self._escaped = True
+                    return -1
+                self._in_string = False
+                position += 1
+            position = _OUTSIDE.match(text, position).end()  # type: ignore[union-attr]  # as above
+            if position == size:
+                return -1
+            mark = text[position]
+            position += 1
+            if mark == '"':
+                self._in_string = True
+            elif mark in "{[":
+                self._depth += 1
+            else:
+                self._depth -= 1
+                if self._depth <= 0:
+                    return position
+
+    def settle(self, *, proven: bool) -> Settled:
+        """The call ended.
+
+        Args:
+            proven: its block or the response ended well, so that empty arguments are no cut ones.
+        """
+        if self.phase == "held":
+            return self._settle_held(proven)
+        if self._restated is not None:
+            return self._restated.settle(proven=proven)
+        if self.phase == "odd":
+            return self._settle_odd()
+        text = "".join(self._pieces)
+        if self.phase == "live":
+            text = self._to_odd_bracket(text)
+            if not text:
+                return Settled(None, kind="cut", problem="the arguments end before their closing brace")
+        codes = [("placeholder-arguments", self.placeholder)] if self.placeholder else []
+        if not self._surplus and _json.is_object(text):
+            return Settled(text, codes=tuple(codes))
+        value = _json.decode_object(text)
+        if isinstance(value, Malformed):
+            return Settled(None, kind="unreadable", problem=f"the arguments are not a JSON object: {value.problem}")
+        return self._settle_surplus(text, value, codes)
+
+    def _to_odd_bracket(self, text: str) -> str:
+        """The text up to a bracket that closes the object where a brace belongs; "" when the object is open."""
+        unread = "".join(self._pieces[self._scanned :])  # text without a brace was not looked at
+        end = self._scan(unread)
+        return text[: len(text) - len(unread) + end] if end >= 0 else ""
+
+    def _settle_held(self, proven: bool) -> Settled:
+        held = self.raw().strip()
+        if held == "{" or not proven or (held[:1] != "{" and held not in ("", "null")):
+            return Settled(None, kind="cut", problem="the arguments end before they are whole")
+        if held[:1] == "{":
+            return Settled("{}", delta="{}")
+        return Settled("{}", delta="{}", codes=(("missing-arguments", held),))
+
+    def _settle_odd(self) -> Settled:
+        text = self.raw().strip()
+        value = _json.decode(text)
+        if isinstance(value, str):
+            inner = value.strip()
+            if not inner or inner == "null":
+                return Settled("{}", delta="{}", codes=(("missing-arguments", '""'),))
+            if not isinstance(_json.decode_object(inner), Malformed):
+                return Settled(inner, delta=inner, codes=(("double-encoded-arguments", ""),))
+        if text[:1] == '"' and isinstance(value, Malformed):
+            return Settled(None, kind="cut", problem="the arguments are a string that is not closed")
+        refused = value if isinstance(value, Malformed) else _json.decode_object(text)
+        return Settled(None, problem=f"the arguments are not a JSON object: {refused.problem}")  # type: ignore[union-attr]
+
+    def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
+        """Tell what follows the closing brace: residue, the same object again, further calls, or what none may drop."""
+        surplus = "".join(self._surplus)
+        more: list[str] = []
+        objects = [text]
+        for _ in range(_MOST_OBJECTS + 1):  # each is read from the text that is left, so their number bounds the time
+            rest = skip_behind(surplus)
+            if rest[:1] != "{":
+                break
+            is_glued = not surplus[: len(surplus) - len(rest)].strip()
+            further = ArgumentText()
+            further.add(rest)
+            object_text, surplus = "".join(further._pieces), "".join(further._surplus)
+            if not further.is_whole():
+                if is_glued and _BEGINNING.match(rest) is not None:
+                    return Settled(text, more=tuple(more), codes=tuple(codes), cut_after=True)
+                return Settled(None, problem=_GOES_ON)
+            if not object_text.strip("{} \t\r\n"):
+                codes.append(("placeholder-arguments", "{}"))
+                continue
+            objects.append(object_text)
+            other = _json.decode_object(object_text)
+            if is_same_value(other, value):
+                codes.append(("repeated-arguments", ""))
+            elif is_glued and not isinstance(other, Malformed):
+                more.append(object_text)
+            else:  # behind residue it is the call of another answer, or an example
+                return Settled(None, problem=_GOES_ON)
+        else:
+            return Settled(None, problem=f"more than {_MOST_OBJECTS} objects stand in one call")
+        if rest and not (rest[0] == "}" and is_residue(rest, 1)):  # one brace too many is residue
+            return Settled(None, problem=_GOES_ON)
+        if more:
+            codes.append(("concatenated-calls", f"{len(more) + 1} objects"))
+        if surplus.strip():
+            codes.append(("surplus-arguments", f"{len(surplus.strip())} characters"))
+        return Settled(text, more=tuple(more), codes=tuple(codes), objects=tuple(objects))
+
+
+class Restated:
+    """Arguments with two readings: a piece says all that came before it again, or is a value in the open object.
+
+    `{"a":` and `{"a":1}` are one or the other: which, only the end tells. Attributes: `joined` is the text as it came.
+    """
+
+    __slots__ = ("_again", "_left", "joined")
+
+    def __init__(self, said: str, text: str) -> None:
+        """`said`: what came, and has left; `text`: the piece that begins with it."""
+        self._left = said
+        self.joined = ArgumentText()
+        for piece in (said, text[:1], text[1:]):  # in pieces that do not begin with what was said
+            self.joined.add(piece)
+        self._again = ArgumentText()
+        self._again.add(text)
+
+    def add(self, text: str) -> None:
+        """Take the next fragment."""
+        for piece in (text[:1], text[1:]):
+            if piece:
+                self.joined.add(piece)
+        self._again.add(text)
+
+    def is_closed(self) -> bool:
+        """Whether a whole object came, if the piece is a value: else the end tells."""
+        return self.joined.is_closed()
+
+    def settle(self, *, proven: bool) -> Settled:
+        """The reading that is one whole object; none when both or neither are. Only a good end rules a value out."""
+        readings = [text.settle(proven=True) for text in ((self.joined, self._again) if proven else (self.joined,))]
+        whole = [settled for settled in readings if settled.text is not None and not settled.codes]
+        if len(whole) != 1 or not (whole[0].text or "").startswith(self._left):
+            return Settled(None, kind="cut", problem="the arguments end before their closing brace")
+        return msgspec.structs.replace(whole[0], delta=(whole[0].text or "")[len(self._left) :])

@@ -1,0 +1,94 @@
+"""Which call a tool result answers, for protocols where neither has to say an id.
+
+A result is paired by its id, else by its name in order, else by its place. Ids that are missing are made from the
+call's place in the conversation, so that a conversation that grows keeps them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections import deque
+from typing import Final
+
+_DIGITS: Final = 11
+_PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_ALPHABET: Final = string.digits + string.ascii_letters
+#: Letters and digits of a hash that keep shortened ids apart.
+_KEPT_APART: Final = 12
+
+
+def made_id(turn: int, number: int) -> str:
+    """An id for a call without one: `call_` and 24 letters or digits that name its message and its place there."""
+    return f"call_t{turn:0{_DIGITS}d}c{number:0{_DIGITS}d}"
+
+
+def shape_id(id: str, longest: int, *, plain: bool) -> str:
+    """A call's id in a form that a server takes: the same one for the same id, another one for another id.
+
+    Args:
+        id: as it came; one that fits is kept.
+        longest: characters.
+        plain: only letters, digits, `_` and `-` are allowed.
+    """
+    if len(id) <= longest and (not plain or _PLAIN.fullmatch(id)):
+        return id
+    return f"{_NOT_PLAIN.sub('_', id)[: longest - _KEPT_APART - 1]}_{hashed(id, _KEPT_APART)}"
+
+
+def hashed(id: str, size: int) -> str:
+    """Letters and digits that stand for an id."""
+    number = int.from_bytes(hashlib.sha256(id.encode("utf-8", "replace")).digest(), "big")
+    return "".join(_ALPHABET[number // 62**place % 62] for place in range(size))
+
+
+class CallIds:
+    """Walks one conversation in order."""
+
+    __slots__ = ("_answered", "_by_id", "_by_name", "_ids", "_names", "_open")
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}  # of every call, by id
+        self._ids: list[str] = []  # of every call, in order
+        # The places there of calls without a result, the first one first; those that have one leave when they are met.
+        self._open: deque[int] = deque()
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        self._answered: set[int] = set()
+
+    def add_call(self, id: str, name: str, *, turn: int, number: int) -> str:
+        """A call of the assistant; gives its id.
+
+        Args:
+            id: "" when the wire has none.
+            turn: the message's place in the conversation.
+            number: the call's place in the message.
+        """
+        id = id or made_id(turn, number)
+        place = len(self._ids)
+        self._names[id] = name
+        self._ids.append(id)
+        self._open.append(place)
+        self._by_id.setdefault(id, deque()).append(place)
+        self._by_name.setdefault(name, deque()).append(place)
+        return id
+
+    def add_result(self, id: str, name: str) -> tuple[str, str]:
+        """A result; gives the id and the name of its call, "" for what nobody said."""
+        if id and id in self._names:
+            place = self._first(self._by_id[id])
+        else:
+            place = self._first(self._by_name.get(name))
+            place = self._first(self._open) if place is None else place
+            id = id if place is None else self._ids[place]
+        if place is not None:
+            self._answered.add(place)
+        return id, name or self._names.get(id, "")
+
+    def _first(self, places: deque[int] | None) -> int | None:
+        """The first of these calls that has no result."""
+        while places and places[0] in self._answered:
+            places.popleft()
+        return places[0] if places else None

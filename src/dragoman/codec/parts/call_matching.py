@@ -1,0 +1,295 @@
+"""Which fragment belongs to which call: one accumulator for every dialect of index and id.
+
+Specification (OpenAI Chat): an index counts up per call and stays with it; id and name come once. Servers send all
+parallel calls at index 0, no index, no id, a new id with each chunk, the name again and again or in pieces. The
+rules, in the order in which they are asked, are those of `CallSlots.fragment`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.doubtful_calls import Doubts
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.settled_arguments import is_same
+from dragoman.codec.parts.shared_calls import SharedCalls
+from dragoman.types import Native
+
+CallKind: TypeAlias = Literal["function", "custom"]
+
+
+class CallSlots:
+    """Finds the call of each fragment of one response and lets it grow."""
+
+    __slots__ = ("_assembly", "_by_index", "_doubted", "_doubts", "_last", "_shared", "_unmatched")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._by_index: dict[int, OpenCall] = {}
+        self._doubts: Doubts | None = None  # once a fragment came
+        self._last: OpenCall | None = None
+        self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
+        self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
+        self._shared: SharedCalls | None = None  # once a call came under a second id
+
+    def grow(self, index: int | None, arguments: str) -> bool:
+        """The usual delta, which has neither id nor name; False when it is not that plain: then see `fragment`."""
+        call = self._by_index.get(index) if index is not None else None
+        if call is None or call.state != "announced":
+            return False
+        self._assembly.add_arguments(call, arguments)
+        self._last = call
+        return True
+
+    def grow_many(self, index: int, arguments: list[str]) -> bool:
+        """The same for deltas of one call that came together, none of them empty."""
+        call = self._by_index.get(index)
+        if call is None or call.state != "announced":
+            return False
+        self._assembly.add_many_arguments(call, arguments)
+        self._last = call
+        return True
+
+    def fragment(
+        self,
+        index: int | None,
+        id: str,
+        name: str,
+        arguments: str,
+        *,
+        kind: CallKind = "function",
+        where: str = "tool_calls",
+    ) -> OpenCall:
+        """Take one fragment.
+
+        Args:
+            index: as the wire says; None when it says none.
+            id, name, arguments: "" when the fragment has none.
+        """
+        if index is None and not (id or name) and (lost := self._doubt().judge(index, id, name, arguments, self._last)):
+            return lost
+        if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
+            return held
+        at_index = self._by_index.get(index) if index is not None else None
+        if index is None:
+            self._assembly.deviate("missing-index", where)
+        known = self._assembly.call_of(id) if id else None
+        named = at_index if not id else known
+        if named is not None and named.state == "failed":
+            return named  # its own still, and lost
+        if at_index is None and known is None and (id or name or index is not None):
+            lost = self._doubt().judge(index, id, name, arguments, self._last)
+            if lost is not None:
+                return lost
+        call = self._find(at_index, index, id, name, arguments, where)
+        if call is None:
+            call = self._begin(index, id, name, kind=kind, where=where)
+        else:
+            self._join_id(call, id, where)
+            self._join_name(call, name, where)
+        if index is not None:
+            self._by_index[index] = call
+        self._doubt().see(call, index)
+        self._last = call
+        if id and call.id and id != call.id and call.repeats is None and call.is_open():
+            self._share(call, index, id, name, arguments)
+            return call
+        if self._shared is not None and self._shared.is_torn(index):
+            self._by_index.pop(index or 0, None)
+        if arguments or not call.fragments:
+            self._assembly.add_arguments(call, arguments)
+        self._announce(call)
+        return call
+
+    def _doubt(self) -> Doubts:
+        if self._doubts is None:
+            self._doubts = Doubts(self._assembly)
+        return self._doubts
+
+    def pass_over(self, index: int | None) -> None:
+        """An entry says nothing but its index."""
+        if index not in self._by_index:
+            self._doubt().pass_over(index)
+
+    def tear(self) -> None:
+        """Fragments that came together name no call."""
+        self._doubt().tear()
+
+    def _find(
+        self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
+    ) -> OpenCall | None:
+        """The call that a fragment continues; None when it begins a new one."""
+        known = self._assembly.call_of(id) if id else None
+        if known is not None and known is not at_index:
+            return self._find_by_id(known, at_index, name, index=index, where=where)
+        call = at_index
+        if call is None and index is not None:
+            return self._find_unindexed(id, name, arguments, where)
+        if call is None:
+            call = self._last
+        if call is None:
+            return None
+        if known is call:
+            # a whole call again under one id: the assembly tells a repetition from another call
+            if name and (call.text.is_closed() or (name != call.name and call.text.is_whole())):
+                return None if not self._extends(call, name) else call
+            return call if call.is_open() or not (name or arguments.strip()) else None
+        if not id:
+            return call if self._continues(call, name, arguments) else None
+        if not name:  # quirk: id-new-on-every-chunk
+            return call if at_index is not None or self._doubt().may_go_on(call) else None
+        if not call.id and self._continues(call, name, arguments):
+            return call  # a late id
+        return call if name == call.name and call.is_open() and self._assembly.goes_on(name, call.text) else None
+
+    def _find_by_id(
+        self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str
+    ) -> OpenCall | None:
+        """The fragment's id is that of another call than the one at its index."""
+        if name and not known.is_open():
+            return None
+        if name and name == known.name and (known.text.is_closed() if index is None else known.text.is_whole()):
+            return None
+        if name and known.name and name != known.name and not self._extends(known, name):
+            return None
+        if at_index is not None or known not in self._by_index.values():
+            return known
+        self._assembly.deviate("duplicate-id", where, "the same id at another index")
+        return known
+
+    def _find_unindexed(self, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
+        """An index that was not used yet, with nothing that begins a call: the last call may go on there."""
+        last = self._last
+        if id or name or last is None or not last.name or not last.is_open() or last.text.is_closed():
+            return None
+        if not last.text.is_started() and arguments.lstrip()[:1] == "{":
+            return None
+        self._assembly.deviate("odd-index", where)
+        return last
+
+    def _continues(self, call: OpenCall, name: str, arguments: str) -> bool:
+        """Whether a fragment without a new id goes on with this call."""
+        if not name:
+            return True
+        if not call.is_open():
+            return False
+        if not call.name or self._extends(call, name):
+            return True
+        if name == call.name:  # `{}` may have been a placeholder
+            return not call.text.is_closed() and not (call.text.is_whole() and arguments.strip() == "{}")
+        return call.text.is_started() and name not in self._assembly.offered_names
+
+    def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:
+        """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
+        if self._shared is None:
+            self._shared = SharedCalls(self._assembly)
+        self._doubt().hold(call)
+        self._shared.begin(call, index, id, arguments, is_named=bool(name))
+        if name and index is not None:
+            del self._by_index[index]
+
+    def close(self, *, is_good: bool) -> None:
+        """Nothing more comes. A call under several ids, none of which came back, is one if the end is good."""
+        if self._shared is not None:
+            self._shared.close(is_good=is_good)
+
+    def _extends(self, call: OpenCall, piece: str) -> bool:
+        """Whether a piece of name, joined to the name so far, still begins (or is) an offered name."""
+        joined = call.name + piece
+        return (
+            call.state == "waiting"
+            and piece != call.name
+            and any(offered.startswith(joined) for offered in self._assembly.offered_names)
+        )
+
+    def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
+        if index is not None and index in self._by_index:
+            self._assembly.deviate("reused-index", where, f"index {index}")
+        elif index is not None and index != len(self._by_index):
+            self._assembly.deviate("odd-index", where, f"index {index}")
+        call = self._assembly.open_call(id, name, kind=kind, wait=True)
+        self._unmatched.append(call)
+        self._doubt().begin(call)
+        return call
+
+    def _join_id(self, call: OpenCall, id: str, where: str) -> None:
+        if not id or id == call.id:
+            return
+        if call.state == "waiting" and not call.id:
+            call.id = id
+            self._assembly.register(call)
+            self._assembly.deviate("late-id", where)
+        elif call.repeats is None or call.repeats.id != id:
+            self._assembly.deviate("changing-id", where)
+
+    def _join_name(self, call: OpenCall, name: str, where: str) -> None:
+        if not name:
+            return
+        if not call.name:
+            call.name = name
+            self._assembly.deviate("late-name", where)
+        elif self._extends(call, name):
+            call.name += name
+            self._assembly.deviate("split-name", where)
+        else:
+            self._assembly.deviate("repeated-name", where, name)
+
+    def _announce(self, call: OpenCall) -> None:
+        """Let the call's start leave, once its id and whole name can be told."""
+        if call.state != "waiting" or not call.name:
+            return
+        offered = self._assembly.offered_names
+        is_offered = call.name in offered
+        is_begun = "\n".join(("", *offered)).count("\n" + call.name) > is_offered  # another name begins with this one
+        if is_begun and (call.fragments < 2 or not is_offered):
+            return
+        if call.id or call.fragments > 1:
+            self._assembly.announce(call)
+
+    # ------------------------------------------------------------ whole calls
+
+    def whole(
+        self,
+        id: str,
+        name: str,
+        arguments: str,
+        *,
+        kind: CallKind = "function",
+        signature: str | None = None,
+        native: Native | None = None,
+        where: str = "message.tool_calls",
+    ) -> OpenCall:
+        """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id.
+
+        In a final message that follows deltas, what was streamed already counts once.
+        """
+        assembly = self._assembly
+        self.close(is_good=False)
+        assembly.settle_whole_calls()
+        for call in self._unmatched:
+            if (id and call.id == id) or (
+                call.name == name and (not id or call.state != "whole" or is_same(call.arguments, arguments))
+            ):
+                self._unmatched.remove(call)
+                assembly.deviate("duplicate-final", where)
+                if name in ("", call.name):
+                    assembly.tell_whole(call, arguments, where)
+                else:
+                    assembly.contradict(call, where)
+                call.signature = call.signature or signature
+                return call
+        told = assembly.whole_call(id, name, arguments, kind=kind, signature=signature, native=native)
+        left_out = [call for call in self._unmatched if call.name == name and call.state == "whole"]
+        if left_out:
+            self._doubted.append((told, left_out))
+        return told
+
+    def compare(self) -> None:
+        """Nothing comes any more: a call that a final message left out and told otherwise contradicts it, and one
+        whose arguments may have gone to another fails."""
+        if self._doubts is not None:
+            self._doubts.close()
+        for told, left_out in self._doubted:
+            if any(call in self._unmatched for call in left_out):
+                self._assembly.contradict(told, "message.tool_calls")

@@ -1,0 +1,138 @@
+"""Fragments whose labels name no call: given to the one call that may own them, else to none.
+
+A fragment without an index and a known id belongs to the last call while no other call waits for arguments; one that
+has left its index away and brings a name or another id is nobody's. Where
+several may own it, it is lost: none of them is delivered, and no such fragment is given to any call from then on. A
+call of which nothing but its name came may then be another one, told again, so it is not run without arguments.
+"""
+
+from __future__ import annotations
+
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall
+
+
+class Doubts:
+    """What is known of the labels of one response.
+
+    `_waiting` are the calls whose arguments may still come, `_bound` the indices (of parts) of calls with an index on
+    the wire. `_is_torn`: fragments were lost. `_is_unsure`: a name may have been said again, or begun a call.
+    """
+
+    __slots__ = (
+        "_assembly", "_begun", "_bound", "_held", "_is_torn", "_is_unsure", "_lost", "_silent", "_waiting",
+        "_with_index", "_without_id", "_without_index",
+    )  # fmt: skip
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._waiting: list[OpenCall] = []
+        self._bound: set[int] = set()
+        self._begun = 0
+        self._is_torn = False
+        self._is_unsure = False
+        self._held: set[int] = set()
+        self._lost: set[str] = set()  # names and ids of calls that lost fragments, "" for any
+        self._silent: set[int] = set()
+        self._without_id: set[int] = set()
+        self._with_index = False
+        self._without_index = False
+
+    def begin(self, call: OpenCall) -> None:
+        """A fragment opened a call."""
+        self._begun += 1
+        if not call.id:
+            self._without_id.add(call.index)
+        self._waiting.append(call)
+
+    def hold(self, call: OpenCall) -> None:
+        """What comes of a call is held, for it may be two."""
+        self._held.add(call.index)
+
+    def see(self, call: OpenCall, index: int | None) -> None:
+        """A fragment of a call came with this index."""
+        if index is None:
+            self._without_index = True
+        else:
+            self._with_index = True
+            self._bound.add(call.index)
+            self._silent.discard(index)
+
+    def may_go_on(self, call: OpenCall) -> bool:
+        """Whether a new id without a name goes on with a call: that has a name, and no other waits."""
+        waiting = [other for other in self._waiting if other is not call and other.is_open()]
+        return bool(call.name or not call.id) and all(other.text.is_whole() for other in waiting)
+
+    def pass_over(self, index: int | None) -> None:
+        """An entry says nothing but its index, which no call has: one may have begun."""
+        if index is not None:
+            self._silent.add(index)
+
+    def tear(self) -> None:
+        """One delta has several fragments that name no call: they are told apart by their places alone."""
+        if waiting := [call for call in self._waiting if call.is_open() and not call.text.is_closed()]:
+            self._lose(waiting, "")
+        self._is_torn = self._is_unsure = True
+
+    def judge(self, index: int | None, id: str, name: str, arguments: str, last: OpenCall | None) -> OpenCall | None:
+        """Whether a fragment without a known id or index is lost: then a call that it may belong to.
+
+        Args:
+            last: the call of the fragment before.
+        """
+        if last is None or not (name or arguments.strip()):
+            return None
+        if id and id in self._lost:
+            return self._lose([last], id)
+        self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
+        if not name:
+            owners = [call for call in self._waiting if call is not last and not call.text.is_whole()]
+            is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
+            is_second = not last.name and last.text.is_started() and _begins(arguments)
+            is_lost = owners or self._is_torn or self._silent or is_other or is_second
+            return self._lose([last, *owners], "", id) if is_lost else None
+        if not id and arguments.strip() and not self._lost.isdisjoint((name, "")):
+            return self._lose([last], name)
+        if index is None and not last.name and last.is_open():
+            nameless = [call for call in self._waiting if not call.name]
+            has_index = last.index in self._bound  # so its own name would come with it
+            if has_index or last.text.is_closed() or _begins(arguments) or len(nameless) > 1:
+                self._lose([last, *nameless], name, id)  # its name comes late, or that of another, or a call begins
+                return None
+        namesakes = [call for call in self._waiting if call.name == name and self._may_be(call, index, id)]
+        if last in namesakes and not (index is not None or id or arguments.strip() or last.text.is_started()):
+            self._is_torn = True  # its name is said again, or another call begins
+        if last in namesakes and index is None and (id or not _begins(arguments)):
+            namesakes.remove(last)  # its name is said again
+        if begun := [call for call in namesakes if call.text.is_started() or call.index in self._held]:
+            return self._lose(begun, name)
+        self._is_unsure = self._is_unsure or namesakes not in ([], [last]) or (bool(namesakes) and index is not None)
+        return None
+
+    def _may_be(self, call: OpenCall, index: int | None, id: str) -> bool:
+        """Whether these labels may be those of a call that came without them."""
+        return (index is None or call.index not in self._bound) and (not id or call.index in self._without_id)
+
+    def _lose(self, owners: list[OpenCall], *labels: str) -> OpenCall:
+        self._lost.update(labels, (call.name for call in owners))
+        self._is_torn = self._is_unsure = True
+        self._assembly.deviate("lost-arguments", "tool_calls", f"{len(owners)} calls may have them")
+        for call in owners:
+            self._drop(call)
+        return owners[0]
+
+    def _drop(self, call: OpenCall) -> None:
+        message = f"tool call {call.name or '(no name)'}: arguments came that do not say which call they belong to"
+        self._assembly.drop_call(call, "lost", message)
+
+    def close(self) -> None:
+        """Nothing more comes: a call without arguments is one only where the labels are sure."""
+        is_mixed = self._with_index and self._without_index
+        if self._begun > 1 and (self._is_unsure or is_mixed):
+            for call in self._waiting:
+                if call.is_open() and call.text.is_blank():
+                    self._drop(call)
+
+
+def _begins(arguments: str) -> bool:
+    return arguments.lstrip().startswith("{")

@@ -1,0 +1,155 @@
+"""A call that goes on under another id: one call whose id changes, or two that were taken for one.
+
+LM Studio, GLM-4 and Poolside send a new id, and the name again, with each chunk of one call. Gateways send a new id
+for each call, all at index 0. The same name under a new id, while the arguments so far are not whole, may be either, so
+what comes is held. When an id comes back they are two calls, and what came is theirs by id. When none does until the
+end, they are one.
+"""
+
+from __future__ import annotations
+
+from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall
+
+
+class _Shared:
+    """One call and the ids under which it came, the latest last. `held`: what came under each since the second."""
+
+    __slots__ = ("call", "held", "ids", "index", "is_held", "text")
+
+    def __init__(self, call: OpenCall, index: int | None, *, is_held: bool) -> None:
+        self.call = call
+        self.index = index
+        self.ids = [call.id]
+        self.is_held = is_held
+        self.held: list[tuple[str, str]] = []
+        self.text = ArgumentText()
+        self.text.add(call.text.raw())
+
+    def add(self, id: str, arguments: str) -> None:
+        """Hold what came under an id, "" for none."""
+        if id and id != self.ids[-1]:
+            self.ids.append(id)
+        if arguments:
+            self.held.append((id, arguments))
+            self.text.add(arguments)
+
+
+class SharedCalls:
+    """Those calls of one response."""
+
+    __slots__ = ("_assembly", "_at", "_by_id", "_open", "_parted", "_torn")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._open: list[_Shared] = []
+        self._at: dict[int | None, _Shared] = {}  # those that are held, by the index of their deltas
+        self._by_id: dict[str, _Shared] = {}
+        self._parted: list[OpenCall] = []  # calls that were found to be several
+        self._torn: set[int | None] = set()  # indices whose deltas must say an id
+
+    def is_torn(self, index: int | None) -> bool:
+        """Whether several calls share an index, so that it names none of them."""
+        return index in self._torn
+
+    def begin(self, call: OpenCall, index: int | None, id: str, arguments: str, *, is_named: bool) -> None:
+        """A call goes on under another id. Without the name again it can be no other call, so nothing is held."""
+        shared = self._by_id.get(call.id)
+        if shared is None:
+            shared = _Shared(call, index, is_held=is_named)
+            self._open.append(shared)
+            self._by_id[call.id] = shared
+        self._by_id[id] = shared
+        if is_named:
+            shared.add(id, arguments)
+            self._at[index] = shared
+        else:
+            if id != shared.ids[-1]:
+                shared.ids.append(id)
+            self._assembly.add_arguments(call, arguments)
+
+    def take(self, index: int | None, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
+        """Take a fragment of a call that is held; None when it is another's: then it goes the usual way."""
+        if id:
+            shared = self._by_id.get(id)
+            if shared is not None and id != shared.ids[-1]:
+                self._part(shared)
+                return None
+            if shared is None and self._assembly.call_of(id) is not None:
+                return None
+            if shared is None and (shared := self._at.get(index)) is not None:
+                is_new = name not in ("", shared.call.name) or not self._assembly.goes_on(name, shared.text)
+                if name and is_new:
+                    del self._at[index]  # another call begins here
+                    return None
+                self._by_id[id] = shared
+        elif index in self._torn:
+            return self._lose(arguments, where)
+        else:
+            shared = self._at.get(index)
+            if shared is not None and name not in ("", shared.call.name):
+                return None
+            if shared is not None and index is None and arguments.strip():
+                self._assembly.deviate("lost-arguments", where, f"{len(shared.ids)} ids may have them")
+                self._drop(shared.call)
+                return shared.call
+        if shared is None or not shared.is_held:
+            return None
+        self._assembly.deviate("changing-id", where)
+        shared.add(id, arguments)
+        return shared.call
+
+    def _part(self, shared: _Shared) -> None:
+        """An id came back: each id is a call of its own."""
+        self._forget(shared)
+        call, assembly = shared.call, self._assembly
+        if not call.is_open():
+            return
+        if not shared.is_held or any(not id for id, _ in shared.held):
+            self._drop(call)
+            return
+        assembly.deviate("reused-index", "tool_calls", f"{len(shared.ids)} ids")
+        self._torn.add(shared.index)
+        calls = {call.id: call}
+        for id in shared.ids:
+            if id not in calls:
+                calls[id] = assembly.open_call(id, call.name, kind=call.kind)
+        self._parted += calls.values()
+        for id, arguments in shared.held:
+            assembly.add_arguments(calls[id], arguments)
+
+    def _forget(self, shared: _Shared) -> None:
+        self._open.remove(shared)
+        for id in shared.ids:
+            self._by_id.pop(id, None)
+        if self._at.get(shared.index) is shared:
+            del self._at[shared.index]
+
+    def _lose(self, arguments: str, where: str) -> OpenCall | None:
+        """A delta says only an index that several calls share."""
+        if not arguments:
+            return None
+        self._assembly.deviate("lost-arguments", where, f"{len(self._parted)} calls may have them")
+        for call in self._parted:
+            self._drop(call)
+        return self._parted[0]
+
+    def _drop(self, call: OpenCall) -> None:
+        message = f"tool call {call.name}: arguments came that do not say which call they belong to"
+        self._assembly.drop_call(call, "lost", message)
+
+    def close(self, *, is_good: bool) -> None:
+        """Nothing more comes."""
+        for shared in tuple(self._open):
+            self._forget(shared)
+            if not shared.call.is_open():
+                continue
+            is_needy = shared.text.is_blank() and not self._assembly.takes_nothing(shared.call.name)
+            if shared.is_held and (is_needy or not is_good):
+                self._drop(shared.call)
+            for _, arguments in shared.held if shared.call.is_open() else ():
+                self._assembly.add_arguments(shared.call, arguments)
+        for call in self._parted:
+            if call.text.is_blank() and not self._assembly.takes_nothing(call.name):
+                self._drop(call)

@@ -1,0 +1,1 @@
+"""What servers and catalogue say of models: queries, facts, lists."""

@@ -1,0 +1,83 @@
+"""What models there are to ask, with all that is known of each: servers are asked, catalogue and proofs looked up."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Iterable
+
+from dragoman.config import Config
+from dragoman.discovery.model_facts import ModelFacts, gather
+from dragoman.discovery.query_server import Found, look
+from dragoman.embedded import EMBEDDED
+from dragoman.http.transport import Transport
+from dragoman.proofs import ProofStore, proof_of
+from dragoman.providers.catalog import Provider
+
+
+async def take_stock(
+    transport: Transport, config: Config, proofs: ProofStore, *, provider: str | None = None
+) -> tuple[ModelFacts, ...]:
+    """All models that can be asked: those of servers that answer, of providers whose key is set, and our own.
+
+    Args:
+        transport: asks the servers.
+        config: names them.
+        proofs: what validation has shown.
+        provider: only this one's; it is asked even when the catalogue lists its models.
+
+    Returns:
+        Servers' models first, each server's in its own order; then the catalogue's.
+
+    Raises:
+        UsageError: no such provider.
+    """
+    if provider is not None:
+        wanted = [config.catalog.provider(provider)]
+        asked = [one for one in wanted if is_complete(one)]
+    else:
+        wanted = [one for one in config.catalog.providers.values() if one.retired is None]
+        asked = [one for one in wanted if is_complete(one) and only_server_knows(one, config)]
+    found = await asyncio.gather(*(look(transport, one, key=config.keys.get(one.name)) for one in asked))
+    facts = [*_told(found, config, proofs), *_listed(wanted, found, config, proofs, is_named=provider is not None)]
+    if EMBEDDED.provider in {one.name for one in wanted} and importlib.util.find_spec("xllamacpp") is not None:
+        proof = proofs.get(EMBEDDED.target)
+        facts.append(gather(EMBEDDED.target, told=EMBEDDED, listed=None, proof=proof, is_local=True))
+    return tuple(facts)
+
+
+def only_server_knows(provider: Provider, config: Config) -> bool:
+    """Whether its models stand in no list: a server on this machine, or one of the user's that the catalogue lacks."""
+    return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
+
+
+def is_complete(provider: Provider) -> bool:
+    """Whether it has an address that can be asked."""
+    return bool(provider.base_url) and "{" not in provider.base_url
+
+
+def _told(found: Iterable[Found], config: Config, proofs: ProofStore) -> list[ModelFacts]:
+    return [
+        gather(
+            model.target,
+            told=model,
+            listed=config.catalog.model(model.target),
+            proof=proof_of(model, one.provider, proofs),
+            is_local=one.provider.local,
+        )
+        for one in found
+        for model in one.models
+    ]
+
+
+def _listed(
+    wanted: Iterable[Provider], found: Iterable[Found], config: Config, proofs: ProofStore, *, is_named: bool
+) -> list[ModelFacts]:
+    """The catalogue's models of providers that were not asked, or gave no list."""
+    told = {one.provider.name for one in found if one.models}
+    return [
+        gather(model.target, told=None, listed=model, proof=proof_of(model, provider, proofs), is_local=provider.local)
+        for provider in wanted
+        if provider.name not in told and (is_named or provider.name in config.keys)
+        for model in config.catalog.models(provider.name)
+    ]

@@ -1,0 +1,171 @@
+"""What a model can do: what its server says, what the catalogue says, what validation has shown. Pure.
+
+A claim is the server's word, else the catalogue's, and only where both are silent that of its family's name. Claims and
+evidence stand side by side: what was shown wins where one model must be picked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, TypeAlias, TypeVar, final
+
+import msgspec
+
+from dragoman.proofs import Proof, is_proven
+from dragoman.providers.catalog import Model, nearest, split_target
+
+T = TypeVar("T")
+#: Whose word a claim is.
+Source: TypeAlias = Literal["server", "catalogue", "family"]
+
+#: Families of which every usual member takes tools, for servers and lists that say nothing.
+_FAMILY: Final = re.compile(
+    r"(?:(?:meta-)?llama-?3\.[23]|mistral(?:-nemo)?|firefunction|command-r(?:-plus)?"
+    r"|granite-?(?:[3-9]|[1-9]\d)(?:\.\d+)?)(?![\w.])"
+)
+#: Members of them that do not.
+_NO_MEMBER: Final = re.compile(r"vision|guardian|embed|rerank|openorca|-base\b|speech|docling")
+#: Names that are shown instead of one that cannot be used.
+_SHOWN: Final = 8
+
+
+@final
+class ModelFacts(msgspec.Struct, frozen=True):
+    """What is known of one model; None is "not known".
+
+    Attributes:
+        target: `provider/model`.
+        context: the longest conversation, in tokens, and in `context_source` who says so.
+        tools: whether it is claimed to take tools, and in `tools_source` who claims it.
+        thinking: whether it is claimed to think.
+        proof: the last validation that still holds.
+        is_there: its server lists it; None when nobody was asked.
+        is_local: it runs on this machine.
+    """
+
+    target: str
+    context: int | None = None
+    context_source: Source | None = None
+    tools: bool | None = None
+    tools_source: Source | None = None
+    thinking: bool | None = None
+    proof: Proof | None = None
+    is_there: bool | None = None
+    is_local: bool = False
+
+    @property
+    def proven(self) -> bool | None:
+        """Whether validation has shown that its tools work; None when it was not validated."""
+        return None if self.proof is None else is_proven(self.proof)
+
+    @property
+    def disagreement(self) -> str:
+        """Where the claim and the evidence differ; "" where they do not."""
+        if self.proven is None or self.tools is None or self.proven == self.tools:
+            return ""
+        if self.tools:
+            return "claims tools; validation has not seen them work"
+        return "claims no tools; validation has seen them work"
+
+
+def gather(target: str, *, told: Model | None, listed: Model | None, proof: Proof | None, is_local: bool) -> ModelFacts:
+    """The facts of one model.
+
+    Args:
+        target: `provider/model`.
+        told: what its server says; None when it was not asked or does not list it.
+        listed: what the catalogue says.
+        proof: the last validation that holds.
+        is_local: it runs on this machine.
+    """
+    context, context_source = _first(
+        (told.context if told else None, "server"), (listed.context if listed else None, "catalogue")
+    )
+    by_name = True if is_of_a_family(split_target(target)[1]) else None
+    tools, tools_source = _first(
+        (told.tools if told else None, "server"), (listed.tools if listed else None, "catalogue"), (by_name, "family")
+    )
+    thinking, _ = _first(
+        (told.thinking if told else None, "server"), (listed.thinking if listed else None, "catalogue")
+    )
+    return ModelFacts(
+        target,
+        context,
+        context_source,
+        tools,
+        tools_source,
+        thinking,
+        proof,
+        is_there=True if told is not None else None,
+        is_local=is_local,
+    )
+
+
+def is_of_a_family(model: str) -> bool:
+    """Whether a model's name alone tells that it takes tools: the last resort."""
+    name = model.rpartition("/")[2].lower()
+    found = _FAMILY.match(name)
+    return found is not None and not _NO_MEMBER.search(name)
+
+
+def pick_default(facts: Iterable[ModelFacts]) -> ModelFacts | None:
+    """The model to take when nobody named one: proven, else claimed by its server, the catalogue, its name.
+
+    Among equals the first, so give those of a server in its own order. Models that take no tools, or that validation
+    has found wanting, are never picked; None when nothing is left.
+    """
+    fit = [one for one in facts if takes_tools(one)]
+    return min(fit, key=_rank, default=None)
+
+
+def takes_tools(facts: ModelFacts) -> bool:
+    """Whether tools may be expected to work: shown, or claimed and not shown to fail."""
+    return facts.proven if facts.proven is not None else facts.tools is True
+
+
+def find(facts: Sequence[ModelFacts], target: str) -> ModelFacts | None:
+    """The facts of a target; Ollama's `:latest` may be left out."""
+    return next((one for one in facts if one.target in (target, f"{target}:latest")), None)
+
+
+def check_model(facts: Sequence[ModelFacts], target: str) -> str:
+    """Why a target cannot be used with tools, with names of those that can; "" when nothing speaks against it.
+
+    Args:
+        facts: all models of its provider that are known, and of others to be named instead.
+        target: `provider/model`.
+    """
+    provider, model = split_target(target)
+    mine = [one for one in facts if split_target(one.target)[0] == provider]
+    found = find(mine, target)
+    if found is None:
+        if not any(one.is_there for one in mine):
+            return ""  # no server has said what it has: the catalogue lacks new models
+        return f"{provider} has no model {model[:120]!r}{_alternatives(facts, mine, target)}"
+    if found.tools is False and not found.proven:
+        who = "its server" if found.tools_source == "server" else "the catalogue"
+        return f"{target} takes no tools, {who} says{_alternatives(facts, mine, target)}"
+    return ""
+
+
+def _alternatives(facts: Sequence[ModelFacts], mine: Sequence[ModelFacts], target: str) -> str:
+    """A tail for a message: those that take tools, the provider's own before others."""
+    fit = sorted((one for one in mine if takes_tools(one)), key=_rank)
+    others = sorted((one for one in facts if one not in mine and takes_tools(one)), key=_rank)
+    names = [one.target for one in (fit or others)][:_SHOWN]
+    if not names:
+        return nearest(target, [one.target for one in mine])
+    return f"; with tools there {'is' if len(names) == 1 else 'are'}: {', '.join(names)}"
+
+
+def _rank(facts: ModelFacts) -> int:
+    if facts.proven:
+        return 0
+    order: tuple[Source | None, ...] = ("server", "catalogue", "family")
+    return 1 + order.index(facts.tools_source) if facts.tools_source in order else 4
+
+
+def _first(*said: tuple[T | None, Source]) -> tuple[T | None, Source | None]:
+    """The first word that was said, and whose it is."""
+    return next(((value, source) for value, source in said if value is not None), (None, None))

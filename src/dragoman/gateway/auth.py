@@ -1,0 +1,131 @@
+"""Who may ask: the Host and Origin of a request, and its client key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+from dragoman.events import Failure
+from dragoman.gateway.messages import Head
+from dragoman.secret import Secret
+
+_KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key")
+_SHA256: Final = "sha256:"
+_AUTHORITY: Final = re.compile(
+    r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]{2,45})\]|(?P<plain>[A-Za-z0-9._-]{1,255}))(?::[0-9]{0,5})?"
+)
+#: What an Origin may be: a scheme and an authority, nothing behind it.
+_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://(.*)")
+
+
+class Guard:
+    """Decides about heads; it stands before every route."""
+
+    __slots__ = ("_digests", "_hosts")
+
+    def __init__(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
+        """`keys`: secrets, or `sha256:HEX` of one; none lets every client in that the hosts let in."""
+        self.take(allowed_hosts=allowed_hosts, keys=keys)
+
+    def take(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
+        """Judge by these from now on."""
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._digests = tuple(_digest(key) for key in keys)
+
+    def judge(self, head: Head, *, needs_key: bool = True) -> Failure | None:
+        """Why the request is refused; None when it is not. `needs_key` False: the keys are not asked for."""
+        host = host_name(head.headers.get("host", ""))
+        if not host:
+            return Failure("bad_request", "expected a Host header of the form HOST or HOST:PORT", 400)
+        if not self._is_allowed(host):
+            # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
+            return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
+        origin = head.headers.get("origin")
+        if origin is None:
+            # Pictures, scripts and links of a page come without an Origin; browsers say so in another header.
+            is_foreign = head.headers.get("sec-fetch-site") == "cross-site"
+        else:
+            found = _ORIGIN.fullmatch(origin)
+            is_foreign = found is None or not self._is_allowed(host_name(found[1]))
+        if is_foreign:
+            return Failure("permission", "requests from other sites' pages are not taken", 403)
+        if needs_key and self._digests and not self.owner(head):
+            return Failure("auth", "expected a client key of this gateway", 401)
+        return None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether clients need a key."""
+        return bool(self._digests)
+
+    def _is_allowed(self, host: str) -> bool:
+        return is_loopback(host) or host in self._hosts
+
+    def owner(self, head: Head) -> str:
+        """The SHA-256 (64 hexadecimal digits) of the client key of a request: what a client left here is its own. ""
+        when it shows none of ours. All keys are compared, in constant time. While no keys are set, whatever stands in
+        the place of one tells the clients apart."""
+        found = b""
+        shown = shown_keys(head)
+        if not self._digests:
+            return hashlib.sha256(shown[0].encode("utf-8", "replace")).hexdigest() if shown else ""
+        for key in shown:
+            digest = hashlib.sha256(key.encode("utf-8", "replace")).digest()
+            for ours in self._digests:
+                if hmac.compare_digest(digest, ours):
+                    found = ours
+        return found.hex()
+
+    def without_keys(self, head: Head) -> Head:
+        """The head without the gateway's own keys, so that none goes further. Another bearer is the client's own."""
+        if not self._digests:
+            return head
+        headers = {name: value for name, value in head.headers.items() if name not in _KEY_HEADERS}
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            shown = hashlib.sha256(bearer.strip().encode("utf-8", "replace")).digest()
+            if any(hmac.compare_digest(shown, ours) for ours in self._digests):
+                del headers["authorization"]
+        return msgspec.structs.replace(head, headers=headers)
+
+
+def shown_keys(head: Head) -> list[str]:
+    """The keys in a request, in every place where a client of the five protocols puts one."""
+    scheme, _, bearer = head.headers.get("authorization", "").partition(" ")
+    keys = [bearer.strip()] if scheme.lower() == "bearer" else []
+    keys += [head.headers[name] for name in ("x-api-key", "x-goog-api-key") if name in head.headers]
+    if "key=" in head.query:
+        keys += parse_qs(head.query, max_num_fields=64).get("key", [])
+    return [key for key in keys if key]
+
+
+def host_name(authority: str) -> str:
+    """`HOST[:PORT]` → the host, in lower case, without the brackets of an IPv6 address; "" for what is no authority.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-7.2 (read 2026-11-22), without user names and percent-encoding.
+    """
+    found = _AUTHORITY.fullmatch(authority)
+    return (found["bracketed"] or found["plain"]).lower() if found is not None else ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the name can mean this machine only. `0.0.0.0` and "" do not."""
+    if host in ("127.0.0.1", "localhost") or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _digest(key: Secret | str) -> bytes:
+    if isinstance(key, Secret):
+        return hashlib.sha256(key.reveal().encode()).digest()
+    return bytes.fromhex(key.removeprefix(_SHA256))

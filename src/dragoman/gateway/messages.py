@@ -1,0 +1,149 @@
+"""What the gateway knows of HTTP: a request's head, a whole answer, and the way out for one that streams.
+
+`gateway/server/connection.py` fills these in from sockets; whoever embeds the gateway elsewhere may fill them in from
+something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol, final
+
+import msgspec
+
+from dragoman.config import LimitsConfig
+from dragoman.events import Failure
+from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds
+
+_MIB: Final = 1024 * 1024
+
+
+@final
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request may take. Sizes in bytes, times in seconds; `unsent` is where writing begins to wait."""
+
+    head: int = 64 * 1024
+    fields: int = 100
+    body: int = 32 * 1024 * 1024
+    shape: BodyBounds = USUAL_BOUNDS
+    #: the kernel has as much again to send in the meantime; one read of the provider's socket (64 KiB) comes on top
+    unsent: int = 16 * 1024
+    #: for a whole head, for `body_least` bytes of a body that is not whole, for the next request on a kept connection
+    #: (a little below the 10 seconds after which it must be over; a body at less than 1 KiB/s is too slow)
+    head_seconds: float = 9.5
+    body_seconds: float = 9.5
+    body_least: int = 9_728
+    idle_seconds: float = 75.0
+    #: how long a client may take nothing of what waits for it: at the end of a connection; before it
+    linger_seconds: float = 5.0
+    stall_seconds: float = 30.0
+
+
+def read_limits(config: LimitsConfig) -> Limits:
+    """What the configuration sets."""
+    shape = BodyBounds(config.depth, config.values, config.messages, config.tools, config.media_mib * _MIB)
+    return Limits(body=config.body_mib * _MIB, shape=shape)
+
+
+@final
+class Head(msgspec.Struct, frozen=True):
+    """A request without its body. `target` is path and query as sent; names of `headers` are in lower case. `address`:
+    where it came from, as `client_addresses.network` has it."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    address: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path as sent, without the query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """The query as sent."""
+        return self.target.partition("?")[2]
+
+    def __repr__(self) -> str:
+        return f"Head({self.method} {self.path}, {len(self.headers)} headers)"
+
+
+@final
+class Answer(msgspec.Struct, frozen=True):
+    """A whole response. `pause`: seconds until it leaves, for who guesses keys."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: dict[str, str] = {}
+    pause: float = 0.0
+
+
+class ResponseWriter(Protocol):
+    """Where the response to one request goes: one `send`, or `start`, `write`…, then `end` or `cut`.
+
+    Attributes:
+        headers: go out with the head, whichever way it leaves; names in lower case.
+    """
+
+    headers: dict[str, str]
+
+    def send(self, answer: Answer) -> None:
+        """A whole response."""
+        ...
+
+    def start(self, status: int, content_type: str, first: bytes = b"") -> None:
+        """The head of a response whose body comes in pieces, in one packet with the first piece where that is there."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """The next piece of the body. Never waits; see `drained`."""
+        ...
+
+    def end(self) -> None:
+        """The body is whole."""
+        ...
+
+    def cut(self) -> None:
+        """Close the connection after what was written, so that the client sees a body without its end."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """More than `Limits.unsent` bytes wait for the client: await `drained` before reading on."""
+        ...
+
+    async def drained(self) -> None:
+        """Returns when the client has read enough.
+
+        Raises:
+            ConnectionAbortedError: it does not read; nothing can be written any more.
+        """
+        ...
+
+    def when_drained(self, go_on: Callable[[], None]) -> None:
+        """As `drained`, for who cannot await: calls `go_on` once; closes the connection of a client that does not
+        read."""
+        ...
+
+
+class Application(Protocol):
+    """What answers. Errors are its business too, since each client wants them in a shape of its own."""
+
+    @property
+    def is_draining(self) -> bool:
+        """The process ends: each connection is closed after the response that is under way, or comes next."""
+        ...
+
+    def admit(self, head: Head) -> Answer | None:
+        """Refuse a request before its body is read; None lets it in."""
+        ...
+
+    def refuse(self, head: Head, failure: Failure) -> Answer:
+        """The answer to a request that broke a limit or is not HTTP; then `head` is what of it could be read."""
+        ...
+
+    async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
+        """Answer one request. Cancelled when the client goes."""
+        ...

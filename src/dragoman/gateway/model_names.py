@@ -1,0 +1,258 @@
+"""The model names that clients use: which there are, which target answers to one, what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.codec.error_body import refuses_tools
+from dragoman.config import Config
+from dragoman.discovery.model_facts import gather, pick_default
+from dragoman.errors import ConfigError
+from dragoman.events import Failure
+from dragoman.gateway.auth import is_loopback
+from dragoman.proofs import Proof
+from dragoman.providers.catalog import Model, Provider, nearest, split_target
+from dragoman.routing.resolve import EVERY_OTHER, resolve_chain
+from dragoman.routing.target import Chain, Target
+
+_LATEST: Final = ":latest"
+_KEPT: Final = 256
+#: Names that are shown in place of one that cannot be used.
+_SHOWN: Final = 5
+
+
+class UnknownModel(Exception):
+    """No target answers to the name; `failure` says so to the client."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        others = nearest(name, known) or (f"; there are: {', '.join(known[:_SHOWN])}" if known else "")
+        self.failure = Failure("not_found", f"model {name[:120]!r} not found{others}", 404)
+        super().__init__(self.failure.message)
+
+
+@final
+class Listed(msgspec.Struct, frozen=True):
+    """A name that clients are shown, and the model that answers to it."""
+
+    name: str
+    model: Model
+
+
+class ModelNames:
+    """Looks names up in the configuration that is in force.
+
+    Attributes:
+        prepare: is told the name of each target that may be asked, before it is asked for the first time.
+    """
+
+    __slots__ = ("_chains", "_config", "_keys", "_listed", "_only_routes", "_own_port", "_proof", "_told", "prepare")
+
+    def __init__(
+        self, config: Config, *, only_routes: bool = False, proof: Callable[[Model], Proof | None] = lambda model: None
+    ) -> None:
+        """`only_routes`: no `provider/model` can be asked for beside the routes. `proof`: what validation has shown."""
+        self._config = config
+        self._only_routes = only_routes
+        self._proof = proof
+        self._chains: dict[str, Chain] = {}
+        self._keys: dict[str, str] = {}
+        self._told: dict[str, Model] = {}
+        self._listed: tuple[Listed, ...] | None = None
+        self._own_port = 0
+        self.prepare: Callable[[str], None] = lambda target: None
+
+    def listens_at(self, port: int) -> None:
+        """The gateway's own port: what would be a provider there is the gateway itself, which must not ask itself."""
+        self._own_port = port
+        self._chains.clear()
+        self._keys.clear()
+        self._listed = None
+
+    def take(self, config: Config) -> None:
+        """Look in this configuration from now on. What servers told of their models stands."""
+        self._config = config
+        self._chains.clear()
+        self._keys.clear()
+        self._listed = None
+
+    def listed(self) -> tuple[Listed, ...]:
+        """What clients are shown: routes, the models of `"*"` and of the configuration; without any of these what
+        servers told, and the catalogue's models of providers whose key is there."""
+        if self._listed is None:
+            config = self._config
+            found = {name: route.targets[0] for name, route in config.routes.items() if name != EVERY_OTHER}
+            if EVERY_OTHER in config.routes:
+                target = config.routes[EVERY_OTHER].targets[0]
+                found.setdefault(split_target(target)[1], target)
+            found |= {alias: config.routes[name].targets[0] for alias, name in config.aliases.items()}
+            found |= {target: target for target in config.models if self._is_open(target)}
+            if not found:
+                found = {target: target for target in self._told}
+                found |= {model.target: model.target for name in config.keys for model in config.catalog.models(name)}
+            self._listed = tuple(Listed(name, self._shown(name, target)) for name, target in found.items())
+        return self._listed
+
+    def servers(self) -> list[Provider]:
+        """The providers whose models no list has, so that they must be asked: those of the targets that clients are
+        shown; without any, all that are local or configured."""
+        config = self._config
+        targets = [target for route in config.routes.values() for target in route.targets] + list(config.models)
+        names = dict.fromkeys(split_target(target)[0] for target in targets) or config.catalog.providers
+        found = [config.catalog.provider(name) for name in names]
+        return [
+            provider
+            for provider in found
+            if provider.base_url
+            and not self._is_own(provider)
+            and (provider.local or (provider.name in config.providers and not config.catalog.models(provider.name)))
+        ]
+
+    def tell(self, provider: str, models: Iterable[Model]) -> None:
+        """What a server says of its models; they take the place of those that it told before."""
+        self._told = {target: model for target, model in self._told.items() if model.provider != provider}
+        self._told |= {model.target: model for model in models}
+        self._chains.clear()
+        self._keys.clear()
+        self._listed = None
+
+    def _model(self, target: str) -> Model:
+        """What is known of a target: its server's word, then the catalogue's."""
+        listed = self._config.catalog.model(target)
+        told = self._told.get(target) or self._told.get(target + _LATEST)
+        if told is None:
+            return listed
+        fields = ("context", "max_output", "input_modalities", "tools", "thinking", "digest")
+        said = {name: getattr(told, name) for name in fields if getattr(told, name) is not None}
+        return msgspec.structs.replace(listed, **said)
+
+    def find(self, name: str) -> Listed:
+        """The model that answers to a name.
+
+        Raises:
+            UnknownModel: none does.
+        """
+        key = self._key(name)
+        target = key if "/" in key else self._config.routes[key].targets[0]
+        return Listed(name, self._shown(key, target))
+
+    def _shown(self, name: str, target: str) -> Model:
+        """What clients are told of a model. One that refuses tools takes them all the same when its route, or its own
+        table, has another way to ask for them."""
+        model = self._model(target)
+        own, route = self._config.models.get(target), self._config.routes.get(self._config.aliases.get(name, name))
+        way = (own.tools if own is not None else None) or (route.tools if route is not None else "native")
+        return model if way == "native" or model.tools else msgspec.structs.replace(model, tools=True)
+
+    @property
+    def ollama_version(self) -> str:
+        """What Ollama clients are told of the server's version."""
+        return self._config.server.ollama_version
+
+    def chain(self, name: str) -> Chain:
+        """The targets that answer to a name, the parts of their answers in sequence as encoders want them.
+
+        Raises:
+            UnknownModel: none does.
+            ConfigError: their keys or addresses cannot be read.
+        """
+        key = self._key(name)
+        found = self._chains.get(key)
+        if found is None:
+            chain = resolve_chain(key, self._config)
+            for target in chain.targets:
+                if self._is_own(target.provider):
+                    raise ConfigError(f"{target.name}: {target.provider.base_url} is the gateway's own address")
+                self.prepare(target.name)
+            found = msgspec.structs.replace(chain, targets=tuple(map(self._served, chain.targets)))
+            if len(self._chains) >= _KEPT:
+                self._chains.clear()
+            self._chains[key] = found
+        return found
+
+    def _served(self, target: Target) -> Target:
+        """A target as the gateway asks it: within what its server says of the model."""
+        model = self._model(target.name)
+        return msgspec.structs.replace(
+            target,
+            policy=msgspec.structs.replace(target.policy, sequential=True),
+            limits=model.limits(),
+            refuses_tools=target.tools == "auto" and model.tools is False,
+            digest=model.digest,
+        )
+
+    def route(self, name: str) -> str:
+        """The route that answers to a name; "" when the name is a target's own.
+
+        Raises:
+            UnknownModel: nothing does.
+        """
+        key = self._key(name)
+        return "" if "/" in key else key
+
+    def _key(self, name: str) -> str:
+        """The route or target for a name."""
+        key = self._keys.get(name)
+        if key is None:
+            key = self._found(name)
+            if key in (name, EVERY_OTHER):  # what answers where nothing is configured may change with what is proven
+                if len(self._keys) >= _KEPT:
+                    self._keys.clear()
+                self._keys[name] = key
+        return key
+
+    def _found(self, name: str) -> str:
+        """The same, looked for; Ollama's clients may add `:latest` to it."""
+        for candidate in (name, name.removesuffix(_LATEST)):
+            if candidate in self._config.routes and candidate != EVERY_OTHER:
+                return candidate
+            if candidate in self._config.aliases:
+                return self._config.aliases[candidate]
+            if self._is_open(candidate):
+                return candidate
+        if EVERY_OTHER in self._config.routes:
+            return EVERY_OTHER
+        default = self._default()
+        if default is not None:
+            return default
+        raise UnknownModel(name, tuple(listed.name for listed in self.listed()))
+
+    def _default(self) -> str | None:
+        """What answers to every other name where no route is configured: of the models on this machine the one that is
+        proven, or claimed, to take tools. It costs nothing, so nobody need have named it."""
+        if self._config.routes or self._only_routes:
+            return None
+        told = [model for model in self._told.values() if self._config.catalog.provider(model.provider).local]
+        picked = pick_default(
+            gather(model.target, told=model, listed=None, proof=self._proof(model), is_local=True) for model in told
+        )
+        return None if picked is None else picked.target
+
+    def advised(self, failure: Failure) -> Failure:
+        """A failure for a model that is missing or takes no tools, with the names of some that do."""
+        if failure.kind != "not_found" and not refuses_tools(failure):
+            return failure
+        able = [listed.name for listed in self.listed() if listed.model.tools][:_SHOWN]
+        if not able:
+            return failure
+        words = f"{failure.message}; with tools there {'is' if len(able) == 1 else 'are'}: {', '.join(able)}"
+        return msgspec.structs.replace(failure, message=words)
+
+    def _is_open(self, target: str) -> bool:
+        """Whether clients may name this `provider/model`: its provider is configured, has a key, or is local."""
+        name, _, model = target.partition("/")
+        provider = self._config.catalog.providers.get(name)
+        if provider is None or not model or self._only_routes or self._is_own(provider):
+            return False
+        config = self._config
+        return name in config.providers or name in config.keys or (provider.local and bool(provider.base_url))
+
+    def _is_own(self, provider: Provider) -> bool:
+        """Whether the gateway itself stands where the provider would."""
+        if not self._own_port:
+            return False
+        address = urlsplit(provider.base_url)
+        return address.port == self._own_port and is_loopback(address.hostname or "")

@@ -1,0 +1,198 @@
+"""Requests that go to a provider as they are: what only its own protocol can say, and what is no turn of a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed
+from dragoman.client import AsyncClient
+from dragoman.client.target_state import LOG
+from dragoman.errors import WireError
+from dragoman.events import Failure, Finish
+from dragoman.gateway.endpoint import Call, Refused
+from dragoman.gateway.model_names import ModelNames
+from dragoman.gateway.relay import note_attempts
+from dragoman.http.transport import Response, TransportFailed
+from dragoman.protocol import HttpRequest
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers.catalog import Provider
+from dragoman.routing.attempts import Attempts
+from dragoman.routing.target import Chain, Target
+from dragoman.secret import masked
+from dragoman.types import ProtocolName
+
+#: Bytes of an answer that is read whole.
+_LARGEST: Final = 64 * 1024 * 1024
+#: Seconds without a byte of it.
+_SILENCE: Final = 120.0
+_DONE: Final = Finish("stop")
+
+T = TypeVar("T")
+#: The request for a target, in its protocol and with its name of the model.
+MakeRequest: TypeAlias = Callable[[Target], HttpRequest]
+
+
+class Forwarder:
+    """Asks providers past the events."""
+
+    __slots__ = ("_client", "_names")
+
+    def __init__(self, client: AsyncClient, names: ModelNames) -> None:
+        self._client = client
+        self._names = names
+
+    def find(self, name: str, protocols: Iterable[ProtocolName], call: Call) -> Chain | None:
+        """The targets behind a name whose providers speak one of the protocols, in that protocol; None when none does.
+
+        Raises:
+            UnknownModel: nothing answers to the name.
+        """
+        found = []
+        for target in self._names.chain(name).targets:
+            for protocol in (target.provider.protocol, *target.provider.also):
+                if protocol in protocols:
+                    found.append(_speaking(target, target.provider.speaking(protocol)))
+                    break
+        if not found:
+            return None
+        call.record.route, call.record.target = self._names.route(name), found[0].name
+        return Chain(name, tuple(found))
+
+    async def whole(self, call: Call, chain: Chain, make: MakeRequest) -> tuple[Target, bytes]:
+        """The body of an answer, and whose it is.
+
+        Raises:
+            Refused: there is none, or it says that the request failed.
+        """
+
+        async def ask(target: Target) -> bytes:
+            response = await self._open(target, make(target))
+            try:
+                return await self._read(response)
+            finally:
+                response.close()
+
+        async with self._course(call, chain) as course:
+            body = await _along(course, ask)
+            course.ended(_DONE, _now())
+            return course.target, body
+
+    async def pass_on(self, call: Call, chain: Chain, make: MakeRequest) -> None:
+        """Send an answer to the client while it comes, byte for byte.
+
+        Raises:
+            Refused: there is none, or it says that the request failed.
+        """
+        response_writer, record = call.response_writer, call.record
+
+        async def ask(target: Target) -> Response:
+            return await self._open(target, make(target))
+
+        async with self._course(call, chain) as course:
+            response = await _along(course, ask)
+            record.passed, record.status = True, 200
+            try:
+                response_writer.start(200, response.headers.get("content-type", "application/json"))
+                while data := await _next(response):
+                    response_writer.write(data)
+                    if response_writer.is_full:
+                        await response_writer.drained()
+                response_writer.end()
+                record.outcome = "done"
+                course.ended(_DONE, _now())
+            except TransportFailed as problem:
+                course.ended(problem.failure, _now())
+                record.outcome, record.error = "cut", problem.failure.kind
+                response_writer.cut()
+            finally:
+                response.close()
+
+    @asynccontextmanager
+    async def _course(self, call: Call, chain: Chain) -> AsyncIterator[Attempts]:
+        """The way along the targets, as a turn of a model takes it; nothing is tried twice."""
+        course = Attempts(chain, self._client.target_states.health_table, log=LOG.info)
+        course.begin(_now())
+        try:
+            yield course
+        finally:
+            course.abandoned(_now())
+            note_attempts(course.attempts, call.record)
+
+    async def _open(self, target: Target, http: HttpRequest) -> Response:
+        try:
+            response = await self._client.send(target, http)
+        except TransportFailed as problem:
+            raise Refused(problem.failure) from None
+        if 200 <= response.status < 300:
+            return response
+        try:
+            body = await self._read(response)
+        finally:
+            response.close()
+        failure = target.protocol.parse_error(response.status, body, headers=response.headers)
+        # Some quote the key that they refuse.
+        raise Refused(msgspec.structs.replace(failure, message=masked(failure.message, target.secrets()), code=None))
+
+    async def _read(self, response: Response) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while data := await _next(response):
+                pieces.append(data)
+                size += len(data)
+                if size > _LARGEST:
+                    raise Refused(Failure("too_large", f"expected an answer of at most {_LARGEST} bytes", 502))
+        except TransportFailed as problem:
+            raise Refused(problem.failure) from None
+        return b"".join(pieces)
+
+
+async def _along(course: Attempts, ask: Callable[[Target], Awaitable[T]]) -> T:
+    """What the first target gives that does not fail.
+
+    Raises:
+        Refused: the last one failed, or no other one would mend it.
+    """
+    while True:
+        course.sent(_now())
+        try:
+            return await ask(course.target)
+        except Refused as problem:
+            if course.failed(problem.failure, now=_now(), random=0.0, most_wait=0.0) is None:
+                raise
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _next(response: Response) -> bytes:
+    try:
+        async with asyncio.timeout(_SILENCE):
+            return await response.read()
+    except TimeoutError:
+        raise TransportFailed(Failure("timeout", f"nothing came for {_SILENCE:g} seconds")) from None
+
+
+def _speaking(target: Target, provider: Provider) -> Target:
+    if provider is target.provider:
+        return target
+    return msgspec.structs.replace(target, provider=provider, protocol=PROTOCOLS[provider.protocol])
+
+
+def with_model(body: bytes, model: str) -> bytes:
+    """A body that asks for another model, all else as it is.
+
+    Raises:
+        WireError: it is no JSON object.
+    """
+    changed = _json.splice(body, {"model": model})
+    if isinstance(changed, Malformed):
+        raise WireError(f"expected a JSON object: {changed.problem}")
+    return changed

@@ -1,0 +1,112 @@
+"""The pages for whoever runs the gateway: whether it lives, whether it takes requests, its numbers, its lines live.
+
+`/livez`, `/readyz` and `/startupz` say yes or no and need no key. `/metrics` and `/tail` tell of all clients, at the
+admin listener and where clients need no key; a client that needs one sees its own lines alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import ExitStack
+from typing import Final
+
+from dragoman.gateway.messages import Answer, Head, ResponseWriter
+from dragoman.gateway.telemetry.metrics import CONTENT_TYPE
+from dragoman.gateway.telemetry.record import Observer, is_of
+from dragoman.gateway.telemetry.siblings import Siblings
+
+#: What may be asked without a client key.
+HEALTH: Final = frozenset({"/livez", "/readyz", "/startupz"})
+PATHS: Final = HEALTH | {"/metrics", "/tail"}
+_TEXT: Final = "text/plain; charset=utf-8"
+_LINES: Final = "application/x-ndjson"
+#: Lines that wait for one listener; one that is slower loses the oldest.
+_WAITING: Final = 1000
+#: Seconds of silence after which a listener gets an empty line, which shows whether it is still there.
+_SILENCE: Final = 15.0
+
+
+class State:
+    """Where the process stands between its start and its end."""
+
+    __slots__ = ("draining", "is_started")
+
+    def __init__(self) -> None:
+        self.is_started = False
+        self.draining = asyncio.Event()
+
+
+class Operations:
+    """Answers them."""
+
+    __slots__ = ("_observer", "_siblings", "_state")
+
+    def __init__(self, observer: Observer, state: State, siblings: Siblings | None = None) -> None:
+        self._observer = observer
+        self._state = state
+        self._siblings = siblings
+
+    @property
+    def is_draining(self) -> bool:
+        """The process ends."""
+        return self._state.draining.is_set()
+
+    async def respond(self, head: Head, response_writer: ResponseWriter, *, only: str | None = None) -> None:
+        """One of `PATHS`. `only`: the owner who asks, when it may see nothing of others."""
+        if head.method not in ("GET", "HEAD"):
+            response_writer.send(Answer(405, b"expected GET\n", _TEXT, {"allow": "GET, HEAD"}))
+        elif head.path == "/metrics" and only is not None:
+            response_writer.send(
+                Answer(403, b"the numbers of all clients are served at the address of [admin]\n", _TEXT)
+            )
+        elif head.path == "/metrics":
+            others = self._siblings.others() if self._siblings is not None else ()
+            response_writer.send(Answer(200, self._observer.metrics.render(others), CONTENT_TYPE))
+        elif head.path == "/tail":
+            await self._tail(response_writer, only)
+        else:
+            response_writer.send(self._health(head.path))
+
+    def _health(self, path: str) -> Answer:
+        state = self._state
+        if path != "/livez" and not state.is_started:
+            return Answer(503, b"starting\n", _TEXT)
+        if path == "/readyz" and state.draining.is_set():
+            return Answer(503, b"draining\n", _TEXT)
+        notices = self._observer.notices.items() if path == "/readyz" else ()
+        return Answer(200, "".join(["ok\n", *(f"{about}: {text}\n" for about, text in notices)]).encode(), _TEXT)
+
+    async def _tail(self, response_writer: ResponseWriter, only: str | None) -> None:
+        """Every line from now on, or every one of this owner, until the listener goes or the gateway ends."""
+        lines: deque[bytes] = deque(maxlen=_WAITING)
+        came = asyncio.Event()
+
+        def take(line: bytes) -> None:
+            if only is None or is_of(line, only):
+                lines.append(line)
+                came.set()
+
+        listeners = self._observer.log.listeners
+        draining = asyncio.create_task(self._state.draining.wait())
+        try:
+            with ExitStack() as stack:
+                if self._siblings is not None:
+                    stack.enter_context(self._siblings.heard(take))
+                listeners.add(take)
+                response_writer.start(200, _LINES)
+                while not draining.done():
+                    coming = asyncio.create_task(came.wait())
+                    try:
+                        await asyncio.wait((coming, draining), timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        coming.cancel()
+                    came.clear()
+                    response_writer.write(b"".join(lines) or b"\n")
+                    lines.clear()
+                    if response_writer.is_full:
+                        await response_writer.drained()
+                response_writer.end()
+        finally:
+            listeners.discard(take)
+            draining.cancel()

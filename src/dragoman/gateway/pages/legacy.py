@@ -1,0 +1,132 @@
+"""The older forms of two protocols, and what an Ollama client asks of a server that loads and fetches models."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.client import AsyncClient
+from dragoman.codec.json_fields import Fields, read, read_body, read_text
+from dragoman.codec.timestamps import render_time
+from dragoman.errors import WireError
+from dragoman.gateway.endpoint import Call, Endpoint
+from dragoman.gateway.messages import Answer
+from dragoman.gateway.model_names import ModelNames
+from dragoman.gateway.pages.forward import Forwarder, MakeRequest, with_model
+from dragoman.gateway.relay import Relay
+from dragoman.protocol import HttpRequest, Legacy, Parsed, Protocol, no_glance
+from dragoman.protocols import PROTOCOLS, legacy
+from dragoman.types import ProtocolName
+
+_OLLAMA: Final[ProtocolName] = "ollama-chat"
+_OPENAI: Final[ProtocolName] = "openai-chat"
+_LINES: Final = "application/x-ndjson"
+#: `keep_alive` of a client that has no more use for the model.
+_NO_TIME: Final = (0, "0", "0s", "0m", "0h")
+_MESSAGES: Final = b'"messages"'
+_NOTHING: Final = re.compile(rb"\s*:\s*(?:\[\s*\]|null)")
+
+
+class LegacyPages:
+    """The endpoints of one gateway."""
+
+    __slots__ = ("_client", "_forwarder", "_names", "_relay")
+
+    def __init__(self, client: AsyncClient, relay: Relay, names: ModelNames, forwarder: Forwarder) -> None:
+        self._client = client
+        self._relay = relay
+        self._names = names
+        self._forwarder = forwarder
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All paths."""
+        return (
+            Endpoint(_OLLAMA, ("POST",), "/api/chat", self._chat),
+            Endpoint(_OLLAMA, ("POST",), "/api/generate", self._generate),
+            Endpoint(_OLLAMA, ("POST",), "/api/pull", self._pull),
+            Endpoint(_OPENAI, ("POST",), "/v1/completions", self._complete),
+            # Who serves Ollama serves its OpenAI side too.
+            Endpoint(_OLLAMA, ("POST",), "/v1/completions", self._complete),
+        )
+
+    async def _chat(self, call: Call) -> None:
+        """A chat; one without messages only asks that the model be loaded."""
+        place = call.body.find(_MESSAGES)
+        if place < 0 or _NOTHING.match(call.body, place + len(_MESSAGES)):  # hardly ever, so it costs one search
+            fields = read_body(call.body)
+            if not read(fields.get("messages")):
+                await self._load(call, fields, "/api/chat", {"message": {"role": "assistant", "content": ""}})
+                return
+        await self._relay.respond(self._chatting(), call.head, call.body, call.response_writer, call.record)
+
+    def _chatting(self) -> Protocol:
+        """Ollama's protocol, with calls written as the configuration says."""
+        form = self._client.config.server.ollama_calls
+        if form == "auto":
+            return PROTOCOLS[_OLLAMA]
+
+        def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
+            parsed = PROTOCOLS[_OLLAMA].parse_request(body, path=path, fields=fields)
+            style = msgspec.structs.replace(parsed.style, bare_calls=form == "bare", batch_calls=form == "batched")
+            return msgspec.structs.replace(parsed, style=style)
+
+        return msgspec.structs.replace(PROTOCOLS[_OLLAMA], parse_request=parse_request, peek=no_glance)
+
+    async def _generate(self, call: Call) -> None:
+        """A text that goes on from a prompt; without a prompt, the model is to be loaded."""
+        fields = read_body(call.body)
+        if not read(fields.get("prompt")) and not read(fields.get("images")) and not read(fields.get("suffix")):
+            await self._load(call, fields, "/api/generate", {"response": ""})
+            return
+        await self._turn(legacy(_OLLAMA), call, fields)
+
+    async def _complete(self, call: Call) -> None:
+        """OpenAI's form of the same."""
+        await self._turn(legacy(_OPENAI), call, read_body(call.body))
+
+    async def _turn(self, form: Legacy, call: Call, fields: Fields) -> None:
+        """A turn of any model, or where a field asks for more, the provider's own answer."""
+        name = form.unsayable(call.body)
+        chain = self._forwarder.find(_model(fields), (form.protocol.name,), call) if name else None
+        if chain is None:
+            await self._relay.respond(form.protocol, call.head, call.body, call.response_writer, call.record)
+            return
+        await self._forwarder.pass_on(call, chain, _renamed(form.path, call.body))
+
+    async def _load(self, call: Call, fields: Fields, path: str, said: dict[str, Json]) -> None:
+        """Have an Ollama server load or unload the model; no other provider has to be asked."""
+        name = _model(fields)
+        chain = self._forwarder.find(name, (_OLLAMA,), call)
+        if chain is not None:
+            await self._forwarder.pass_on(call, chain, _renamed(path, call.body))
+            return
+        reason = "unload" if read(fields.get("keep_alive")) in _NO_TIME else "load"
+        head = {"model": name, "created_at": render_time(int(time.time()))}
+        call.answer(Answer(200, _json.encode({**head, **said, "done": True, "done_reason": reason})))
+
+    async def _pull(self, call: Call) -> None:
+        """Models that answer are here already; others cannot be fetched."""
+        fields = read_body(call.body)
+        self._names.find(_model(fields))
+        if read(fields.get("stream")) is False:
+            call.answer(Answer(200, _json.encode({"status": "success"})))
+            return
+        lines = b"".join(_json.encode({"status": status}) + b"\n" for status in ("pulling manifest", "success"))
+        call.answer(Answer(200, lines, _LINES))
+
+
+def _renamed(path: str, body: bytes) -> MakeRequest:
+    """A body as it is, but for each target's name of the model."""
+    return lambda target: HttpRequest(path, with_model(body, target.model), {"content-type": "application/json"})
+
+
+def _model(fields: Fields) -> str:
+    name = read_text(fields.get("model")) or read_text(fields.get("name"))
+    if not name:
+        raise WireError("expected the name of a model", path="model")
+    return name

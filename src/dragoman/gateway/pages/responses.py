@@ -1,0 +1,157 @@
+"""`/v1/responses`: a turn whose answer is kept, and what can be asked of a kept one.
+
+https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import parse_qs
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import read_body
+from dragoman.errors import WireError
+from dragoman.gateway.endpoint import Call, Endpoint
+from dragoman.gateway.messages import Answer
+from dragoman.gateway.pages.stored_turn import HeldResponseWriter, begin, refuse_background
+from dragoman.gateway.relay import Relay
+from dragoman.gateway.storage.responses import NotKept, Responses, TooLong
+from dragoman.gateway.storage.sqlite import StoreFailed
+from dragoman.protocol import Protocol
+from dragoman.protocols import PROTOCOLS
+from dragoman.token_estimate import estimate_tokens
+from dragoman.types import ProtocolName
+
+_NAME: Final[ProtocolName] = "openai-responses"
+_PATH: Final = "/v1/responses"
+_PAGE: Final = 20
+_LONGEST_PAGE: Final = 100
+_PREFIXES: Final = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
+
+
+class ResponsePages:
+    """The endpoints of one gateway."""
+
+    __slots__ = ("_protocol", "_relay", "_responses")
+
+    def __init__(self, relay: Relay, responses: Responses | None) -> None:
+        """`responses` None: nothing is kept, so the protocol's own route is all there is."""
+        self._relay = relay
+        self._responses = responses
+        self._protocol: Protocol = PROTOCOLS[_NAME]
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All paths, the more particular ones first."""
+        if self._responses is None:
+            return (Endpoint(_NAME, ("POST",), _PATH, self._pass_on),)
+        one = f"{_PATH}/{{model}}"
+        return (
+            Endpoint(_NAME, ("POST",), _PATH, self._turn),
+            Endpoint(_NAME, ("POST",), f"{_PATH}/input_tokens", self._count),
+            Endpoint(_NAME, ("GET",), f"{one}/input_items", _looking(self._input_items)),
+            Endpoint(_NAME, ("POST",), f"{one}/cancel", _looking(self._cancel)),
+            Endpoint(_NAME, ("GET",), one, _looking(self._get)),
+            Endpoint(_NAME, ("DELETE",), one, _looking(self._delete)),
+        )
+
+    async def _pass_on(self, call: Call) -> None:
+        """A turn of a gateway that keeps nothing. Its providers keep nothing either: what they kept, any client of the
+        gateway could ask for."""
+        fields = read_body(call.body)
+        for name in ("previous_response_id", "conversation"):
+            if name in fields:
+                raise WireError("responses are not stored here: send the whole conversation", path=name)
+        refuse_background(fields)
+        body = _json.encode({**fields, "store": False})
+        await self._relay.respond(self._protocol, call.head, body, call.response_writer, call.record)
+
+    async def _turn(self, call: Call) -> None:
+        turn = await begin(self._kept(), call.owner, call.body)
+        if turn is None:
+            await self._relay.respond(self._protocol, call.head, call.body, call.response_writer, call.record)
+            return
+        response_writer = HeldResponseWriter(call.response_writer, turn)
+        await self._relay.respond(turn.over(self._protocol), call.head, turn.body, response_writer, call.record)
+        await response_writer.settle()
+
+    def _kept(self) -> Responses:
+        assert self._responses is not None
+        return self._responses
+
+    async def _count(self, call: Call) -> None:
+        turn = await begin(self._kept(), call.owner, call.body)
+        body = call.body if turn is None else turn.body
+        tokens = estimate_tokens(self._protocol.parse_request(body).request)
+        call.answer(_json_answer({"object": "response.input_tokens", "input_tokens": tokens}))
+
+    async def _get(self, call: Call) -> Answer:
+        return Answer(200, (await self._kept().find(call.owner, call.name)).response)
+
+    async def _delete(self, call: Call) -> Answer:
+        await self._kept().delete(call.owner, call.name)
+        return _json_answer({"id": call.name, "object": "response", "deleted": True})
+
+    async def _cancel(self, call: Call) -> Answer:
+        await self._kept().find(call.owner, call.name)
+        raise WireError("only a background response can be cancelled, and this one is over")
+
+    async def _input_items(self, call: Call) -> Answer:
+        items = await self._kept().conversation(call.owner, call.name, with_answer=False)
+        query = parse_qs(call.head.query, max_num_fields=64)
+        data = [_listed(raw, number) for number, raw in enumerate(items)]
+        if query.get("order", ["desc"])[0] != "asc":
+            data.reverse()
+        after = query.get("after", [""])[0]
+        if after:
+            place = next((number for number, item in enumerate(data) if item["id"] == after), None)
+            if place is None:
+                raise WireError("expected the id of an item of this list", path="after")
+            data = data[place + 1 :]
+        size = _page_size(query.get("limit", [str(_PAGE)])[0])
+        page = data[:size]
+        ids = [item["id"] for item in page] or [None]
+        listed = {"object": "list", "data": page, "first_id": ids[0], "last_id": ids[-1]}
+        return _json_answer({**listed, "has_more": len(data) > size})
+
+
+def _looking(ask: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Awaitable[None]]:
+    """An endpoint that looks something up. What belongs to another key is not there."""
+
+    async def serve(call: Call) -> None:
+        try:
+            answer = await ask(call)
+        except NotKept as problem:
+            raise WireError(f"response {problem.id[:120]!r} not found", status=404) from None
+        except StoreFailed:
+            raise WireError("stored responses cannot be read now", status=503) from None
+        except TooLong:
+            raise WireError("the conversation is too long to be listed", status=413) from None
+        call.answer(answer)
+
+    return serve
+
+
+def _page_size(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _LONGEST_PAGE:
+        raise WireError(f"expected a number from 1 to {_LONGEST_PAGE}", path="limit")
+    return int(text)
+
+
+def _listed(raw: Raw, number: int) -> dict[str, Json]:
+    """An item as lists show it: with a type, an id and its text as a part."""
+    value = _json.decode(bytes(raw))
+    item: dict[str, Json] = dict(value) if isinstance(value, dict) else {"content": value, "role": "user"}
+    kind = item.setdefault("type", "message")
+    item.setdefault("id", f"{_PREFIXES.get(str(kind), 'item')}_{number:024d}")
+    content = item.get("content")
+    if kind == "message" and isinstance(content, str):
+        part = "output_text" if item.get("role") == "assistant" else "input_text"
+        item["content"] = [{"type": part, "text": content}]
+        item.setdefault("status", "completed")
+    return item
+
+
+def _json_answer(value: Json) -> Answer:
+    return Answer(200, _json.encode(value))

@@ -1,0 +1,23 @@
+"""All endpoints of a gateway."""
+
+from __future__ import annotations
+
+from dragoman.client import AsyncClient
+from dragoman.gateway.endpoint import Endpoint
+from dragoman.gateway.model_names import ModelNames
+from dragoman.gateway.pages.embeddings import EmbeddingPages
+from dragoman.gateway.pages.forward import Forwarder
+from dragoman.gateway.pages.legacy import LegacyPages
+from dragoman.gateway.pages.responses import ResponsePages
+from dragoman.gateway.relay import Relay
+from dragoman.gateway.storage.stores import Stores
+
+
+def make_endpoints(client: AsyncClient, names: ModelNames, relay: Relay, stores: Stores) -> tuple[Endpoint, ...]:
+    """The endpoints, in the order in which they are asked for a path."""
+    forwarder = Forwarder(client, names)
+    return (
+        *ResponsePages(relay, stores.responses).endpoints(),
+        *LegacyPages(client, relay, names, forwarder).endpoints(),
+        *EmbeddingPages(forwarder).endpoints(),
+    )

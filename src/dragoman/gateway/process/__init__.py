@@ -1,0 +1,1 @@
+"""The process of `dragoman serve`: listeners, workers, signals, the watched configuration."""

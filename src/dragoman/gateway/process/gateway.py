@@ -1,0 +1,399 @@
+"""The gateway as a whole: opens the port, takes new configurations, and ends without breaking what is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Set
+from typing import Final, TypeAlias, get_args
+
+from dragoman.client import AsyncClient
+from dragoman.config import Config, ServerConfig, split_address
+from dragoman.errors import DragomanError
+from dragoman.events import Failure
+from dragoman.gateway.admin import AdminApp
+from dragoman.gateway.app import App
+from dragoman.gateway.auth import Guard
+from dragoman.gateway.messages import Limits, read_limits
+from dragoman.gateway.model_names import ModelNames
+from dragoman.gateway.pages.health import Operations, State
+from dragoman.gateway.pages.routes import make_endpoints
+from dragoman.gateway.process.listener_keys import Keys, check_change, check_reach, read_keys
+from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
+from dragoman.gateway.server.backpressure import hold_little
+from dragoman.gateway.server.body_memory import BodyMemory
+from dragoman.gateway.server.client_addresses import ClientAddresses
+from dragoman.gateway.server.connection import Connection, Shared
+from dragoman.gateway.storage.stores import Stores
+from dragoman.gateway.telemetry.metrics import GENERATION, READY
+from dragoman.gateway.telemetry.pricing import Pricing
+from dragoman.gateway.telemetry.record import Observer
+from dragoman.gateway.telemetry.siblings import Siblings
+from dragoman.providers.catalog import Model, Provider
+from dragoman.secret import Secret
+from dragoman.types import ProtocolName
+
+ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
+#: Seconds that responses may go on after the signal to end.
+DRAIN_SECONDS: Final = ServerConfig().drain_seconds
+#: Connections that may wait to be accepted.
+BACKLOG: Final = 4096
+#: How long a gateway on our port is asked whether it ends.
+_ASKING_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 0.02
+#: Seconds for telling clients that their time is over.
+_LAST_WORDS_SECONDS: Final = 1.0
+#: How often to see whether somebody listens at another worker.
+_SIBLINGS_SECONDS: Final = 0.25
+#: How often servers are asked for their models, and how long the first answers are waited for.
+_LOOK_SECONDS: Final = 60.0
+_FIRST_LOOK_SECONDS: Final = 1.0
+#: A name for two addresses: which of them a client takes is its own affair, so both are served.
+_BOTH: Final = "localhost"
+_LOOPBACKS: Final = ("127.0.0.1", "::1")
+_NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+#: Asks a server with this key for its models; none when it does not answer.
+Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]]
+
+
+class Gateway:
+    """A gateway that listens. Made by `Gateway.open`, in one event loop."""
+
+    __slots__ = (
+        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_memory", "_names",
+        "_pricing", "_relay", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "admin_port", "host",
+        "observer", "port", "routes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        host: str,
+        only_routes: bool,
+        observer: Observer | None,
+        siblings: Siblings | None,
+        keepalive_seconds: float,
+    ) -> None:
+        """Everything but the sockets."""
+        self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
+        self._stores = Stores(config)
+        self._client = AsyncClient(config, vault=self._stores.seals)
+        self._names = ModelNames(config, only_routes=only_routes, proof=self._client.target_states.model_proof)
+        keys = read_keys(config).clients
+        weak = check_reach(host, keys)
+        server = config.server
+        self._addresses = ClientAddresses(most=server.connections_per_address, trusted=server.trusted_proxies)
+        self._memory = BodyMemory(server.memory_mib * 1024 * 1024)
+        self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys)
+        self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
+        self._state = State()
+        self._is_closed = False
+        self._siblings = siblings
+        self._connections: set[Connection] = set()
+        self._listeners: list[asyncio.Server] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.observer = observer or Observer()
+        if weak:
+            self.observer.tell("config", weak)
+        self._pricing = Pricing(config)
+        self.observer.price_of = self._pricing.cost
+        self._names.prepare = self._pricing.prepare
+        self._admin: Guard | None = None  # of the admin listener
+        self.host = host
+        self.port = self.admin_port = 0
+        self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
+
+    @classmethod
+    async def open(
+        cls,
+        config: Config,
+        *,
+        host: str,
+        port: int = 0,
+        protocols: Iterable[ProtocolName] = ALL_PROTOCOLS,
+        only_routes: bool = False,
+        look: Look | None = None,
+        limits: Limits | None = None,
+        keepalive_seconds: float = KEEPALIVE_SECONDS,
+        observer: Observer | None = None,
+        siblings: Siblings | None = None,
+        listener: socket.socket | None = None,
+        admin_listener: socket.socket | None = None,
+    ) -> Gateway:
+        """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
+        `look`: asks servers for their models, whose word stands over the catalogue's; `siblings`: the other workers;
+        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address.
+
+        Raises:
+            ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
+            OSError: the port is taken, or the address is not this machine's.
+        """
+        limits = limits or read_limits(config.server.limits)
+        gateway = cls(
+            config,
+            host=host,
+            only_routes=only_routes,
+            observer=observer,
+            siblings=siblings,
+            keepalive_seconds=keepalive_seconds,
+        )
+        app = App(
+            protocols=protocols,
+            names=gateway._names,
+            relay=gateway._relay,
+            guard=gateway._guard,
+            addresses=gateway._addresses,
+            limits=limits,
+            observer=gateway.observer,
+            operations=Operations(gateway.observer, gateway._state, siblings),
+            endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
+        )
+        gateway.routes = tuple(app.routes())
+        await gateway._listen(app, limits, listener, port)
+        if config.admin.address is not None:
+            await gateway._listen_for_admins(config, limits, admin_listener)
+        if look is not None and gateway._names.servers():
+            await gateway._begin_looking(look)
+        gateway._tasks.append(asyncio.create_task(gateway._tick()))
+        if siblings is not None:
+            gateway._tasks.append(asyncio.create_task(gateway._pass_on(siblings)))
+        gateway._state.is_started = True
+        gateway.observer.metrics.set(READY, 1)
+        gateway.observer.metrics.set(GENERATION, 1)
+        return gateway
+
+    async def _listen(self, app: App, limits: Limits, listener: socket.socket | None, port: int) -> None:
+        loop = asyncio.get_running_loop()
+
+        shared = Shared(limits, self._connections, self._addresses, self._memory)
+
+        def connection() -> Connection:
+            return Connection(app, shared)
+
+        host, beside = _LOOPBACKS if self.host == _BOTH else (self.host, "")
+        if listener is None:
+            first = await _listening(connection, host, port)
+        else:
+            first = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
+        hold_little(first.sockets)
+        self._listeners.append(first)
+        self.port = first.sockets[0].getsockname()[1]
+        if beside and socket.has_ipv6:
+            shares = listener is not None and hasattr(socket, "SO_REUSEPORT")
+            try:
+                second = await _listening(connection, beside, self.port, shares=shares)
+                hold_little(second.sockets)
+                self._listeners.append(second)
+            except OSError as problem:
+                if problem.errno not in _NO_IPV6:
+                    first.close()
+                    raise
+        self._names.listens_at(self.port)
+
+    async def _listen_for_admins(self, config: Config, limits: Limits, listener: socket.socket | None) -> None:
+        host, port = split_address(config.admin.address or "")
+        keys = read_keys(config).admins
+        check_reach(host, keys, listener="admin")
+        guard = Guard(allowed_hosts={*self._hosts(config), host}, keys=keys)
+        operations = Operations(self.observer, self._state, self._siblings)
+        app = AdminApp(guard=guard, addresses=self._addresses, observer=self.observer, operations=operations)
+
+        shared = Shared(limits, self._connections, self._addresses, self._memory)
+
+        def connection() -> Connection:
+            return Connection(app, shared)
+
+        if listener is None:
+            opened = await _listening(connection, host, port)
+        else:
+            opened = await asyncio.get_running_loop().create_server(connection, sock=listener, backlog=BACKLOG)
+        self._listeners.append(opened)
+        self._admin = guard
+        self.admin_port = opened.sockets[0].getsockname()[1]
+
+    async def _begin_looking(self, look: Look) -> None:
+        first = asyncio.Event()
+        self._tasks.append(asyncio.create_task(self._keep_looking(look, first=first)))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_LOOK_SECONDS):
+                await first.wait()
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def take(self, config: Config, keys: Keys | None = None, *, allow_open: bool = False) -> None:
+        """Serve by this configuration from now on; what is under way goes on by the one before. The address and the
+        protocols stay as they are.
+
+        Args:
+            keys: those of the configuration, when they were read already (`read_keys`): files may be slow.
+            allow_open: a gateway of this machine may lose its client keys.
+
+        Raises:
+            ConfigError: it cannot be served by; then nothing has changed.
+        """
+        keys = keys or read_keys(config)
+        weak = check_change(self._guard, self.host, keys.clients, listener="server", allow_open=allow_open)
+        if self._admin is not None:
+            check_change(self._admin, "", keys.admins, listener="admin", allow_open=False)
+        self._client.take(config)
+        self._pricing.take(config)
+        server = config.server
+        self._addresses.reconfigure(most=server.connections_per_address, trusted=server.trusted_proxies)
+        self._guard.take(allowed_hosts=self._hosts(config), keys=keys.clients)
+        if self._admin is not None:
+            admin_host, _ = split_address(config.admin.address or "")
+            self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)
+        self._names.take(config)
+        if weak:
+            self.observer.tell("config", weak)
+
+    def _hosts(self, config: Config) -> set[str]:
+        return {*config.server.allowed_hosts, *self._usual_hosts}
+
+    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+        """End without breaking what is under way, within so many seconds; `/readyz` says so from now on.
+
+        New connections are still taken, for one request each, while any response of before goes on: a balancer needs
+        time to send clients elsewhere. What is left at the end is told so in its own form.
+        """
+        self._state.draining.set()
+        self.observer.metrics.set(READY, 0)
+        self._let_the_next_in()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        before = frozenset(self._connections)
+        await self._end_of(before, until)
+        if self._siblings is not None:
+            self._siblings.drained()
+            while loop.time() < until and not self._siblings.all_drained():
+                await asyncio.sleep(_STEP_SECONDS)
+        for listener in self._listeners:
+            listener.close()
+        await self._end_of(self._connections, until)
+        if self._connections:
+            self._relay.interrupt(Failure("overloaded", "the gateway is being shut down", 503, 1.0))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(seconds, _LAST_WORDS_SECONDS)):
+                    while self._connections:
+                        await asyncio.sleep(_STEP_SECONDS)
+        await self.close()
+
+    def _let_the_next_in(self) -> None:
+        """Share the port from now on with whoever asks to; `_listening` asks when `/readyz` says that this ends."""
+        if hasattr(socket, "SO_REUSEPORT"):
+            for listener in self._listeners:
+                _share(listener, True)
+
+    async def _end_of(self, connections: Set[Connection], until: float) -> None:
+        """Returns when each of them is closed, or at that time."""
+        for connection in tuple(connections):
+            connection.drain()
+        loop = asyncio.get_running_loop()
+        while loop.time() < until and not self._connections.isdisjoint(connections):
+            await asyncio.sleep(_STEP_SECONDS)
+
+    async def close(self) -> None:
+        """End at once; nothing when it has ended."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._state.draining.set()
+        for listener in self._listeners:
+            listener.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.close()
+        await asyncio.to_thread(self._stores.close)
+
+    async def _keep_looking(self, look: Look, *, first: asyncio.Event) -> None:
+        """Ask all servers, again and again; `first` is set when each was asked once."""
+
+        async def ask(provider: Provider) -> None:
+            with contextlib.suppress(DragomanError):  # an address that is not complete: asking it for an answer says so
+                self._names.tell(provider.name, await look(provider, self._client.config.keys.get(provider.name)))
+
+        while True:
+            await asyncio.gather(*(ask(provider) for provider in self._names.servers()))
+            first.set()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _tick(self) -> None:
+        """Once a second: how late the event loop is, what the log left out, how targets stand."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + 1.0
+            await asyncio.sleep(1.0)
+            client, health_table = self._client, self._client.target_states.health_table
+            asked = {target for route in client.config.routes.values() for target in route.targets}
+            breakers = [(target, health_table.is_open(target)) for target in sorted(asked)]
+            self.observer.settle(max(0.0, loop.time() - due), connections=client.connections, breakers=breakers)
+
+    async def _pass_on(self, siblings: Siblings) -> None:
+        """Lines go to other workers while somebody listens there."""
+        listeners = self.observer.log.listeners
+        try:
+            while True:
+                (listeners.add if siblings.look() else listeners.discard)(siblings.send)
+                await asyncio.sleep(_SIBLINGS_SECONDS)
+        finally:
+            listeners.discard(siblings.send)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """The fastest event loop that is installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _listening(
+    connection: Callable[[], Connection], host: str, port: int, *, shares: bool = False
+) -> asyncio.Server:
+    """Listen, also beside a gateway that drains: then it gets no new connection, and nobody is refused meanwhile.
+
+    Raises:
+        OSError: the port is taken, or the address is not this machine's.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=shares or None)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE or not hasattr(socket, "SO_REUSEPORT") or not await drains(host, port):
+            raise
+    server = await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=True)
+    _share(server, False)  # from here on all new connections come to the newest
+    return server
+
+
+def _share(server: asyncio.Server, allowed: bool) -> None:
+    """Whether others may listen at the same address."""
+    for plain in server.sockets:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(allowed))
+
+
+async def drains(host: str, port: int) -> bool:
+    """Whether a gateway listens there that is about to end."""
+    try:
+        async with asyncio.timeout(_ASKING_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                line = await reader.readline()
+            finally:
+                writer.close()
+                writer.transport.abort()  # nothing of it is waited for
+    except (OSError, TimeoutError):
+        return False
+    return line.startswith(b"HTTP/1.1 503 ")

@@ -1,0 +1,177 @@
+"""The process of `dragoman serve`: signals, the watched configuration, one event loop or several workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, final
+
+import msgspec
+
+from dragoman.config import Config, split_address
+from dragoman.errors import ConfigError
+from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
+from dragoman.gateway.process.listener_keys import read_keys
+from dragoman.gateway.process.reload import Reload
+from dragoman.gateway.process.workers import Supervisor, Worker, bind
+from dragoman.gateway.telemetry.log import Log, Render, Sink, Warnings, place_of
+from dragoman.gateway.telemetry.metrics import Metrics
+from dragoman.gateway.telemetry.opentelemetry import load_telemetry
+from dragoman.gateway.telemetry.record import Observer
+from dragoman.gateway.telemetry.siblings import Siblings
+from dragoman.types import ProtocolName
+
+#: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other.
+_NEW_OBJECTS: Final = 5_000
+#: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
+#: after each callback and asks for it again, so beside 200 streams it waits so long a hundred times over.
+_SWITCH_SECONDS: Final = 0.000_05
+
+
+@final
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """How to serve.
+
+    Attributes:
+        load: reads the configuration anew; it was read once already.
+        file: where it stands, or would: it is watched.
+        render: a request's line in another form than JSON.
+        ready: is told the address.
+        workers: processes that share the port.
+        allow_open: a changed file may take the client keys away.
+    """
+
+    config: Config
+    load: Callable[[], Config]
+    file: Path
+    host: str
+    port: int
+    protocols: tuple[ProtocolName, ...]
+    only_routes: bool
+    look: Look
+    ready: Callable[[str], None]
+    render: Render | None = None
+    workers: int = 1
+    allow_open: bool = False
+
+
+def run(serving: Serving) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal ends at once.
+
+    Raises:
+        ConfigError, OSError: as `Gateway.open`, or the log cannot be written.
+    """
+    if serving.workers == 1:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(serving, None))
+        return
+    if not hasattr(os, "fork"):
+        raise ConfigError("--workers: this system has no fork; expected 1")
+    sockets = bind(serving.host, serving.port, serving.workers)
+    admin = serving.config.admin.address
+    admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None
+    port = sockets[0].getsockname()[1]
+
+    def work(worker: Worker) -> None:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(serving, worker))
+
+    host = f"[{serving.host}]" if ":" in serving.host else serving.host
+
+    def tell(text: str) -> None:
+        log = Log(_sink(serving.config), render=serving.render)
+        log.write({"time": log.now(), "kind": "watchdog", "text": text})
+        log.close()
+
+    def ready() -> None:
+        serving.ready(f"http://{host}:{port}")
+
+    Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell).run()
+
+
+async def _serve(serving: Serving, worker: Worker | None) -> None:
+    config = serving.config
+    siblings = Siblings(worker.folder, worker.slot) if worker is not None else None
+    log = Log(_sink(config), render=serving.render)
+    metrics = Metrics(siblings.metrics_file if siblings is not None else None)
+    metrics.reset_gauges()
+    observer = Observer(metrics, log, telemetry=load_telemetry(address=serving.host, port=serving.port))
+    gateway = await Gateway.open(
+        config,
+        host=serving.host,
+        port=serving.port,
+        protocols=serving.protocols,
+        only_routes=serving.only_routes,
+        look=serving.look,
+        observer=observer,
+        siblings=siblings,
+        listener=worker.listener if worker is not None else None,
+        admin_listener=worker.admin_listener if worker is not None else None,
+    )
+    _hear(log)
+
+    def prepare() -> Callable[[], None]:
+        config = serving.load()
+        return partial(gateway.take, config, read_keys(config), allow_open=serving.allow_open)
+
+    reload = Reload(serving.file, prepare=prepare, observer=observer)
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def told() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):  # Windows
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told)
+        loop.add_signal_handler(signal.SIGHUP, reload.again)
+    watching = asyncio.create_task(reload.watch())
+    gc.freeze()  # what was loaded stays; collections need not look at it
+    gc.set_threshold(_NEW_OBJECTS, 20, 50)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    if worker is None:
+        serving.ready(gateway.url)
+    else:
+        worker.begin(told)
+    await stop.wait()
+    watching.cancel()
+    await _first_of(gateway.drain(config.server.drain_seconds), hurry.wait())
+    await gateway.close()
+    log.close()
+
+
+def _hear(log: Log) -> None:
+    """What goes wrong where no request is told of it gets a line too, and never a traceback with values in it."""
+
+    def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        problem = context.get("exception")
+        place = place_of(problem) if isinstance(problem, BaseException) else ""
+        logging.getLogger("dragoman.gateway").error("%s: %s", context.get("message", "in the event loop"), place)
+
+    logger = logging.getLogger("dragoman")
+    logger.addHandler(Warnings(log))
+    logger.propagate = False
+    asyncio.get_running_loop().set_exception_handler(on_exception)
+
+
+async def _first_of(*coroutines: Coroutine[object, object, object]) -> None:
+    """Returns when one of them is over; the others are cancelled."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _sink(config: Config) -> Sink | None:
+    if config.server.log == "off":
+        return None
+    return Sink(None if config.server.log == "stderr" else Path(config.server.log))

@@ -1,0 +1,259 @@
+"""Several processes on one port, and the parent that keeps them alive.
+
+Each worker has a listening socket of its own (SO_REUSEPORT: the kernel spreads connections evenly), made by the parent
+and kept open there, so that connections which wait for a worker that died wait for the one in its place. Where the
+system has no SO_REUSEPORT they share one socket. The parent serves nothing; it passes signals on, and ends a worker
+whose event loop stands still, so that another takes its place (where the system has `sigtimedwait`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, final
+
+import msgspec
+
+from dragoman.gateway.process.gateway import BACKLOG, drains
+from dragoman.gateway.process.watchdog import STANDING_SECONDS, Pulse, Watchdog, stack_of, tell_stack
+from dragoman.gateway.telemetry.siblings import begin_draining, end_draining
+
+#: A worker that lived for less seconds than this died of its start; the next is begun after a pause that doubles.
+_EARLY: Final = 5.0
+_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 10.0
+#: Between two beats of a worker, and two looks at them.
+_BEAT_SECONDS: Final = 1.0
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+@final
+class Worker(msgspec.Struct, frozen=True):
+    """What a worker is given: its number, its sockets, the folder that all share, and two pipes.
+
+    `ready`: it writes a byte when it serves; `lifeline`: reads as ended when the parent is gone.
+    """
+
+    slot: int
+    listener: socket.socket
+    admin_listener: socket.socket | None
+    folder: Path
+    ready: int
+    lifeline: int
+    pulse: Pulse
+
+    def begin(self, stop: Callable[[], None]) -> None:
+        """The worker serves; `stop` is called when the parent is gone."""
+        loop = asyncio.get_running_loop()
+
+        def gone() -> None:
+            loop.remove_reader(self.lifeline)
+            stop()
+
+        def beat() -> None:
+            self.pulse.beat(self.slot)
+            loop.call_later(_BEAT_SECONDS, beat)
+
+        loop.add_reader(self.lifeline, gone)
+        tell_stack(_stack_file(self.folder, self.slot))
+        beat()
+        os.write(self.ready, b".")
+
+
+def bind(host: str, port: int, count: int) -> list[socket.socket]:
+    """A listening socket for each worker, all at one address.
+
+    Raises:
+        OSError: the port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    can_share = hasattr(socket, "SO_REUSEPORT") and sys.platform == "linux"  # elsewhere it does not spread
+    # A port that another gateway of this user shares would be shared with it: the first one asks for it alone.
+    try:
+        first = _listening(family, host, port, shares=False)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE or not can_share or not asyncio.run(drains(host, port)):
+            raise
+    else:
+        if not can_share:
+            return [first, *(first.dup() for _ in range(count - 1))]
+        port = first.getsockname()[1]
+        first.close()
+    return [_listening(family, host, port, shares=True) for _ in range(count)]
+
+
+def _listening(family: int, host: str, port: int, *, shares: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+class Supervisor:
+    """Starts workers, starts them again, ends with them."""
+
+    __slots__ = (
+        "_admin_sockets", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready", "_running", "_said",
+        "_sockets", "_tell_standing", "_watchdog", "_work",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        work: Callable[[Worker], None],
+        *,
+        admin_sockets: list[socket.socket] | None = None,
+        ready: Callable[[], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve;
+        `tell` is given words about a worker that is ended."""
+        self._tell_standing = tell
+        self._pulse = Pulse(len(sockets))
+        self._watchdog = Watchdog(self._pulse)
+        self._sockets = sockets
+        self._admin_sockets = admin_sockets
+        self._work = work
+        self._said = ready
+        self._running: dict[int, tuple[int, float]] = {}  # by process id: its slot, when it began
+        self._early = 0  # how many in a row died of their start
+        self._is_ending = False
+        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # its owner's alone
+        self._ready = os.pipe()
+        self._lifeline = os.pipe()
+
+    def run(self) -> None:
+        """Until all have ended.
+
+        Raises:
+            ChildProcessError: a worker could not start at all.
+        """
+        awaited = (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+        try:
+            for slot in range(len(self._sockets)):
+                self._start(slot)
+            self._await_all()
+            while self._running:
+                number = _next_signal(awaited)
+                self._end_standing()
+                if number == signal.SIGCHLD:
+                    self._bury()
+                elif number in _SIGNALS:
+                    self._end()
+                elif number:
+                    self._tell(number)
+        finally:
+            self._tell(signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end_standing(self) -> None:
+        """End workers whose loop stands still; others take their places."""
+        by_slot = {slot: process for process, (slot, _) in self._running.items()}
+        for slot in self._watchdog.look(by_slot, time.monotonic()):
+            where = stack_of(by_slot[slot], _stack_file(self._folder, slot))
+            os.kill(by_slot[slot], signal.SIGKILL)
+            self._tell_standing(
+                f"worker {slot} stood still for {STANDING_SECONDS:g} s and is replaced; it stood at {where}"
+            )
+
+    def _start(self, slot: int) -> None:
+        self._pulse.begin(slot)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        process = os.fork()
+        if process:
+            self._running[process] = (slot, time.monotonic())
+            return
+        status = 1
+        try:
+            os.close(self._ready[0])
+            os.close(self._lifeline[1])
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
+            admin = self._admin_sockets[slot] if self._admin_sockets is not None else None
+            pipes = self._ready[1], self._lifeline[0]
+            self._work(Worker(slot, self._sockets[slot], admin, self._folder, *pipes, self._pulse))
+            status = 0
+        except BaseException as problem:  # a traceback could quote a prompt
+            sys.stderr.write(f"dragoman: worker {slot}: {type(problem).__name__}: {problem}\n")
+        finally:
+            sys.stderr.flush()
+            os._exit(status)  # nothing of the parent's is cleaned up here
+
+    def _await_all(self) -> None:
+        """Read a byte of each worker; one that ends instead is a start that failed."""
+        waiting = len(self._sockets)
+        os.set_blocking(self._ready[0], False)
+        while waiting:
+            try:
+                waiting -= len(os.read(self._ready[0], waiting))
+            except BlockingIOError:
+                pending = signal.sigpending()
+                if not pending.isdisjoint(_SIGNALS):
+                    return
+                if signal.SIGCHLD in pending:
+                    raise ChildProcessError("a worker could not begin") from None
+                time.sleep(0.01)
+        self._said()
+
+    def _bury(self) -> None:
+        """Take leave of workers that ended; start others in their place unless all are to end."""
+        for process, (slot, began) in tuple(self._running.items()):
+            if os.waitpid(process, os.WNOHANG)[0] != process:
+                continue
+            del self._running[process]
+            end_draining(self._folder, slot)
+            if self._is_ending:
+                continue
+            self._early = self._early + 1 if time.monotonic() - began < _EARLY else 0
+            if self._early > 2 * len(self._sockets):
+                self._end()
+                raise ChildProcessError("workers end as soon as they begin")
+            if self._early > 1:
+                time.sleep(min(_PAUSE * 2**self._early, _LONGEST_PAUSE))
+            self._start(slot)
+
+    def _end(self) -> None:
+        if not self._is_ending:
+            begin_draining(self._folder, (slot for slot, _ in self._running.values()))
+            for listener in (
+                *self._sockets,
+                *(self._admin_sockets or ()),
+            ):  # nobody is begun any more: what waits there would wait for nobody
+                listener.close()
+        self._is_ending = True
+        self._tell(signal.SIGTERM)
+
+    def _tell(self, number: int) -> None:
+        for process in self._running:
+            os.kill(process, number)
+
+
+def _next_signal(awaited: tuple[signal.Signals, ...]) -> int:
+    """The next of these signals; 0 when none came for a while."""
+    if not hasattr(signal, "sigtimedwait"):  # macOS
+        return signal.sigwait(awaited)
+    came = signal.sigtimedwait(awaited, _BEAT_SECONDS)
+    return 0 if came is None else came.si_signo
+
+
+def _stack_file(folder: Path, slot: int) -> Path:
+    return folder / f"stack-{slot}"

@@ -1,0 +1,1 @@
+"""The HTTP server: connections, heads, the way out, and what clients may take of it."""

@@ -1,0 +1,71 @@
+"""One budget of memory for the bodies of all requests under way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.events import Failure
+from dragoman.gateway.server.request_heads import BrokenRequest
+
+#: What a body takes while it is read and worked on: its bytes, and the same again for what is made of them.
+_SHARE: Final = 2
+#: When a client that was refused may try again, in seconds.
+_WAIT: Final = 2.0
+
+
+class BodyMemory:
+    """Counts what is taken. One request alone is always let in: its own limit bounds it.
+
+    Attributes:
+        used: bytes.
+    """
+
+    __slots__ = ("_most", "used")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.used = 0
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes; False when there is no room for them, and nothing was taken."""
+        if self.used and self.used + size > self._most:
+            return False
+        self.used += size
+        return True
+
+    def give(self, size: int) -> None:
+        """Give them back."""
+        self.used -= size
+
+
+class Charge:
+    """What one request has taken.
+
+    Attributes:
+        covered: the size of the body that it is enough for, in bytes.
+    """
+
+    __slots__ = ("_memory", "covered")
+
+    def __init__(self, memory: BodyMemory) -> None:
+        self._memory = memory
+        self.covered = 0
+
+    def cover(self, body: int) -> None:
+        """Take what a body of so many bytes needs, beyond what was taken.
+
+        Raises:
+            BrokenRequest: the requests under way take all there is.
+        """
+        if body <= self.covered:
+            return
+        if not self._memory.take(_SHARE * (body - self.covered)):
+            message = "too many large requests are under way; try again"
+            raise BrokenRequest(Failure("overloaded", message, 503, retry_after=_WAIT))
+        self.covered = body
+
+    def release(self, _: object = None) -> None:
+        """Give all of it back; again does nothing. Takes what a callback is handed."""
+        if self.covered:
+            self._memory.give(_SHARE * self.covered)
+            self.covered = 0

@@ -1,0 +1,401 @@
+"""The HTTP/1.1 server: an asyncio protocol on httptools. Only this file and `response_writer.py` know what a
+transport is.
+
+One task a request; it is cancelled when the client goes, in whatever phase. Bodies are read whole before the task
+starts, and bounded; writes never wait, `ResponseWriter.drained` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from typing import Final, NamedTuple, cast
+
+from dragoman.errors import DragomanError
+from dragoman.events import Failure
+from dragoman.gateway.messages import Answer, Application, Head, Limits
+from dragoman.gateway.server import request_heads
+from dragoman.gateway.server.backpressure import Backpressure, waiting
+from dragoman.gateway.server.body_memory import BodyMemory, Charge
+from dragoman.gateway.server.client_addresses import ClientAddresses, network
+from dragoman.gateway.server.request_heads import BrokenRequest
+from dragoman.gateway.server.response_writer import HttpResponseWriter
+from dragoman.gateway.telemetry.log import place_of
+
+try:
+    import httptools
+except ModuleNotFoundError:  # pragma: no cover - the extra is part of the test environment
+    raise DragomanError('the gateway needs the extra "server": pip install "dragoman[server]"') from None
+
+_LOG: Final = logging.getLogger("dragoman.gateway")
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: Requests that may wait on one connection while another is answered (pipelining; hardly any client does it).
+_WAITING: Final = 4
+#: For the first request on a connection that was made just before the end, in seconds.
+_FIRST_SECONDS: Final = 0.5
+_NEVER: Final = float("inf")
+#: Bytes of a body that are read before others have their turn.
+_READ_AT_ONCE: Final = 512 * 1024
+
+
+class _Received(NamedTuple):
+    """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
+    in chunks; `is_admitted`: Host, Origin and key were judged; `charge`: what its body took."""
+
+    head: Head
+    body: bytes
+    keeps: bool
+    is_chunked: bool
+    is_admitted: bool
+    charge: Charge
+
+
+class Shared(NamedTuple):
+    """What the connections of a gateway have in common. `peers` holds those that are open."""
+
+    limits: Limits
+    peers: set[Connection]
+    addresses: ClientAddresses
+    memory: BodyMemory
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    __slots__ = (
+        "_address", "_application", "_body", "_body_before", "_body_read", "_body_size", "_charge", "_due", "_fields",
+        "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large",
+        "_limits", "_looks_at", "_loop", "_parser", "_running", "_shared", "_target", "_task", "_timer", "_transport",
+        "_unheaded", "_unsent", "_waiting",
+    )  # fmt: skip
+
+    def __init__(self, application: Application, shared: Shared) -> None:
+        self._application = application
+        self._shared = shared
+        self._limits = shared.limits
+        self._address = ""
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
+        self._waiting: list[_Received] = []
+        self._is_new = True  # no request came yet
+        self._is_closing = self._is_discarding = False  # no more is taken; the rest of a refused request is read away
+        self._parser = httptools.HttpRequestParser(self)
+        self._gate = Backpressure(shared.limits.stall_seconds)
+        self._begin()
+
+    def _begin(self) -> None:
+        """A new request is read."""
+        self._charge = Charge(self._shared.memory)
+        self._target, self._is_admitted = b"", False
+        self._fields: dict[str, str] = {}
+        self._head: Head | None = None
+        self._head_size = self._unheaded = self._body_size = self._body_before = self._body_read = 0
+        self._body: list[bytes] = []
+        self._large: io.BytesIO | None = None
+
+    # ------------------------------------------------------------ the connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio.Transport in all but name.
+        self._transport = transport = cast(asyncio.Transport, transport)
+        self._address = network(str((transport.get_extra_info("peername") or ("",))[0]))
+        if not self._shared.addresses.enter(self._address):
+            self._is_closing = True
+            transport.abort()
+            return
+        transport.set_write_buffer_limits(high=self._limits.unsent, low=self._limits.unsent // 4)
+        self._shared.peers.add(self)
+        self._arm(self._limits.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self in self._shared.peers:
+            self._shared.peers.discard(self)
+            self._shared.addresses.leave(self._address)
+        self._is_closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport = None
+        self._let_go()
+        self._gate.open()
+        if self._task is not None:
+            self._task.cancel()
+            self._task.add_done_callback(self._running.release)  # a task that never ran does not
+
+    def eof_received(self) -> bool:
+        """A client that closes its side is gone: nothing that it could read is worth a model's time."""
+        if self._task is not None:
+            self._task.cancel()
+        return False
+
+    def pause_writing(self) -> None:
+        if self._transport is not None:
+            self._gate.shut(self._transport)
+
+    def resume_writing(self) -> None:
+        self._gate.open()
+
+    def drain(self) -> None:
+        """Close when the response that is under way is over; at once between two requests. A request that has begun to
+        arrive is answered, and one may be on its way where none has come yet."""
+        if self._task is None and not self._is_discarding and (self._is_new or self._head_size or self._unheaded):
+            if not (self._head_size or self._unheaded):
+                self._arm(_FIRST_SECONDS)
+            return
+        self._is_closing = True
+        if self._task is None and not self._is_discarding:
+            self._close()
+
+    def abort(self) -> None:
+        """Close now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _close(self) -> None:
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.close()
+            self._arm(self._limits.linger_seconds)
+
+    def _arm(self, seconds: float) -> None:
+        """Set the clock anew. A timer that goes off before that stays, and looks again: each request sets it thrice."""
+        self._unsent = waiting(self._transport) if self._transport is not None else 0
+        self._due = due = self._loop.time() + seconds
+        if self._timer is None or self._looks_at > due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._looks_at = due
+            self._timer = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self._due:
+            self._expire()
+        elif self._due < _NEVER:
+            self._looks_at = self._due
+            self._timer = self._loop.call_at(self._due, self._look)
+
+    def _expire(self) -> None:
+        """Too slow. One that is between two requests, or is being closed, is owed no words."""
+        if self._gate.is_shut or (self._transport is not None and 0 < waiting(self._transport) < self._unsent):
+            self._arm(self._limits.linger_seconds)  # it still reads the last response, or the gate gives it up
+            return
+        if self._body_size - self._body_before >= self._limits.body_least:
+            self._body_before = self._body_size
+            self._arm(self._limits.body_seconds)
+            return
+        begun = self._head is not None or self._head_size or self._unheaded
+        if begun and not self._is_closing and not self._is_discarding:
+            self._refuse(Failure("timeout", "the request took too long to arrive", 408))
+        else:
+            self.abort()
+
+    # ------------------------------------------------------------ reading
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_discarding or self._is_closing:
+            return
+        try:
+            self._feed(data)
+        except httptools.HttpParserCallbackError as problem:
+            cause = problem.__context__
+            if not isinstance(cause, BrokenRequest):
+                raise
+            self._refuse(cause.failure)
+        except (httptools.HttpParserError, UnicodeDecodeError):
+            self._refuse(Failure("bad_request", "expected an HTTP/1.1 request", 400))
+        except BrokenRequest as refused:
+            self._refuse(refused.failure)
+
+    def _feed(self, data: bytes) -> None:
+        rest = data
+        while rest:
+            try:
+                self._parser.feed_data(rest)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # No upgrade is ever taken, as HTTP allows: Java's client asks for HTTP/2 with every request. The
+                # parser would leave the body unread, so it reads the head again without that wish.
+                if "upgrade" not in self._fields:
+                    raise BrokenRequest(Failure("bad_request", "expected no CONNECT: this is no proxy", 405)) from None
+                version = self._parser.get_http_version()
+                again = request_heads.without_upgrade(self._parser.get_method(), self._target, version, self._fields)
+                rest = again + rest[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+        if self._head is None and (self._task is None or self._head_size):
+            self._unheaded += len(data)
+            if self._unheaded > self._limits.head:
+                raise BrokenRequest(request_heads.too_large_head(self._limits))
+
+    def on_message_begin(self) -> None:
+        self._begin()
+        self._arm(self._limits.head_seconds)
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value) + 4)
+        if self._head is not None:
+            return  # a trailer is no header: RFC 9110 section 6.5.1
+        request_heads.add_field(self._fields, name, value, most=self._limits.fields)
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.head:
+            raise BrokenRequest(request_heads.too_large_head(self._limits))
+
+    def on_headers_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
+        method, target = self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace")
+        self._head = head = Head(method, target, self._fields, self._address)
+        self._unheaded = 0
+        request_heads.check_framing(self._parser.get_http_version(), self._fields)
+        length = self._fields.get("content-length", "0")
+        size = int(length) if length.isdigit() else 0
+        if size > self._limits.body:
+            raise BrokenRequest(request_heads.too_large_body(self._limits))
+        self._charge.cover(size)
+        if self._task is None and not self._waiting:
+            refused = self._application.admit(head)
+            if refused is not None:
+                self._answer_and_close(head, refused)
+                return
+            self._is_admitted = True
+            if self._fields.get("expect", "").lower() == "100-continue" and self._transport is not None:
+                self._transport.write(_CONTINUE)
+        self._arm(self._limits.body_seconds)
+
+    def on_body(self, body: bytes) -> None:
+        if self._is_discarding:
+            return
+        self._body_size = size = self._body_size + len(body)
+        if size > self._limits.body:
+            raise BrokenRequest(request_heads.too_large_body(self._limits))
+        if size > self._charge.covered:
+            self._charge.cover(size)
+        self._keep(body)
+
+    def _keep(self, body: bytes) -> None:
+        """Keep a piece of the body. A large one is gathered in place: joining its pieces would stop the loop for as
+        long as copying takes, and take as much memory again."""
+        if self._large is not None:
+            self._large.write(body)
+            if self._body_size - self._body_read > _READ_AT_ONCE and self._transport is not None:
+                # The event loop would go on reading what has come, and let nobody else in between.
+                self._body_read = self._body_size
+                self._transport.pause_reading()
+                self._loop.call_soon(self._read_on)
+            return
+        self._body.append(body)
+        if self._body_size > _READ_AT_ONCE:
+            self._large = io.BytesIO()
+            self._large.writelines(self._body)
+            self._body = []
+
+    def _read_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def on_message_complete(self) -> None:
+        if self._is_discarding or self._head is None:
+            return
+        self._due = _NEVER
+        is_chunked = self._parser.get_http_version() != "1.0"
+        keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
+        keeps = keeps and not self._application.is_draining
+        body = b"".join(self._body) if self._large is None else self._large.getvalue()
+        self._waiting.append(_Received(self._head, body, keeps, is_chunked, self._is_admitted, self._charge))
+        self._begin()
+        if len(self._waiting) > _WAITING:
+            raise BrokenRequest(Failure("bad_request", "too many requests on one connection at once", 400))
+        if self._task is None:
+            self._next()
+
+    # ------------------------------------------------------------ answering
+
+    def _next(self) -> None:
+        received = self._waiting.pop(0)
+        assert self._transport is not None
+        response_writer = HttpResponseWriter(
+            self._transport, self._gate, received.head, keeps=received.keeps, is_chunked=received.is_chunked
+        )
+        self._running = received.charge
+        response_writer.on_begin = received.charge.release  # from its first byte on nobody holds the request
+        self._task = self._loop.create_task(self._respond(received, response_writer))
+
+    def _let_go(self) -> None:
+        """Nothing more is answered: neither what waits nor what is being read."""
+        for charge in (self._charge, *(received.charge for received in self._waiting)):
+            charge.release()
+        self._waiting.clear()
+        self._body, self._large = [], None
+
+    async def _respond(self, received: _Received, response_writer: HttpResponseWriter) -> None:
+        head, charge = received.head, received.charge
+        try:
+            # One that came behind another was not asked about while it was read.
+            refused = None if received.is_admitted else self._application.admit(head)
+            if refused is not None:
+                await asyncio.sleep(refused.pause)
+                response_writer.send(refused)
+            else:
+                answering = self._application.respond(head, received.body, response_writer)
+                del received  # a body is held no longer than whoever answers needs it
+                await answering
+        except (asyncio.CancelledError, ConnectionAbortedError):
+            response_writer.cut()  # the client went, or the server stops; nobody awaits this task
+        except Exception as problem:
+            # Never the message: it may quote a prompt.
+            _LOG.error("answering %s failed: %s", head.method, place_of(problem))
+            if response_writer.is_begun:
+                response_writer.cut()
+            else:
+                response_writer.send(self._application.refuse(head, Failure("internal", "an error in the gateway")))
+        finally:
+            charge.release()
+            self._task = None
+            self._settle(response_writer)
+
+    def _settle(self, response_writer: HttpResponseWriter) -> None:
+        """A response is over: take the next request, or close."""
+        if self._transport is None or self._is_discarding:
+            return
+        if not response_writer.is_whole or not response_writer.keeps or self._is_closing:
+            self._close()
+        elif self._waiting:
+            self._next()
+        elif self._head is None and not self._head_size:
+            self._arm(self._limits.idle_seconds)
+
+    def _refuse(self, failure: Failure) -> None:
+        if self._task is not None:  # a later request on the connection is broken: answer the first, take no more
+            self._is_closing = True
+            self._let_go()
+            return
+        head = self._head or Head("GET", self._target.decode("ascii", "replace"), self._fields, self._address)
+        self._answer_and_close(head, self._application.refuse(head, failure))
+
+    def _answer_and_close(self, head: Head, answer: Answer) -> None:
+        """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
+        self._is_discarding = True
+        self._let_go()
+        if answer.pause:
+            self._due = _NEVER
+            self._loop.call_later(answer.pause, self._send_and_close, head, answer)
+        else:
+            self._send_and_close(head, answer)
+
+    def _send_and_close(self, head: Head, answer: Answer) -> None:
+        if self._transport is None:
+            return
+        response_writer = HttpResponseWriter(self._transport, self._gate, head, keeps=False, is_chunked=True)
+        response_writer.send(answer)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._arm(self._limits.linger_seconds)

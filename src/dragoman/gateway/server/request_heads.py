@@ -1,0 +1,78 @@
+"""What a request's head may be, beyond what the parser judges.
+
+https://www.rfc-editor.org/rfc/rfc9112 (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman.bounds import exceeded
+from dragoman.events import Failure
+from dragoman.gateway.messages import Limits
+
+#: Options of `connection`, and fields, of a wish for another protocol.
+_UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
+
+
+class BrokenRequest(Exception):
+    """A request that is not read on; said from inside the parser's callbacks."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+def add_field(fields: dict[str, str], name: bytes, value: bytes, *, most: int) -> None:
+    """Take a header field; one that comes again is joined to the first.
+
+    Raises:
+        BrokenRequest: more than `most` fields, or a second Host, which a proxy before us may have read in place of the
+            first.
+    """
+    key = name.decode("ascii").lower()
+    text = value.decode("latin-1")
+    if key in fields:
+        if key == "host":
+            raise BrokenRequest(Failure("bad_request", "expected one Host header, got two", 400))
+        text = f"{fields[key]}, {text}"
+    elif len(fields) >= most:
+        raise BrokenRequest(Failure("bad_request", f"expected at most {most} header fields", 431))
+    fields[key] = text
+
+
+def check_framing(version: str, fields: Mapping[str, str]) -> None:
+    """Where a request ends must be beyond doubt, or a proxy before us may count requests otherwise than we do.
+
+    Raises:
+        BrokenRequest: it is not.
+    """
+    encoding = fields.get("transfer-encoding", "chunked")
+    if version not in _VERSIONS:
+        raise BrokenRequest(Failure("bad_request", f"expected HTTP/1.1, got HTTP/{version}", 400))
+    if encoding.lower() != "chunked" or (version == "1.0" and "transfer-encoding" in fields):
+        raise BrokenRequest(Failure("bad_request", "expected no transfer-encoding but chunked, in HTTP/1.1", 400))
+
+
+def without_upgrade(method: bytes, target: bytes, version: str, fields: Mapping[str, str]) -> bytes:
+    """The head without the wish for another protocol. All else stands: the version and what is said of the connection
+    decide where the request ends and whether another may follow."""
+    kept = {name: value for name, value in fields.items() if name not in _UPGRADE}
+    options = [option.strip() for option in fields.get("connection", "").split(",")]
+    others = [option for option in options if option and option.lower() not in _UPGRADE]
+    if others:
+        kept["connection"] = ", ".join(others)
+    lines = "".join([f"{name}: {value}\r\n" for name, value in kept.items()]).encode("latin-1")
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (method, target, version.encode(), lines)
+
+
+def too_large_head(limits: Limits) -> Failure:
+    """The head is over its limit."""
+    return Failure("bad_request", f"expected a request head of at most {limits.head} bytes", 431)
+
+
+def too_large_body(limits: Limits) -> Failure:
+    """The body is over its limit."""
+    wanted = f"a request body of at most {limits.body} bytes"
+    return Failure("too_large", exceeded(wanted, "body_mib", "a larger one"), 413)

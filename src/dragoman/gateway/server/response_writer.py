@@ -1,0 +1,96 @@
+"""The response to one request, as HTTP/1.1 on a transport."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from dragoman.gateway.messages import Answer, Head
+from dragoman.gateway.server.backpressure import Backpressure
+
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
+}
+
+
+class HttpResponseWriter:
+    """The response to one request, as HTTP/1.1.
+
+    Attributes:
+        on_begin: is called when the response begins.
+    """
+
+    __slots__ = (
+        "_gate", "_has_body", "_is_chunked", "_transport", "headers", "is_begun", "is_whole", "keeps", "on_begin",
+    )  # fmt: skip
+
+    def __init__(
+        self, transport: asyncio.Transport, backpressure: Backpressure, head: Head, *, keeps: bool, is_chunked: bool
+    ) -> None:
+        """`keeps`: the connection may serve another request; `is_chunked`: the client reads bodies in chunks."""
+        self._gate = backpressure
+        self._transport = transport
+        self._has_body = head.method != "HEAD"
+        self._is_chunked = is_chunked
+        self.keeps = keeps
+        self.headers: dict[str, str] = {}
+        self.is_begun = self.is_whole = False
+        self.on_begin: Callable[[], None] | None = None
+
+    def send(self, answer: Answer) -> None:
+        fields = {
+            "content-type": answer.content_type,
+            "content-length": str(len(answer.body)),
+            **self.headers,
+            **answer.headers,
+        }
+        body = answer.body if self._has_body else b""
+        self._transport.write(self._render_head(answer.status, fields) + body)
+        self.is_whole = True
+
+    def start(self, status: int, content_type: str, first: bytes = b"") -> None:
+        # Proxies that buffer would hold a stream back.
+        fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no", **self.headers}
+        if self._is_chunked:
+            fields["transfer-encoding"] = "chunked"
+        else:
+            self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
+        self.write(first, before=self._render_head(status, fields))
+
+    def write(self, data: bytes, before: bytes = b"") -> None:
+        if data and self._has_body:
+            self._transport.write(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self._is_chunked else before + data)
+        elif before:
+            self._transport.write(before)
+
+    def end(self) -> None:
+        if self._is_chunked and self._has_body:
+            self._transport.write(b"0\r\n\r\n")
+        self.is_whole = True
+
+    def cut(self) -> None:
+        self.keeps = False
+        self._transport.close()
+
+    @property
+    def is_full(self) -> bool:
+        return self._gate.is_shut
+
+    async def drained(self) -> None:
+        await self._gate.opened()
+        if self._transport.is_closing():
+            raise ConnectionAbortedError("the client does not read, or is gone")
+
+    def when_drained(self, go_on: Callable[[], None]) -> None:
+        self._gate.when_open(go_on)
+
+    def _render_head(self, status: int, fields: dict[str, str]) -> bytes:
+        self.is_begun = True
+        if self.on_begin is not None:
+            self.on_begin()
+        if not self.keeps:
+            fields["connection"] = "close"
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+        return b"%b%b\r\n" % (_STATUS_LINES.get(status) or b"HTTP/1.1 %d Error\r\n" % status, lines.encode("latin-1"))

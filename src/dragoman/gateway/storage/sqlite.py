@@ -1,0 +1,251 @@
+"""A SQLite file that all workers share: one thread for a database, so that the event loop never waits for a disk.
+
+A file that is damaged is put aside under another name and a new one begun with what can still be read of it; one that
+cannot be written stays in memory. Both are said once in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar, final
+
+import msgspec
+
+from dragoman.gateway.storage.sqlite_salvage import salvage
+
+T = TypeVar("T")
+#: What is done in one transaction. It may run twice, when the file turns out to be damaged on the way.
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+
+_LOG: Final = logging.getLogger("dragoman.gateway")
+_MEMORY: Final = ":memory:"
+#: Milliseconds that a transaction waits for another worker's.
+_PATIENCE: Final = 5_000
+#: Seconds that count of a time in which nobody had the file open.
+_LONGEST_GAP: Final = 86_400
+#: Of the tables; a file of a later one is left alone.
+_VERSION: Final = 1
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+#: WAL: readers and the one writer do not wait for each other. NORMAL: what a power cut takes is the last moments, never
+#: the file. Deleted rows are overwritten, as they were somebody's conversation.
+_SETTINGS: Final = f"""
+PRAGMA busy_timeout = {_PATIENCE};
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA secure_delete = ON;
+PRAGMA foreign_keys = ON;
+"""
+
+
+class Clock:
+    """Seconds by which rows are aged: those of the wall when the file is opened, one by one from then on.
+
+    A wall clock that jumps would make everything old at once. So while a file is open its time goes on as the process's
+    does, and of a time in which nobody had it open a day counts at most: rows are only ever older than others by what
+    somebody has seen pass.
+    """
+
+    __slots__ = ("_began", "_now")
+
+    def __init__(self) -> None:
+        self._now = time.time()
+        self._began = time.monotonic()
+
+    def begin(self, newest: int | None) -> None:
+        """A file is opened; `newest`: the stamp of its newest row, None without rows."""
+        wall = time.time()
+        self._now = wall if newest is None else min(max(wall, newest), newest + _LONGEST_GAP)
+        self._began = time.monotonic()
+
+    def now(self) -> int:
+        """The time to stamp a row with."""
+        return int(self._now + time.monotonic() - self._began)
+
+
+class StoreFailed(Exception):
+    """The file cannot be read or written now: the disk is full, or another process holds it."""
+
+
+class Database:
+    """One file. `run` may be called from one event loop; nothing happens before the first call.
+
+    Attributes:
+        clock: what rows are stamped with, and aged by; for use inside `run`.
+    """
+
+    __slots__ = ("_connection", "_executor", "_file", "_identity", "_schema", "_table", "clock")
+
+    def __init__(self, file: Path | None, schema: str, *, table: str) -> None:
+        """`file` None keeps everything in memory; `schema`: statements that may run again (`IF NOT EXISTS`); `table`:
+        the one whose rows are stamped, in a column `used`."""
+        self._file = file
+        self._schema = schema
+        self._table = table
+        self.clock = Clock()
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None  # of the file that is open
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-state")
+
+    async def run(self, work: Work[T]) -> T:
+        """Do some work in one transaction, in the database's own thread; returns when it is committed.
+
+        Raises:
+            StoreFailed: nothing was changed.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._done, work)
+
+    def close(self) -> None:
+        """Wait for the work that was given, and close the file."""
+        self._executor.submit(self._shut)
+        self._executor.shutdown()
+
+    def _done(self, work: Work[T]) -> T:
+        try:
+            try:
+                return self._once(work)
+            except sqlite3.DatabaseError as problem:
+                if _code(problem) not in _DAMAGE:
+                    raise
+                aside = self._put_aside()
+            if aside is not None:
+                self._take_over(aside)
+            return self._once(work)
+        except sqlite3.OperationalError as problem:
+            raise StoreFailed(str(problem)) from None
+
+    def _take_over(self, aside: Path) -> None:
+        """Take what can be read of the damaged file into the new one. Other workers wait for it."""
+        try:
+            count = self._once(lambda connection: salvage(aside, connection))
+        except sqlite3.Error as problem:
+            _LOG.warning("nothing could be taken over from %s: %s", aside.name, problem)
+        else:
+            _LOG.warning("%s rows were taken over from %s", count, aside.name)
+
+    def _once(self, work: Work[T]) -> T:
+        if self._connection is not None and self._file is not None and _identity(self._file) != self._identity:
+            self._shut()  # another worker has put it aside, or somebody has removed it
+        if self._connection is None:
+            self._connection = self._open()
+        with self._connection as connection:
+            return work(connection)
+
+    def _open(self) -> sqlite3.Connection:
+        until = time.monotonic() + _PATIENCE / 1_000
+        while self._file is not None:
+            try:
+                return self._open_file(self._file)
+            except (OSError, sqlite3.OperationalError) as problem:
+                # SQLite does not wait where two workers begin a file at once.
+                if (
+                    isinstance(problem, sqlite3.OperationalError)
+                    and _code(problem) in _BUSY
+                    and time.monotonic() < until
+                ):
+                    time.sleep(0.01)
+                    continue
+                _LOG.warning("%s cannot be used, so its contents stay in memory: %s", self._file, problem)
+                self._file = None
+        return self._prepared(sqlite3.connect(_MEMORY))
+
+    def _open_file(self, file: Path) -> sqlite3.Connection:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite's other files take its mode
+        connection = sqlite3.connect(file)
+        self._identity = _identity(file)
+        try:
+            return self._prepared(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _prepared(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        connection.executescript(_SETTINGS)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > _VERSION:
+            raise sqlite3.OperationalError("a newer dragoman has written it")
+        connection.executescript(self._schema)
+        if version < _VERSION:
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        self.clock.begin(connection.execute(f"SELECT max(used) FROM {self._table}").fetchone()[0])
+        return connection
+
+    def _put_aside(self) -> Path | None:
+        """Rename a damaged file, unless another worker has done so; gives its new name."""
+        self._shut()
+        file = self._file
+        if file is None or _identity(file) != self._identity:
+            return None
+        aside = file.with_name(f"{file.name}.damaged-{int(time.time())}")
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(file, aside)
+            for suffix in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{file}{suffix}", f"{aside}{suffix}")
+            _LOG.warning("%s is damaged; it was kept as %s, and a new one begun", file, aside.name)
+            return aside
+        return None
+
+    def _shut(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+
+def _code(problem: sqlite3.Error) -> int:
+    """SQLite's own code; 0 for what Python found."""
+    code: int = getattr(problem, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@final
+class Bounds(msgspec.Struct, frozen=True):
+    """How much a table keeps: rows and bytes, of one client key (`own_…`) and of all; seconds since the last use."""
+
+    own_rows: int
+    own_size: int
+    rows: int
+    size: int
+    age: int
+
+
+def prune(connection: sqlite3.Connection, table: str, owner: str, *, bounds: Bounds, now: int) -> None:
+    """Delete what is too old, then what was not used for longest, first of the owner's own rows, then of all.
+
+    `table` has the columns owner, used (seconds of `now`, which is a `Clock`'s) and size (bytes).
+    """
+    connection.execute(f"DELETE FROM {table} WHERE used < ?", (now - bounds.age,))
+    _trim(connection, f"{table} WHERE owner = ?", (owner,), rows=bounds.own_rows, size=bounds.own_size)
+    _trim(connection, table, (), rows=bounds.rows, size=bounds.size)
+
+
+def _trim(connection: sqlite3.Connection, of: str, names: tuple[str, ...], *, rows: int, size: int) -> None:
+    count, total = connection.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM {of}", names).fetchone()
+    if count <= rows and total <= size:
+        return
+    doomed = []
+    for number, taken in connection.execute(f"SELECT rowid, size FROM {of} ORDER BY used, rowid", names):
+        if count <= rows and total <= size:
+            break
+        count, total = count - 1, total - taken
+        doomed.append((number,))
+    table = of.partition(" ")[0]
+    connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", doomed)

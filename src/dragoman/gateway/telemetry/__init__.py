@@ -1,0 +1,1 @@
+"""What is known of requests: records, log lines, numbers, spans, prices."""

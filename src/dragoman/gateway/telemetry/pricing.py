@@ -1,0 +1,125 @@
+"""What answers cost, without looking each up: the price catalogue takes half a millisecond a look and half a second to
+load, which no stream should wait for.
+
+A target's unit prices are looked up once, in a thread, when the first request for it comes. Prices of the user's own
+and a provider's word need no looking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final, final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.config import Config
+from dragoman.providers.catalog import split_target
+from dragoman.routing.prices import Prices
+from dragoman.types import Cost, Usage
+
+#: Catalogue prices may depend on the hour.
+_HOLDS_SECONDS: Final = 600.0
+#: From so many input tokens on, prices have steps: then the catalogue is asked itself.
+_STEPS: Final = 100_000
+_PROBE: Final = 1_000
+_TARGETS: Final = 1_000
+_PROBES: Final = (
+    Usage(input=_PROBE, output=0),
+    Usage(input=0, output=_PROBE),
+    Usage(input=_PROBE, output=0, cache_read=_PROBE),
+    Usage(input=_PROBE, output=0, cache_write=_PROBE),
+)
+
+
+@final
+class _Units(msgspec.Struct, frozen=True):
+    """US dollars a token. `plain` None: the catalogue has no price. `until`: on the monotonic clock."""
+
+    until: float
+    plain: Decimal | None = None
+    output: Decimal = Decimal()
+    read: Decimal = Decimal()
+    write: Decimal = Decimal()
+
+
+class Pricing:
+    """Costs of a gateway's answers. Used in one event loop."""
+
+    __slots__ = ("_config", "_free", "_prices", "_units", "_wanted")
+
+    def __init__(self, config: Config) -> None:
+        self.take(config)
+
+    def take(self, config: Config) -> None:
+        """Go by this configuration's prices from now on."""
+        self._config = config
+        self._prices = Prices(config)
+        self._units: dict[str, _Units] = {}
+        self._wanted: set[str] = set()
+        self._free: set[str] = set()  # on servers of one's own
+
+    def prepare(self, target: str) -> None:
+        """A request for the target comes: its price is looked up now, so that it is there at the end."""
+        if target in self._wanted or target in self._free or target in self._config.prices:
+            return
+        if not self._may_cost(target):
+            if len(self._free) >= _TARGETS:
+                self._free.clear()
+            self._free.add(target)
+            return
+        units = self._units.get(target)
+        if units is not None and time.monotonic() < units.until:
+            return
+        if len(self._units) >= _TARGETS:
+            self._units.clear()
+        self._wanted.add(target)
+        looking = asyncio.get_running_loop().run_in_executor(None, _look, self._prices.cost, target)
+        looking.add_done_callback(lambda found: self._found(target, found))
+
+    def cost(self, target: str, usage: Usage) -> Cost | None:
+        """US dollars for a usage; None when no price is known, or not yet."""
+        if usage.input is None or usage.output is None:
+            return None
+        if target in self._config.prices:
+            return self._prices.cost(target, usage)
+        units = self._units.get(target)
+        if units is None or time.monotonic() >= units.until:
+            self.prepare(target)
+        if units is None or units.plain is None:
+            return None
+        if usage.input >= _STEPS:
+            return self._prices.cost(target, usage)
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        dollars = max(usage.input - read - write, 0) * units.plain + usage.output * units.output
+        return Cost(dollars + read * units.read + write * units.write, "catalogue")
+
+    def _found(self, target: str, found: asyncio.Future[_Units]) -> None:
+        self._wanted.discard(target)
+        if not found.cancelled() and found.exception() is None:
+            self._units[target] = found.result()
+
+    def _may_cost(self, target: str) -> bool:
+        """Whether the catalogue could know it: servers of one's own are not in it."""
+        provider = self._config.catalog.providers.get(split_target(target)[0])
+        if provider is None or provider.local:
+            return False
+        host = urlsplit(provider.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_global
+        except ValueError:
+            return "." in host
+
+
+def _look(cost: Callable[[str, Usage], Cost | None], target: str) -> _Units:
+    """A target's unit prices, in a thread."""
+    until = time.monotonic() + _HOLDS_SECONDS
+    prices = [found.usd / _PROBE if (found := cost(target, usage)) is not None else None for usage in _PROBES]
+    plain, output, read, write = prices
+    if plain is None or output is None:
+        return _Units(until)
+    return _Units(until, plain, output, plain if read is None else read, plain if write is None else write)

@@ -1,0 +1,91 @@
+"""What a provider says of its rate limits, for the client: its own headers as they are, and one set for all providers.
+
+The set, of which a provider may say a part: `x-dragoman-limit-requests`, `x-dragoman-remaining-requests`,
+`x-dragoman-reset-requests`, and the same of `tokens`. Resets are whole seconds from now.
+https://platform.openai.com/docs/guides/rate-limits, https://docs.anthropic.com/en/api/rate-limits (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman.codec.timestamps import parse_time
+
+_OWN: Final = ("x-ratelimit-", "anthropic-ratelimit-", "ratelimit")
+_ALSO: Final = frozenset({"retry-after", "retry-after-ms", "x-should-retry"})
+#: What of an answer's headers names the request at the provider.
+_IDS: Final = ("x-request-id", "request-id", "x-goog-request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
+_FIELD: Final = re.compile(
+    r"(?:x-ratelimit-(?P<word>limit|remaining|reset)-(?P<of>requests|tokens)"
+    r"|anthropic-ratelimit-(?P<of_last>requests|tokens)-(?P<word_last>limit|remaining|reset)"
+    r"|x-ratelimit-(?P<word_alone>limit|remaining|reset))"
+)
+_DURATION: Final = re.compile(
+    r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?(?:(?P<ms>\d+(?:\.\d+)?)ms)?"
+)
+_LONGEST: Final = 200  # bytes of a value
+_LONGEST_NAME: Final = 64
+#: Fields of a provider that go on to the client; the vendors send 6 to 14.
+_MOST: Final = 24
+_A_YEAR: Final = 366 * 86_400.0
+#: Milliseconds since 1970 are larger than this, seconds are not before the year 5138.
+_MILLISECONDS: Final = 100_000_000_000
+
+
+def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
+    """What of a provider's headers goes on to the client, and the set for all. `now`: Unix seconds."""
+    passed: dict[str, str] = {}
+    count = 0
+    for name, value in headers.items():
+        if (name in _ALSO or name.startswith(_OWN)) and _is_plain(value) and len(name) <= _LONGEST_NAME:
+            count += 1
+            if count > _MOST:
+                break
+            passed[name] = value
+            found = _FIELD.fullmatch(name)
+            if found is not None:
+                word = found["word"] or found["word_last"] or found["word_alone"]
+                of = found["of"] or found["of_last"] or "requests"
+                number = _reset(value, now) if word == "reset" else _count(value)
+                if number is not None:
+                    passed[f"x-dragoman-{word}-{of}"] = str(number)
+    return passed
+
+
+def provider_request_id(headers: Mapping[str, str]) -> str:
+    """The provider's own name for the request; "" when it says none."""
+    for name in _IDS:
+        if name in headers and _is_plain(headers[name]):
+            return headers[name]
+    return ""
+
+
+def _is_plain(value: str) -> bool:
+    return 0 < len(value) <= _LONGEST and value.isascii() and value.isprintable()
+
+
+def _count(value: str) -> int | None:
+    return int(value) if value.isdigit() else None
+
+
+def _reset(value: str, now: float) -> int | None:
+    """`6m0s`, `20ms`, `12.5`, Unix seconds or milliseconds, or a time → whole seconds from now."""
+    seconds: float | None = None
+    try:
+        number = float(value)
+    except ValueError:
+        at = parse_time(value) if "T" in value else None
+        found = _DURATION.fullmatch(value)
+        if at is not None:
+            seconds = at - now
+        elif found is not None:
+            hours, minutes, whole, thousandths = (float(found[part] or 0) for part in ("h", "m", "s", "ms"))
+            seconds = hours * 3_600 + minutes * 60 + whole + thousandths / 1_000
+    else:
+        if number > _MILLISECONDS:
+            number /= 1_000
+        seconds = number - now if number > _A_YEAR else number
+    return max(0, math.ceil(seconds)) if seconds is not None and math.isfinite(seconds) else None

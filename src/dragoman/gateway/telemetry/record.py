@@ -1,0 +1,340 @@
+"""What is known of one request: filled in on its way, told once when it is over.
+
+Nothing here is called for a chunk. Prompts, arguments, keys and the text of errors have no place in a `Record`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final, Literal, Protocol, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.client.exchange import PriceOf
+from dragoman.events import Deviation, Event, Failure, Finish
+from dragoman.gateway.messages import Head
+from dragoman.gateway.telemetry.log import Log
+from dragoman.gateway.telemetry.metrics import (
+    ATTEMPTS,
+    BREAKERS,
+    COST,
+    DEVIATIONS,
+    DROPPED,
+    DURATION,
+    FAILURES,
+    FALLBACKS,
+    FIRST,
+    LAG,
+    REQUESTS,
+    TOKENS,
+    UNDER_WAY,
+    UPSTREAM,
+    Metrics,
+)
+from dragoman.ids import new_id
+from dragoman.types import Cost, Usage
+
+#: How a request ended. `done`: the client has a whole answer; `failed`: it was told of a failure, by status or in the
+#: stream; `cut`: its connection was closed within a call; `cancelled`: the client went; `refused`: nothing was asked.
+Outcome: TypeAlias = Literal["done", "failed", "cut", "cancelled", "refused"]
+#: How one try of one target ended; "skipped": it was passed over.
+AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled", "skipped"]
+
+#: What of a client's own request id is taken; others would put what they like into our log.
+_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_LONGEST: Final = 200  # characters of a name that somebody else gave
+_SHOWN: Final = 8  # digits of a client key's digest
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+
+
+@final
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One try of one target. `reason`: the kind of its failure, "" without one; `status`: the provider's."""
+
+    target: str
+    outcome: AttemptOutcome
+    reason: str = ""
+    status: int | None = None
+
+
+@final
+class Record:
+    """One request. Who knows something writes it into the attribute; times are `time.perf_counter()` seconds.
+
+    Attributes:
+        request_id: ours; `client_request_id`: the client's, "" without one; `provider_request_id`: the last target's.
+        owner: the SHA-256 of the client key, in hexadecimal digits; "" without one. `key`: 8 of them, for lines.
+        client: the protocol that the client speaks; "" for pages of the gateway itself.
+        page: the path's pattern, when the gateway answered itself.
+        route: the name in the configuration that answered, "*" included; "" for a target that was named itself.
+        target: `provider/model`, the last one that was asked.
+        attempts: what was tried, in order.
+        status: of the answer's head.
+        error: the kind of the failure that the client was told of, "" without one.
+        usage, cost, stop: of the answer; None and "" where nobody said.
+        deviations: how often each code came.
+        first_event: when something of the answer came; None when nothing did.
+        bytes_in: of the body, on the client's side.
+        passed: the answer's bytes went through untouched.
+        headers: go with the head of the answer.
+        trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
+    """
+
+    __slots__ = (
+        "attempts", "bytes_in", "client", "client_request_id", "cost", "deviations", "error",
+        "first_event", "headers", "max_tokens", "method", "outcome", "owner", "page", "passed", "provider_request_id",
+        "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
+        "usage",
+    )  # fmt: skip
+
+    def __init__(self, head: Head, *, bytes_in: int = 0, owner: str = "") -> None:
+        headers = head.headers
+        self.request_id = new_id()
+        named = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
+        self.client_request_id = named if _ID.fullmatch(named) else ""
+        self.provider_request_id = ""
+        parent = headers.get("traceparent", "")
+        self.trace_parent = parent if parent and _TRACE.fullmatch(parent) else ""
+        self.span: object = None  # of `Telemetry`
+        self.max_tokens: int | None = None
+        self.owner = owner
+        self.method = head.method
+        self.client = self.page = self.route = self.target = self.error = self.stop = ""
+        self.attempts: list[Attempt] = []
+        self.status = 0
+        self.outcome: Outcome | None = None
+        self.usage: Usage | None = None
+        self.cost: Cost | None = None
+        self.deviations: dict[str, int] = {}
+        self.started = time.perf_counter()
+        self.first_event: float | None = None
+        self.bytes_in = bytes_in
+        self.stream = self.passed = False
+        self.headers: dict[str, str] = {"x-request-id": self.request_id}
+        if self.client_request_id:
+            self.headers["x-client-request-id"] = self.client_request_id
+
+    @property
+    def key(self) -> str:
+        """Which client key it was, without the key."""
+        return self.owner[:_SHOWN]
+
+    @property
+    def trace_id(self) -> str:
+        """The trace's 32 digits; "" without a trace."""
+        return self.trace_parent[3:35]
+
+    def attempt(self, target: str, outcome: AttemptOutcome, reason: str = "", status: int | None = None) -> None:
+        """A try of a target is over."""
+        if outcome != "skipped":
+            self.target = target
+        self.attempts.append(Attempt(target, outcome, reason, status))
+
+    def deviate(self, target: str, deviation: Deviation) -> None:
+        """Count a deviation. Has the form of `OnDeviation`."""
+        self.deviations[deviation.code] = self.deviations.get(deviation.code, 0) + 1
+
+    def note(self, lost: Iterable[Deviation]) -> None:
+        """Count what of the answer the client's protocol could not say."""
+        for deviation in lost:
+            self.deviate(self.target, deviation)
+
+    def begin(self) -> None:
+        """Something of the answer came."""
+        if self.first_event is None:
+            self.first_event = time.perf_counter()
+
+    def end(self, event: Event, status: int = 200) -> None:
+        """The answer's last event; anything else there means that it was cut. `status`: of the head that was sent."""
+        self.status = status
+        if type(event) is Finish:
+            self.outcome, self.stop, self.usage, self.cost = "done", event.reason, event.usage, event.cost
+        elif type(event) is Failure:
+            self.outcome, self.error, self.usage, self.cost = "failed", event.kind, event.usage, event.cost
+        else:
+            self.outcome = "cut"
+
+    def refuse(self, kind: str, status: int) -> None:
+        """No target was asked."""
+        self.outcome, self.error, self.status = "refused", kind, status
+
+
+class Telemetry(Protocol):
+    """Where spans and metrics of the GenAI conventions go; see `opentelemetry.py`."""
+
+    def start(self, record: Record) -> None:
+        """A request begins: its trace goes on to the provider."""
+        ...
+
+    def finish(self, record: Record, seconds: float) -> None:
+        """It is over."""
+        ...
+
+
+class Observer:
+    """Is told of each request, and tells: numbers for Prometheus, a line, a span.
+
+    Attributes:
+        metrics: the numbers of this process.
+        log: where lines go.
+        telemetry: where spans go; None without an OpenTelemetry SDK.
+        price_of: is asked where no provider said what an answer costs.
+        notices: what does not work though requests are taken, by what it is about; `/readyz` tells.
+    """
+
+    __slots__ = ("log", "metrics", "notices", "price_of", "telemetry")
+
+    def __init__(
+        self, metrics: Metrics | None = None, log: Log | None = None, *, telemetry: Telemetry | None = None
+    ) -> None:
+        """Without anything it counts in memory, and nobody reads its lines."""
+        self.metrics = metrics or Metrics()
+        self.log = log or Log(None)
+        self.telemetry = telemetry
+        self.price_of: PriceOf | None = None
+        self.notices: dict[str, str] = {}
+
+    def start(self, head: Head, *, bytes_in: int, owner: str) -> Record:
+        """A request was admitted."""
+        self.metrics.add(UNDER_WAY)
+        record = Record(head, bytes_in=bytes_in, owner=owner)
+        if self.telemetry is not None:
+            self.telemetry.start(record)
+        return record
+
+    def finish(self, record: Record) -> None:
+        """The request is over, whatever became of it."""
+        self.metrics.add(UNDER_WAY, (), -1.0)
+        seconds = time.perf_counter() - record.started
+        outcome = record.outcome or "failed"
+        if record.cost is None and record.usage is not None and self.price_of is not None and record.target:
+            record.cost = self.price_of(record.target, record.usage)
+        self._count(record, outcome, seconds)
+        if self.telemetry is not None:
+            self.telemetry.finish(record, seconds)
+        if not self.log.is_read:
+            return
+        if outcome != "done" and not self.log.allows(f"{outcome} {record.error}"):
+            return
+        if not self.log.write(entry_of(record, outcome, seconds, time=self.log.now())):
+            self.metrics.add(DROPPED, ("no-room",))
+
+    def refused(self, failure: Failure, status: int) -> None:
+        """A request was sent away at the door."""
+        self.metrics.add(FAILURES, ("", failure.kind))
+        if self.log.is_read and self.log.allows(f"refused {failure.kind}"):
+            self.log.write({"time": self.log.now(), "kind": "refused", "error": failure.kind, "status": status})
+
+    def tell(self, kind: str, text: str) -> None:
+        """A line that is about no request."""
+        if self.log.is_read:
+            self.log.write({"time": self.log.now(), "kind": kind, "text": text})
+
+    def settle(self, lag: float, *, connections: int = 0, breakers: Iterable[tuple[str, bool]] = ()) -> None:
+        """Once a second: the event loop's delay in seconds, the lines that were left out, how many connections to
+        providers there are, and of targets whether their circuit breaker is open."""
+        self.metrics.set(LAG, lag)
+        self.metrics.set(UPSTREAM, connections)
+        for target, is_open in breakers:
+            self.metrics.set(BREAKERS, float(is_open), (target,))
+        left_out = self.log.settle()
+        if left_out:
+            self.metrics.add(DROPPED, ("too-many",), left_out)
+
+    def _count(self, record: Record, outcome: Outcome, seconds: float) -> None:
+        metrics = self.metrics
+        provider = record.target.partition("/")[0]
+        metrics.add(REQUESTS, (record.client, record.route, provider, outcome))
+        metrics.observe(DURATION, (record.client,), seconds)
+        if record.first_event is not None:
+            metrics.observe(FIRST, (record.client,), record.first_event - record.started)
+        if record.error:
+            metrics.add(FAILURES, (record.client, record.error))
+        for position, attempt in enumerate(record.attempts):
+            metrics.add(ATTEMPTS, (attempt.target.partition("/")[0], attempt.outcome, attempt.reason))
+            if position:
+                metrics.add(FALLBACKS, (record.attempts[position - 1].reason,))
+        if record.usage is not None:
+            for kind in Usage.__struct_fields__:
+                amount = getattr(record.usage, kind)
+                if amount:
+                    metrics.add(TOKENS, (provider, kind), amount)
+        if record.cost is not None:
+            metrics.add(COST, (provider,), float(record.cost.usd))
+        for code, count in record.deviations.items():
+            metrics.add(DEVIATIONS, (provider, code), count)
+
+
+@final
+class Entry(msgspec.Struct, omit_defaults=True, gc=False):
+    """A request's line. What is empty is left out; `docs/reference/observability.md` says what the fields are."""
+
+    time: str
+    kind: str
+    id: str
+    outcome: Outcome
+    status: int
+    total_ms: float
+    client_id: str = ""
+    provider_id: str = ""
+    trace: str = ""
+    key: str = ""
+    client: str = ""
+    page: str = ""
+    route: str = ""
+    target: str = ""
+    attempts: list[Attempt] = []
+    error: str = ""
+    stop: str = ""
+    stream: bool = False
+    passed: bool = False
+    usage: dict[str, int] = {}
+    cost_usd: Decimal | None = None
+    first_ms: float | None = None
+    bytes_in: int = 0
+    deviations: dict[str, int] = {}
+
+
+def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> Entry:
+    """A record as its line. `time`: now, as RFC 3339 has it."""
+    first = record.first_event
+    return Entry(
+        time,
+        "request",
+        record.request_id,
+        outcome,
+        record.status,
+        round(seconds * 1_000, 1),
+        record.client_request_id,
+        record.provider_request_id[:_LONGEST],
+        record.trace_id,
+        record.key,
+        record.client,
+        record.page,
+        record.route,
+        record.target[:_LONGEST],
+        record.attempts,
+        record.error,
+        record.stop,
+        record.stream,
+        record.passed,
+        {} if record.usage is None else _reported(record.usage),
+        None if record.cost is None else record.cost.usd,
+        None if first is None else round((first - record.started) * 1_000, 1),
+        record.bytes_in,
+        record.deviations,
+    )
+
+
+def is_of(line: bytes, owner: str) -> bool:
+    """Whether a line tells of a request of this owner, and of nobody else."""
+    entry = _json.decode(line)
+    return bool(owner) and isinstance(entry, dict) and entry.get("key") == owner[:_SHOWN]
+
+
+def _reported(usage: Usage) -> dict[str, int]:
+    return {name: amount for name in Usage.__struct_fields__ if (amount := getattr(usage, name)) is not None}

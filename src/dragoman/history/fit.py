@@ -1,0 +1,171 @@
+"""`fit`: the steps that make a conversation fit, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, Literal
+
+import msgspec
+
+from dragoman import _json
+from dragoman.codec.counterparts import as_text, kind_of
+from dragoman.deviations import part_path
+from dragoman.events import Deviation
+from dragoman.history.hand_over import ThinkingPolicy, handed_over
+from dragoman.history.pair_results import are_paired, paired
+from dragoman.types import (
+    Media,
+    Message,
+    Opaque,
+    Origin,
+    Part,
+    ProtocolName,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+MediaKind = Literal["image", "audio", "video", "document"]
+
+#: Protocols whose results are text only: their media follow in a message of the user.
+_TEXT_RESULTS: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat")
+_IN_RESULTS: Final = (Text, Media, Opaque)
+#: Fields of a request that name a conversation at the server.
+_STATE: Final = ("previous_response_id", "conversation")
+_FOLLOWS: Final = "(The result is in the next message.)"
+
+
+def fit(
+    request: Request,
+    *,
+    protocol: ProtocolName,
+    target: str | None = None,
+    thinking: ThinkingPolicy = "same",
+    media: Collection[MediaKind] | None = None,
+) -> tuple[Request, tuple[Deviation, ...]]:
+    """Make the conversation of a request one that its target takes.
+
+    An answer's `origin` says who said it. Without one, a part or field that only one protocol knows tells the
+    protocol; an answer of which nothing is known counts as the target's own.
+
+    Args:
+        request: is not changed; a healthy conversation comes back as it is.
+        protocol: the language in which the target is asked.
+        target: `provider/model`; None is not known, then only the protocol tells answers apart.
+        thinking: "same": thinking and seals go back to the target that made them and to no other; "keep": its words go
+            to every target, seals to their own; "text": for other targets its words become text; "drop": to nobody.
+        media: kinds that the target takes; the others become a line of text. None: all.
+
+    Returns:
+        The request, and what was left out, moved or changed, each at its place in the request that was given.
+    """
+    deviations: list[Deviation] = []
+    own = Origin(protocol, target)
+    cleaner = _Cleaner(own, media, deviations)
+    messages: list[tuple[int, Message]] = []
+    for place, message in enumerate(request.messages):
+        if message.is_cut:
+            deviations.append(Deviation("dropped", f"messages[{place}]", "an answer that broke off"))
+            continue
+        if message.role == "assistant":
+            message = handed_over(message, own, place, policy=thinking, deviations=deviations)
+        messages.append((place, cleaner.message(message, place)))
+    if not are_paired(messages) and not _goes_on_at_the_server(request):
+        messages = paired(messages, deviations)
+    fitted = tuple(_without_empty(messages, deviations))
+    if not deviations and fitted == request.messages:
+        return request, ()
+    return msgspec.structs.replace(request, messages=fitted), tuple(deviations)
+
+
+def _goes_on_at_the_server(request: Request) -> bool:
+    """Whether the provider holds the conversation before, or parts of it, so that results answer calls unseen here."""
+    fields = request.native.fields if request.native is not None else {}
+    if any(bytes(fields.get(name, b"null")) != b"null" for name in _STATE):
+        return True
+    opaque = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
+    return any(b'"item_reference"' in bytes(part.raw) for part in opaque)
+
+
+# ---------------------------------------------------------------- parts
+
+
+class _Cleaner:
+    """Makes single parts fit. `at`: where a part stands, by the numbers of its message, of itself, of what is in it."""
+
+    __slots__ = ("_deviations", "_media", "_own")
+
+    def __init__(self, own: Origin, media: Collection[MediaKind] | None, deviations: list[Deviation]) -> None:
+        self._own = own
+        self._media = media
+        self._deviations = deviations
+
+    def message(self, message: Message, place: int) -> Message:
+        """The message with its parts as the target takes them."""
+        cleaned = tuple([self._part(part, (place, number)) for number, part in enumerate(message.parts)])
+        if cleaned == message.parts:
+            return message
+        return msgspec.structs.replace(message, parts=tuple(part for part in cleaned if part is not None))
+
+    def _part(self, part: Part, at: tuple[int, ...]) -> Part | None:
+        """The part as the target takes it; None when it takes it not at all."""
+        if type(part) is Text or type(part) is Thinking:
+            return part if part.text.isascii() else self._whole(part, part.text, at)
+        if type(part) is ToolCall:
+            return part if part.arguments.isascii() else self._whole(part, part.arguments, at)
+        if type(part) is ToolResult:
+            return self._result(part, at)
+        if isinstance(part, Media) and self._media is not None and part.kind not in self._media:
+            self._deviations.append(Deviation("changed", part_path(at), f"the model takes no {part.kind}"))
+            return Text(f"({part.kind} left out: the model cannot read it)")
+        if (
+            isinstance(part, Opaque)
+            and part.protocol != self._own.protocol
+            and as_text(part.raw, part.protocol) is None
+        ):
+            where = f"{part_path(at)}.<{kind_of(part.raw)}>"
+            self._deviations.append(Deviation("dropped", where, f"a part that only {part.protocol} knows"))
+            return None
+        return part
+
+    def _whole(self, part: Text | Thinking | ToolCall, text: str, at: tuple[int, ...]) -> Part:
+        """A part whose text has no half surrogate pairs, which no JSON reader takes."""
+        if _json.has_whole_characters(text):
+            return part
+        field = "arguments" if isinstance(part, ToolCall) else "text"
+        self._deviations.append(Deviation("lone-surrogate", f"{part_path(at)}.{field}"))
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return msgspec.structs.replace(part, **{field: whole})
+
+    def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
+        cleaned = [self._part(inner, (*at, number)) for number, inner in enumerate(result.parts)]
+        parts = tuple([inner for inner in cleaned if isinstance(inner, _IN_RESULTS)])
+        if self._own.protocol in _TEXT_RESULTS and Media in map(type, parts):
+            has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
+            parts = parts if has_words else (Text(_FOLLOWS), *parts)
+        return result if parts == result.parts else msgspec.structs.replace(result, parts=parts)
+
+
+# ---------------------------------------------------------------- empty messages
+
+
+def _without_empty(messages: list[tuple[int, Message]], deviations: list[Deviation]) -> list[Message]:
+    """Messages that say something; the last of the user's stays, whatever it says."""
+    empty = {number for number, (_, message) in enumerate(messages) if not any(map(_says, message.parts))}
+    if not empty:
+        return [message for _, message in messages]
+    empty.discard(max((number for number, (_, message) in enumerate(messages) if message.role == "user"), default=-1))
+    for number in sorted(empty):
+        place, message = messages[number]
+        why = "thinking alone" if any(isinstance(part, Thinking) for part in message.parts) else "an empty message"
+        deviations.append(Deviation("dropped", f"messages[{place}]", why))
+    return [message for number, (_, message) in enumerate(messages) if number not in empty]
+
+
+def _says(part: Part) -> bool:
+    """Whether a message of this part alone can be sent; thinking needs an answer behind it."""
+    if isinstance(part, Text):
+        return bool(part.text and not part.text.isspace()) or part.signature is not None
+    return not isinstance(part, Thinking)

@@ -1,0 +1,368 @@
+"""Our HTTP/1.1 client: one connection, one response after the other on it. An asyncio protocol on httptools.
+
+No queue stands between the socket and the reader: what the parser finds in one read goes on in one piece, to a `read`
+that waits or, after `pour`, straight to a callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+import httptools
+
+from dragoman.events import Failure
+from dragoman.http.response import BUFFER, Sink, TransportFailed, broken, broken_body, no_answer, no_http
+
+#: Bytes of a response's head, and of 1xx heads before it.
+_HEAD_LIMIT: Final = 64 * 1024
+READ_SIZE: Final = 64 * 1024
+_TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
+
+
+class HttpResponse:
+    """A response whose body is still coming; see `Response`."""
+
+    __slots__ = (
+        "_connection",
+        "_pieces",
+        "_size",
+        "_waiter",
+        "failure",
+        "has_ended",
+        "head",
+        "headers",
+        "sink",
+        "status",
+    )
+
+    def __init__(self, connection: HttpConnection, head: asyncio.Future[None]) -> None:
+        """`head`: done when status and headers are there."""
+        self._connection: HttpConnection | None = connection  # None when the response is over
+        self.head = head
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.sink: Sink | None = None
+        self.has_ended = False
+        self.failure: BaseException | None = None
+
+    # ------------------------------------------------------------ for the reader
+
+    async def read(self) -> bytes:
+        while True:
+            if self._pieces:
+                return self._taken()
+            if self.failure is not None:
+                raise self.failure
+            if self.has_ended:
+                return b""
+            await self._wait()
+
+    async def pour(self, sink: Sink) -> None:
+        if self._pieces:
+            sink(self._taken())
+        self.sink = sink
+        while not self.has_ended and self.failure is None:
+            await self._wait()
+        if self.failure is not None:
+            raise self.failure
+
+    def pause(self) -> None:
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        if self._connection is not None:
+            self._connection.resume()
+
+    def abort(self) -> None:
+        self.fail(TransportFailed(broken_body()))
+
+    def close(self) -> None:
+        self.sink = None
+        if not self.has_ended:
+            self.abort()
+
+    def _taken(self) -> bytes:
+        pieces = self._pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        if self._size > BUFFER:
+            self.resume()
+        self._size = 0
+        return data
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    # ------------------------------------------------------------ for the connection
+
+    def take(self, data: bytes) -> None:
+        """Bytes of the body came."""
+        if self.sink is not None:
+            try:
+                self.sink(data)
+            except Exception as problem:  # an error of the reader's; it is told where it waits
+                self.fail(problem)
+            return
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > BUFFER:
+            self.pause()
+        self.wake()
+
+    def end(self) -> None:
+        """The body is whole. The connection may go on to another request."""
+        self.has_ended = True
+        self._connection = None
+        self.wake()
+
+    def fail(self, problem: BaseException) -> None:
+        """Nothing more comes. The connection is closed."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        self.failure = problem
+        connection.abort()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class HttpConnection(asyncio.BufferedProtocol):
+    """One connection to a provider. `free` is told when it may take another request, `gone` when it is closed."""
+
+    __slots__ = (
+        "_buffer", "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused",
+        "_keeps", "_lets_others", "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since",
+        "is_answered", "on_body", "place",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        free: Callable[[HttpConnection], None],
+        gone: Callable[[HttpConnection], None],
+        buffer: memoryview,
+    ) -> None:
+        """`place`: the address as it may be shown. `buffer`: where the loop reads to. What was read is taken from it
+        before anything else is read, so all connections of a loop may share one; its size bounds what one read adds
+        to what waits for a slow client.
+        """
+        self.place = place
+        self._buffer = buffer
+        self._free = free
+        self._gone = gone
+        self._transport: asyncio.Transport | None = None
+        self._response: HttpResponse | None = None
+        self._is_paused = self._lets_others = False
+        self.idle_since = 0.0
+        self.is_answered = False  # a byte of the answer to the last request came
+        self._pieces: list[bytes] = []  # of the body, in the bytes that are just being parsed
+        self.on_body = self._pieces.append  # the parser's callback
+        self._count = 0  # pieces of the body's end
+        self._begin()
+        self._parser = httptools.HttpResponseParser(self)
+        # What servers are known to send and no reader can take for anything else.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+
+    def _begin(self) -> None:
+        self._fields: dict[str, str] = {}
+        self._head_size = self._unheaded = 0
+        self._has_head = self._is_complete = self._keeps = False
+
+    # ------------------------------------------------------------ for the pool and the response
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    async def send(self, head: bytes, body: bytes) -> HttpResponse:
+        """Send a request and wait for the head of its response. Closes the connection when it is cancelled.
+
+        Raises:
+            TransportFailed: the connection broke before the head, or it is no HTTP.
+        """
+        assert self._transport is not None
+        self._begin()
+        self.is_answered = False
+        self._response = response = HttpResponse(self, asyncio.get_running_loop().create_future())
+        if len(body) < BUFFER:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
+        try:
+            await response.head
+        except BaseException:
+            response.close()
+            raise
+        return response
+
+    def pause(self) -> None:
+        """Read nothing more from the socket."""
+        if not self._is_paused and self.is_open and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()  # nothing, while others have their turn
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._is_paused:
+            self._is_paused = False
+            if not self._lets_others:
+                self._read_on()
+
+    def _let_others(self) -> None:
+        """More has come than one read takes: the event loop would read on and on, and let nobody in between."""
+        if self._transport is not None and not self._lets_others:
+            self._lets_others = True
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._lets_others = False
+        if not self._is_paused and self.is_open and self._transport is not None:
+            self._transport.resume_reading()
+
+    def shut(self) -> None:
+        """Close now; whoever waits for a response is told."""
+        if self._response is not None:
+            self._fail(no_answer(self.place) if not self._has_head else broken_body())
+        self.abort()
+
+    def abort(self) -> None:
+        """Close now."""
+        self._response = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ------------------------------------------------------------ the connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio.Transport in all but name.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._gone(self)
+        if self._response is None:
+            return
+        if not self._has_head:
+            self._fail(broken(self.place, exc) if exc is not None else no_answer(self.place))
+        elif exc is None and self._reads_to_the_end():
+            self._response.end()
+            self._response = None
+        else:
+            self._fail(broken_body())
+
+    def _reads_to_the_end(self) -> bool:
+        """Whether the end of the connection is the end of the body."""
+        return "content-length" not in self._fields and "transfer-encoding" not in self._fields
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._buffer[:nbytes]
+        response = self._response
+        if response is None:  # nothing was asked
+            self.abort()
+            return
+        self.is_answered = True
+        failure: Failure | None = None
+        try:
+            self._parser.feed_data(data)
+            if not self._has_head:
+                self._unheaded += len(data)
+                if self._unheaded > _HEAD_LIMIT or self._head_size > _HEAD_LIMIT:
+                    failure = no_http(self.place, _TOO_LARGE_HEAD)
+        except httptools.HttpParserUpgrade:
+            failure = no_http(self.place, "it changes the protocol")
+        except (httptools.HttpParserError, UnicodeDecodeError) as problem:
+            self._keeps = False
+            if not self._is_complete:
+                failure = broken_body() if self._has_head else no_http(self.place, str(problem))
+        pieces = self._pieces
+        if self._is_complete:
+            del pieces[self._count :]  # of a response that nobody asked for
+        if pieces:
+            body = pieces.pop() if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+            if nbytes == len(self._buffer):
+                self._let_others()
+            response.take(body)
+        if self._response is not response:  # the reader left
+            return
+        if failure is not None:
+            self._fail(failure)
+        elif self._is_complete:
+            self._complete(response)
+
+    def _complete(self, response: HttpResponse) -> None:
+        """The response is whole."""
+        self._response = None
+        self.resume()
+        response.end()
+        transport = self._transport
+        # A server may answer before it has read all of a request.
+        if self._keeps and transport is not None and self.is_open and not transport.get_write_buffer_size():
+            self._free(self)
+        else:
+            self.abort()
+
+    def _fail(self, failure: Failure) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            problem = TransportFailed(failure)
+            if not response.head.done():
+                response.head.set_exception(problem)
+            response.fail(problem)
+
+    # ------------------------------------------------------------ the parser's callbacks
+
+    def on_message_begin(self) -> None:
+        if self._is_complete:  # more than was asked for
+            self._keeps = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._has_head:
+            return  # a trailer, or a response that nobody asked for
+        self._head_size += len(name) + len(value)
+        key = name.decode("latin-1").lower()
+        text = value.decode("latin-1")
+        self._fields[key] = f"{self._fields[key]}, {text}" if key in self._fields else text
+
+    def on_headers_complete(self) -> None:
+        if self._has_head or self._head_size > _HEAD_LIMIT:
+            return
+        status = self._parser.get_status_code()
+        if status < 200:  # 100 Continue, 103 Early Hints: the answer follows
+            self._fields = {}
+            return
+        self._has_head = True
+        response = self._response
+        if response is not None and not response.head.done():
+            response.status = status
+            response.headers = self._fields
+            response.head.set_result(None)
+
+    def on_message_complete(self) -> None:
+        if self._has_head and not self._is_complete:
+            self._is_complete = True
+            self._count = len(self._pieces)
+            self._keeps = self._parser.should_keep_alive()

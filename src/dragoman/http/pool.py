@@ -1,0 +1,273 @@
+"""Connections of our own HTTP/1.1 client: made, kept, used again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from dragoman.events import Failure
+from dragoman.http.connection import READ_SIZE, HttpConnection, HttpResponse
+from dragoman.http.dns_lookups import DnsLookups
+from dragoman.http.response import (
+    IDLE_SECONDS,
+    TransportFailed,
+    no_address,
+    not_connected,
+    not_in_time,
+    place_of,
+    unknown_host,
+    untrusted,
+)
+from dragoman.providers.endpoint import Outgoing
+
+#: After so many seconds without a connection the host's next address is tried beside the first (RFC 8305).
+_NEXT_ADDRESS_SECONDS: Final = 0.25
+_HEADERS: Final = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "dragoman"}
+#: Addresses whose parts are remembered.
+_PLACES: Final = 1024
+
+
+class _Place(NamedTuple):
+    """A URL in parts. `target` is what stands in the request's line; `headers` follow from the URL."""
+
+    is_tls: bool
+    host: str
+    port: int
+    target: str
+    headers: dict[str, str]
+
+
+class HttpPool:
+    """Connections by host; see `Pool`. Made and used in one event loop."""
+
+    __slots__ = (
+        "_buffer",
+        "_connect",
+        "_context",
+        "_hint",
+        "_idle",
+        "_lookups",
+        "_loop",
+        "_make_context",
+        "_open",
+        "_places",
+        "_sweeping",
+    )
+
+    def __init__(self, *, connect: float, context: Callable[[], ssl.SSLContext], hint: str = "") -> None:
+        """`connect`: seconds for a connection; `context`: made at the first https address; `hint`: added where no
+        connection is made."""
+        self._loop = asyncio.get_running_loop()
+        self._connect = connect
+        self._make_context = context
+        self._context: ssl.SSLContext | None = None
+        self._hint = hint
+        self._lookups = DnsLookups()
+        self._idle: dict[tuple[bool, str, int], list[HttpConnection]] = {}
+        self._open: dict[HttpConnection, tuple[bool, str, int]] = {}
+        self._places: dict[str, _Place] = {}
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._buffer = memoryview(bytearray(READ_SIZE))
+
+    async def open(self, outgoing: Outgoing) -> HttpResponse:
+        place = self._places.get(outgoing.url) or self._learn(outgoing.url)
+        head = _rendered(outgoing, place)
+        connection = self._kept(place)
+        if connection is not None:
+            try:
+                return await connection.send(head, outgoing.body)
+            except TransportFailed:
+                # llama.cpp promises to keep a connection and closes it after a stream; a request that such a
+                # connection swallowed without a byte of answer was not read.
+                if connection.is_answered:
+                    raise
+        connection = await self._connected(place, place_of(outgoing.url))
+        return await connection.send(head, outgoing.body)
+
+    @property
+    def connections(self) -> int:
+        return len(self._open)
+
+    async def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in tuple(self._open):
+            connection.shut()
+        self._idle.clear()
+        await asyncio.sleep(0)  # transports close in the loop's next turn
+
+    # ------------------------------------------------------------ connections that are kept
+
+    def _kept(self, place: _Place) -> HttpConnection | None:
+        kept = self._idle.get(place[:3])
+        while kept:
+            connection = kept.pop()
+            if connection.is_open:
+                return connection
+        return None
+
+    def _free(self, connection: HttpConnection) -> None:
+        key = self._open.get(connection)
+        if key is None:
+            connection.abort()
+            return
+        connection.idle_since = self._loop.time()
+        self._idle.setdefault(key, []).append(connection)
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(IDLE_SECONDS, self._sweep)
+
+    def _gone(self, connection: HttpConnection) -> None:
+        key = self._open.pop(connection, None)
+        kept = self._idle.get(key) if key is not None else None
+        if kept and connection in kept:
+            kept.remove(connection)
+
+    def _sweep(self) -> None:
+        """Close what was not used for long; the longest unused stand first."""
+        oldest = self._loop.time() - IDLE_SECONDS
+        next_look: float | None = None
+        for key, kept in tuple(self._idle.items()):
+            while kept and kept[0].idle_since <= oldest:
+                kept.pop(0).abort()
+            if kept:
+                next_look = min(kept[0].idle_since, next_look or kept[0].idle_since)
+            else:
+                del self._idle[key]
+        self._sweeping = None
+        if next_look is not None:
+            self._sweeping = self._loop.call_at(next_look + IDLE_SECONDS, self._sweep)
+
+    # ------------------------------------------------------------ new connections
+
+    def _learn(self, url: str) -> _Place:
+        place = _split(url)
+        if len(self._places) >= _PLACES:
+            self._places.clear()
+        self._places[url] = place
+        return place
+
+    async def _connected(self, place: _Place, shown: str) -> HttpConnection:
+        if place.is_tls and self._context is None:
+            # Reading this machine's authorities takes 20 ms and more; streams must not stand still for it.
+            self._context = await asyncio.to_thread(self._make_context)
+        try:
+            async with asyncio.timeout(self._connect):
+                literal = ":" in place.host or place.host.replace(".", "").isdigit()
+                addresses = [place.host] if literal else await self._lookups.addresses(place.host)
+                connection = await self._first_of(place, addresses, shown)
+        except TimeoutError:
+            self._lookups.forget(place.host)
+            raise TransportFailed(not_in_time(shown, self._hint)) from None
+        except socket.gaierror:
+            raise TransportFailed(unknown_host(shown, self._hint)) from None
+        except ssl.SSLError:
+            raise TransportFailed(untrusted(shown)) from None
+        except OSError as problem:
+            self._lookups.forget(place.host)
+            reason = os.strerror(problem.errno) if problem.errno else type(problem).__name__
+            raise TransportFailed(not_connected(shown, reason, self._hint)) from None
+        self._open[connection] = place[:3]
+        return connection
+
+    async def _first_of(self, place: _Place, addresses: list[str], shown: str) -> HttpConnection:
+        """A connection to the first address that takes one; each next one is tried a little later."""
+        if len(addresses) == 1:
+            return await self._dial(place, addresses[0], shown)
+        waiting = list(addresses)
+        tasks: set[asyncio.Task[HttpConnection]] = set()
+        problem: BaseException = OSError("no address")
+        try:
+            while waiting or tasks:
+                if waiting:
+                    tasks.add(self._loop.create_task(self._dial(place, waiting.pop(0), shown)))
+                patience = _NEXT_ADDRESS_SECONDS if waiting else None
+                done, tasks = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                winner, problem = _won(done, problem)
+                if winner is not None:
+                    return winner
+            raise problem
+        finally:
+            for task in tasks:
+                task.add_done_callback(_abandon)
+                task.cancel()
+
+    async def _dial(self, place: _Place, address: str, shown: str) -> HttpConnection:
+        _, connection = await self._loop.create_connection(
+            lambda: HttpConnection(shown, free=self._free, gone=self._gone, buffer=self._buffer),
+            address,
+            place.port,
+            ssl=self._context if place.is_tls else None,
+            server_hostname=place.host if place.is_tls else None,
+        )
+        return connection
+
+
+def _abandon(task: asyncio.Task[HttpConnection]) -> None:
+    """A connection that came too late."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().abort()
+
+
+def _won(
+    done: set[asyncio.Task[HttpConnection]], problem: BaseException
+) -> tuple[HttpConnection | None, BaseException]:
+    """A connection, if one was made; else the last problem."""
+    winner = None
+    for task in done:
+        failed = task.exception()
+        if failed is not None:
+            problem = failed
+        elif winner is None:
+            winner = task.result()
+        else:
+            task.result().abort()
+    return winner, problem
+
+
+def _split(url: str) -> _Place:
+    """The parts of a URL.
+
+    Raises:
+        TransportFailed: it is no address.
+    """
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna" if not url.isascii() else "ascii").decode()
+        is_tls = parts.scheme == "https"
+        port = parts.port or (443 if is_tls else 80)
+    except ValueError:  # a port that is no number, a host that cannot be encoded
+        raise TransportFailed(no_address(place_of(url))) from None
+    if parts.scheme not in ("http", "https") or not host or re.search(r"[^\w.:%-]", host):
+        raise TransportFailed(no_address(place_of(url)))
+    target = quote(parts.path or "/", safe="!#$%&'()*+,/:;=?@[]~")
+    if parts.query:
+        target += "?" + quote(parts.query, safe="!$%&'()*+,/:;=?@[]~")
+    authority = f"[{host}]" if ":" in host else host
+    headers = {"host": f"{authority}:{parts.port}" if parts.port else authority, **_HEADERS}
+    if parts.username is not None:
+        secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
+    return _Place(is_tls, host, port, target, headers)
+
+
+def _rendered(outgoing: Outgoing, place: _Place) -> bytes:
+    """The head of a request.
+
+    Raises:
+        TransportFailed: a field cannot be sent.
+    """
+    fields = {**place.headers, **outgoing.headers}
+    if outgoing.body or outgoing.method != "GET":
+        fields["content-length"] = str(len(outgoing.body))
+    lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+    if lines.count("\r") != len(fields) or lines.count("\n") != len(fields) or "\0" in lines:
+        message = f"expected header fields of one line each for {place_of(outgoing.url)}"
+        raise TransportFailed(Failure("bad_request", message))
+    return f"{outgoing.method} {place.target} HTTP/1.1\r\n{lines}\r\n".encode()

@@ -1,0 +1,132 @@
+"""How long each phase of a response may take, and the timer that watches it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import final
+
+import msgspec
+
+from dragoman.config import HttpConfig
+from dragoman.events import Failure
+
+
+@final
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits in seconds. `first_event` holds until something of the answer came; a server that loads a model, or was
+    asked for its answer in one piece, is given `first_event_local`, one that was asked to think
+    `first_event_reasoning`. `silence`: no byte at all; `progress`: no event of the answer, pings do not count;
+    `total`: the whole response.
+    """
+
+    connect: float = 10.0
+    first_event: float = 120.0
+    first_event_reasoning: float = 300.0
+    first_event_local: float = 600.0
+    silence: float = 120.0
+    progress: float = 300.0
+    total: float = 3600.0
+    #: after the protocol's own end, how long the body's end is waited for
+    trailing: float = 1.0
+
+    def first_event_of(self, *, local: bool, reasoning: bool, whole: bool = False) -> float:
+        """The limit for the first event of this kind of request. `whole`: nothing comes before all of it is made."""
+        if local or whole:
+            return self.first_event_local
+        return self.first_event_reasoning if reasoning else self.first_event
+
+
+def read_clocks(http: HttpConfig) -> Timeouts:
+    """The limits that the configuration sets."""
+    return Timeouts(
+        connect=http.connect_seconds,
+        first_event=http.first_event_seconds,
+        first_event_reasoning=http.reasoning_first_event_seconds,
+        first_event_local=http.local_first_event_seconds,
+        silence=http.silence_seconds,
+        progress=http.no_progress_seconds,
+        total=http.total_seconds,
+    )
+
+
+def _nothing() -> None:
+    pass
+
+
+class Watch:
+    """One timer for all limits of a response. Noting a byte or an event costs one assignment. `size`: bytes of the body
+    that were read one read after the other."""
+
+    __slots__ = ("_clocks", "_deadline", "_expired", "_first", "_handle", "_loop", "_start", "_timer", "_trailing",
+                 "failure", "last_byte", "last_event", "size")  # fmt: skip
+
+    def __init__(self, timeouts: Timeouts, *, first_event: float, deadline: float, expired: Callable[[], None]) -> None:
+        """`deadline`: of the whole request, which this may not be the first try of; by the loop's clock. `expired` is
+        called once, when a limit has passed; `failure` then says which."""
+        self._loop = asyncio.get_running_loop()
+        self._clocks = timeouts
+        self._first = first_event
+        self._deadline = deadline
+        self._expired = expired
+        self._start = self.last_byte = self._loop.time()
+        self.last_event: float | None = None
+        self.size = 0
+        self.failure: Failure | None = None
+        self._timer: asyncio.Timeout | None = None
+        self._trailing = False
+        self._handle = self._loop.call_at(self._next(self._start), self._look)
+
+    def now(self) -> float:
+        """The loop's clock."""
+        return self._loop.time()
+
+    def trail(self) -> None:
+        """The protocol's own end was seen: the body's end is not waited for much longer."""
+        if not self._trailing:
+            self._trailing = True
+            self._handle.cancel()
+            self._handle = self._loop.call_later(self._clocks.trailing, self._expired)
+
+    def guard(self) -> asyncio.Timeout:
+        """What is awaited inside ends with `TimeoutError` when a limit passes. To be used once."""
+        self._timer = asyncio.timeout(None)
+        return self._timer
+
+    def stop(self) -> None:
+        """The response is over."""
+        self._handle.cancel()
+        self._expired = _nothing  # the response holds this watch: in a ring both would stay until a look for garbage
+
+    def _next(self, now: float) -> float:
+        """When to look next: at latest when a limit that begins to hold now would end: the timer stays."""
+        return min(self._limit()[0], now + self._clocks.silence, now + self._clocks.progress)
+
+    def _limit(self) -> tuple[float, str, float]:
+        """The limit that ends first: when, what it says of itself, how long it is."""
+        timeouts = self._clocks
+        total = (self._deadline, "the response took more than", timeouts.total)
+        if self.last_event is None:
+            return min(total, (self._start + self._first, "nothing of the answer came within", self._first))
+        silence = (self.last_byte + timeouts.silence, "no byte came for", timeouts.silence)
+        return min(
+            total, silence, (self.last_event + timeouts.progress, "nothing of the answer came for", timeouts.progress)
+        )
+
+    def _look(self) -> None:
+        limit, words, seconds = self._limit()
+        now = self._loop.time()
+        if now < limit:
+            self._handle = self._loop.call_at(self._next(now), self._look)
+            return
+        self.expire(Failure("timeout", f"{words} {seconds:g} s"))
+
+    def expire(self, failure: Failure) -> None:
+        """End the wait with this failure, as a limit that passes does."""
+        self._handle.cancel()
+        self.failure = failure
+        if self._timer is not None:
+            with contextlib.suppress(RuntimeError):  # nobody is inside any more
+                self._timer.reschedule(0)
+        self._expired()

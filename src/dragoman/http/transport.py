@@ -1,0 +1,93 @@
+"""How requests reach providers: by our own HTTP/1.1 client, through a proxy by aiohttp. Their exceptions become
+failures, by one table in each; nothing above knows which of them it was.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import ssl
+
+from dragoman.errors import ConfigError, MissingExtra
+from dragoman.http.response import Pool, Response, TransportFailed
+from dragoman.http.timeouts import Timeouts
+from dragoman.providers.endpoint import Outgoing
+
+
+def _has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ValueError, ModuleNotFoundError):  # somebody hides it
+        return False
+
+
+_HAS_HTTPTOOLS = _has("httptools")
+_HAS_AIOHTTP = _has("aiohttp")
+if not (_HAS_HTTPTOOLS or _HAS_AIOHTTP):  # pragma: no cover - the extra is part of the test environment
+    raise MissingExtra('talking to a model needs the extra "client": pip install "dragoman[client]"')
+
+
+class Transport:
+    """A pool of connections. Made and used in one event loop."""
+
+    __slots__ = ("_ca_file", "_connect", "_pool", "_proxy")
+
+    def __init__(self, *, timeouts: Timeouts, proxy: str | None = None, ca_file: str | None = None) -> None:
+        """`proxy`: an http:// URL; `ca_file`: PEM file of further authorities."""
+        self._pool: Pool | None = None
+        self._connect = timeouts.connect
+        self._proxy = proxy
+        self._ca_file = ca_file
+
+    async def open(self, outgoing: Outgoing) -> Response:
+        """Send a request and wait for the head of its response.
+
+        Raises:
+            TransportFailed: no connection, or it broke before the head.
+            ConfigError: the file of authorities cannot be read.
+            MissingExtra: a proxy is set, and aiohttp is not installed.
+        """
+        if self._pool is None:
+            self._pool = self._open_pool()
+        return await self._pool.open(outgoing)
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return self._pool.connections if self._pool is not None else 0
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    def _open_pool(self) -> Pool:
+        hint = ""
+        if self._proxy is None and _proxied():
+            hint = "; the environment names a proxy, which dragoman uses only when [http] proxy says so"
+        if self._proxy is None and _HAS_HTTPTOOLS:
+            from dragoman.http.pool import HttpPool
+
+            return HttpPool(connect=self._connect, context=self._context, hint=hint)
+        if not _HAS_AIOHTTP:
+            raise MissingExtra('a proxy needs the extra "client": pip install "dragoman[client]"')
+        from dragoman.http.aiohttp_pool import AiohttpPool
+
+        return AiohttpPool(connect=self._connect, proxy=self._proxy, context=self._context(), hint=hint)
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self._ca_file:
+            try:
+                context.load_verify_locations(self._ca_file)
+            except OSError as problem:
+                raise ConfigError(f"http.ca_file {self._ca_file}: {problem}") from None
+        return context
+
+
+def _proxied() -> bool:
+    return any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"))
+
+
+__all__ = ["Response", "Transport", "TransportFailed"]

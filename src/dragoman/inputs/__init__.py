@@ -1,0 +1,1 @@
+"""What users give: conversations in any protocol's form, and Python functions as tools."""

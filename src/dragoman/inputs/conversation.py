@@ -1,0 +1,193 @@
+"""What users pass as messages and tools → our values: strings, our own classes, or plain dicts of any protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.errors import UsageError, WireError
+from dragoman.inputs.functions import FunctionTool, tool_of
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Message, Origin, Part, ProtocolName, Request, Text, Thinking, Tool, ToolCall
+
+Messages: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
+Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | Mapping[str, Any]]
+
+_ANTHROPIC_BLOCKS: Final = {"tool_use", "tool_result", "thinking", "redacted_thinking", "document"}
+_RESPONSES_PARTS: Final = {"input_text", "output_text", "input_image", "input_file"}
+
+
+def read_messages(messages: Messages) -> tuple[Message, ...]:
+    """A conversation in our values.
+
+    Dicts may be of any of the five protocols, one protocol for the whole list.
+
+    Raises:
+        UsageError: not a conversation; says where.
+    """
+    if isinstance(messages, str):
+        return (Message("user", (Text(messages),)),)
+    if isinstance(messages, Message):
+        return (messages,)
+    if isinstance(messages, Mapping):
+        messages = [messages]
+    items = list(messages)
+    if not items:
+        raise UsageError("expected at least one message, got an empty list")
+    out: list[Message] = []
+    plain: list[Mapping[str, Any]] = []
+    for position, item in enumerate(items):
+        if isinstance(item, Message):
+            out += _read_dicts(plain)
+            plain = []
+            out.append(item)
+        elif isinstance(item, Mapping):
+            plain.append(item)
+        else:
+            raise UsageError(f"expected a Message or a dict, got {type(item).__name__} at messages[{position}]")
+    return (*out, *_read_dicts(plain))
+
+
+def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]:
+    """Tools in our values, and the functions among them by name.
+
+    Raises:
+        UsageError: not a tool, or two of one name.
+    """
+    out: list[Tool] = []
+    functions: dict[str, FunctionTool] = {}
+    for position, item in enumerate(tools):
+        if isinstance(item, Tool):
+            out.append(item)
+        elif isinstance(item, Mapping):
+            out += _read_tool_dict(item, position)
+        elif isinstance(item, FunctionTool) or callable(item):
+            function = item if isinstance(item, FunctionTool) else tool_of(item)
+            functions[function.tool.name] = function
+            out.append(function.tool)
+        else:
+            raise UsageError(f"expected a function, a Tool or a dict, got {type(item).__name__} at tools[{position}]")
+    names = [tool.name for tool in out]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"expected tools of different names, got {', '.join(twice)} more than once")
+    return tuple(out), functions
+
+
+def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:
+    if not messages:
+        return ()
+    protocol = protocol_of(messages)
+    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: messages, "max_tokens": 1}
+    read = _parsed(protocol, body).messages
+    return tuple(_with_origin(message, protocol) for message in read)
+
+
+def _with_origin(message: Message, protocol: ProtocolName) -> Message:
+    """Dicts say whose seals an answer holds: those of a provider that speaks their protocol."""
+    if message.role != "assistant" or not any(map(_has_seal, message.parts)):
+        return message
+    return msgspec.structs.replace(message, origin=Origin(protocol))
+
+
+def _has_seal(part: Part) -> bool:
+    if isinstance(part, Thinking) and part.redacted:
+        return True
+    return isinstance(part, Text | Thinking | ToolCall) and bool(part.signature)
+
+
+def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    protocol, declared = _declared(tool, f"tools[{position}]")
+    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: _HELLO[protocol], "tools": [declared], "max_tokens": 1}
+    found = _parsed(protocol, body).tools
+    if not found:
+        raise UsageError(f"expected a tool of yours, got one that only its provider runs at tools[{position}]")
+    for read in found:
+        if not read.name:
+            raise UsageError(f"expected a name, got an empty one at tools[{position}]")
+        if read.schema is not None and bytes(read.schema)[:1] != b"{":
+            raise UsageError(f"expected a JSON schema as an object, got other JSON at tools[{position}] ({read.name})")
+    return found
+
+
+def _declared(tool: Mapping[str, Any], where: str) -> tuple[ProtocolName, Mapping[str, Any]]:
+    """The protocol that a tool is written in, and the entry of its `tools`."""
+    if "functionDeclarations" in tool or "function_declarations" in tool:
+        return "gemini-generate", tool
+    if "parametersJsonSchema" in tool or _is_upper_case(tool.get("parameters")):
+        return "gemini-generate", {"functionDeclarations": [tool]}
+    if "input_schema" in tool:
+        return "anthropic-messages", tool
+    if isinstance(tool.get("function") or tool.get("custom"), Mapping):
+        return "openai-chat", tool
+    if "name" not in tool:
+        raise UsageError(f"expected a tool with a name, got the keys {', '.join(map(str, tool)) or 'none'} at {where}")
+    if "inputSchema" in tool:  # as the Model Context Protocol lists tools
+        kept = {key: tool[key] for key in ("name", "description") if key in tool}
+        return "anthropic-messages", {**kept, "input_schema": tool["inputSchema"]}
+    return "openai-responses", {"type": "function", **tool}
+
+
+def _is_upper_case(schema: object) -> bool:
+    """Whether it is a schema in Google's own form, with types in upper case."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return isinstance(kind, str) and kind.isupper()
+
+
+_FIELD: Final[dict[ProtocolName, str]] = {
+    "ollama-chat": "messages",
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic-messages": "messages",
+    "gemini-generate": "contents",
+}
+_HELLO: Final[dict[ProtocolName, Any]] = {
+    "ollama-chat": [],
+    "openai-chat": [{"role": "user", "content": "hello"}],
+    "openai-responses": "hello",
+    "anthropic-messages": [{"role": "user", "content": "hello"}],
+    "gemini-generate": [{"role": "user", "parts": [{"text": "hello"}]}],
+}
+
+
+def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
+    try:
+        encoded = _json.encode(body)
+    except TypeError as problem:
+        raise UsageError(f"expected plain JSON values: {problem}") from None
+    try:
+        return PROTOCOLS[protocol].parse_request(encoded, path="/v1beta/models/any:generateContent").request
+    except WireError as problem:
+        raise UsageError(f"read as {protocol}: {problem}") from None
+
+
+def protocol_of(messages: Sequence[Mapping[str, Any]]) -> ProtocolName:
+    """The protocol that plain messages are written in, told from the first that shows it; else openai-chat."""
+    for message in messages:
+        kind = message.get("type")
+        if "parts" in message:
+            return "gemini-generate"
+        if isinstance(kind, str) and kind != "message":
+            return "openai-responses"
+        if "images" in message or "tool_name" in message or "thinking" in message or _has_object_arguments(message):
+            return "ollama-chat"
+        content = message.get("content")
+        for part in content if isinstance(content, list | tuple) else ():
+            part_kind = part.get("type") if isinstance(part, Mapping) else None
+            if part_kind in _RESPONSES_PARTS:
+                return "openai-responses"
+            if part_kind in _ANTHROPIC_BLOCKS or (part_kind == "image" and "source" in part):
+                return "anthropic-messages"
+    return "openai-chat"
+
+
+def _has_object_arguments(message: Mapping[str, Any]) -> bool:
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list | tuple) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("arguments"), Mapping):
+            return True
+    return False

@@ -1,0 +1,378 @@
+"""What a protocol is to the rest: a record of callables, and the values that pass between them.
+
+No base class carries behaviour. A protocol folder fills in one `Protocol`; a provider's differences within a
+protocol are a `Dialect` (data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias, final
+from typing import Protocol as Interface
+
+import msgspec
+
+from dragoman._json import Raw
+from dragoman.bounds import AnswerBounds
+from dragoman.events import Deviation, Event, Failure, Finish, Reply
+from dragoman.native_tools import ANY_NAME, ToolForms
+from dragoman.types import ProtocolName, Request
+
+#: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
+NewId: TypeAlias = Callable[[], str]
+#: Whether the first deviation of a response is a failure; "notes": one of severity "note" too.
+Strictness: TypeAlias = bool | Literal["notes"]
+#: Whether a call of this tool, by its name, may have no arguments; of a tool that is not known it may.
+TakesNothing: TypeAlias = Callable[[str], bool]
+#: How tools are asked for: in the protocol's own fields, through structured output, or in words.
+ToolMode: TypeAlias = Literal["native", "schema", "prompted"]
+
+
+@final
+class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a provider differs within its protocol. The defaults are the protocol's own specification.
+
+    Fields named `supports_*` say what may be sent; what may not is left out with a `dropped` deviation.
+    """
+
+    # requests
+    usage_in_stream: bool = True  # ask for usage in the stream (`stream_options.include_usage`)
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    system_role: Literal["system", "developer"] = "system"
+    reasoning_style: Literal["effort", "openrouter", "thinking-type", "enable-thinking", "think", "none"] = "effort"
+    replay_reasoning: bool = False  # send earlier thinking back as `reasoning_field`
+    supports_store: bool = False
+    supports_prompt_cache_key: bool = False
+    supports_prompt_cache_retention: bool = False  # the vendor's own host only
+    supports_cache_control: bool = False  # Anthropic's markers inside chat parts
+    supports_parallel_tool_calls: bool = True
+    supports_tool_choice: bool = True
+    supports_named_tool_choice: bool = True
+    supports_response_schema: bool = True
+    supports_image_url: bool = True  # False: only base64 data
+    supports_vendor_fields: bool = False  # the vendor's own host: service_tier, verbosity, metadata and the like
+    supports_top_k: bool = False  # in openai-chat: an extension of local servers
+    tool_name_in_result: bool = False
+    strict_tools: bool = False
+    only_functions: bool | None = None  # knows function tools alone; None: as the protocol is usually spoken
+    hosted_tools: tuple[str, ...] = ()  # kinds that the provider runs, for clients of other protocols
+    id_form: Literal["any", "alphanumeric-9"] = "any"  # Mistral wants exactly 9 letters or digits
+    force_call_by_prefill: bool = False  # a required call needs its opening written for the model
+    temperature_max: float | None = None
+    # responses
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    thinking_tags: tuple[str, str] | None = None  # a pair beside the known ones
+    thinking_opened: bool = False  # the opening tag is in the prompt, so only the closing one is seen
+    cost_in_usage: bool = False
+
+
+def takes_nothing(name: str) -> bool:
+    """Nothing is known of any tool, so that each may be called without arguments. A `TakesNothing`."""
+    return True
+
+
+PLAIN = Dialect()
+
+
+@final
+class ModelLimits(msgspec.Struct, frozen=True, gc=False):
+    """What is known of the model, in tokens; None is unknown. `num_ctx_cap` bounds what Ollama is asked to load."""
+
+    context: int | None = None
+    max_output: int | None = None
+    num_ctx_cap: int = 32_768
+
+
+UNKNOWN_MODEL = ModelLimits()
+
+
+@final
+class Expectation(msgspec.Struct, frozen=True):
+    """What a request asked for, as far as its answer would be odd without that.
+
+    `deviations`: pairs of a code and a place that are none in this answer; a place of "" is any. `tools`: found by a
+    search, so that they may be called beside those that were offered.
+    """
+
+    deviations: frozenset[tuple[str, str]] = frozenset()
+    tools: frozenset[str] = frozenset()
+
+    def explains(self, deviation: Deviation) -> bool:
+        """Whether the request asked for it."""
+        code = deviation.code
+        if code == "unknown-tool":
+            return deviation.seen.partition(";")[0] in self.tools
+        return (code, deviation.where) in self.deviations or (code, "") in self.deviations
+
+
+NOTHING_EXPECTED = Expectation()
+
+
+@final
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A request to a provider. `path` is relative to the provider's base URL and begins with "/".
+
+    `headers` holds what the protocol needs; keys are added by whoever owns them.
+    """
+
+    path: str
+    body: bytes
+    headers: dict[str, str] = {}
+    method: str = "POST"
+
+
+@final
+class Rendered(msgspec.Struct, frozen=True):
+    """A request in a protocol's words, what could not be said, and what its answer may hold."""
+
+    http: HttpRequest
+    deviations: tuple[Deviation, ...] = ()
+    expectation: Expectation = NOTHING_EXPECTED
+
+
+@final
+class ReplyStyle(msgspec.Struct, frozen=True):
+    """How the client wants its answer written, as told from its request (and by configuration).
+
+    `include_usage`: OpenAI Chat's usage chunk. `array`: Gemini without `alt=sse`. `bare_calls`: Ollama calls with
+    the `function` key alone (old Zed). `batch_calls`: all Ollama calls in one chunk (litellm). `echo`: request
+    fields that the response repeats, `id`: the answer's, in place of the provider's (both Responses).
+    """
+
+    include_usage: bool = True
+    array: bool = False
+    bare_calls: bool = False
+    batch_calls: bool = False
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    echo: dict[str, Raw] = {}
+    id: str | None = None
+
+
+@final
+class Parsed(msgspec.Struct, frozen=True):
+    """A client's request, and what of it was odd or could not be read."""
+
+    request: Request
+    style: ReplyStyle = ReplyStyle()
+    deviations: tuple[Deviation, ...] = ()
+
+
+@final
+class Peek(msgspec.Struct, frozen=True):
+    """What must be known of a request before its bytes are passed on to a target of the same protocol.
+
+    `fields`: those of the body, as their JSON texts. `names_model`: one of them is the model's name, as "model".
+    `usage`: fields that ask for usage in the stream, where the client did not; the frame that answers them is not for
+    the client. `max_tokens`: for the record.
+    """
+
+    model: str
+    stream: bool
+    fields: dict[str, Raw] = {}
+    names_model: bool = True
+    usage: dict[str, object] = {}
+    max_tokens: int | None = None
+
+
+class Decoder(Interface):
+    """Response bytes → events. Never raises on any bytes; the same events however the bytes are cut."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes (any cut)."""
+        ...
+
+    def close(self) -> list[Event]:
+        """The body ended. Ends with exactly one terminal event, unless one was given before."""
+        ...
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke. Ends with this failure, unless the protocol's own end was seen (then as `close`)."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """The protocol's own end was seen: only usage may follow, so nobody need wait long for the body's end."""
+        ...
+
+
+class Encoder(Interface):
+    """Events → response bytes. One part is open at a time."""
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Write what these events say in the protocol."""
+        ...
+
+    def keepalive(self) -> bytes:
+        """Bytes that keep a silent connection open without saying anything."""
+        ...
+
+    @property
+    def aborted(self) -> bool:
+        """The connection must be cut after these bytes, not ended: a call that had begun to leave has failed."""
+        ...
+
+    @property
+    def lost(self) -> Sequence[Deviation]:
+        """What of the answer so far the protocol cannot say: a note for each field, with its path."""
+        ...
+
+
+class Stage(Interface):
+    """Events → events; holds back only what it must."""
+
+    @property
+    def handles(self) -> frozenset[type]:
+        """The kinds of events that it must see now; others may pass it by. It may change when `feed` has seen several
+        events, or has changed one."""
+        ...
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events; gives the same list when it changes nothing. The terminal event flushes all that is
+        held."""
+        ...
+
+
+class MakeDecoder(Interface):
+    """Makes a decoder for one response.
+
+    `offered_names`: the tools of the request; they decide where a name sent in pieces ends.
+    `takes_nothing`: which of them take no arguments; it decides whether a call is still waiting for some.
+    `bounds`: of the response.
+    """
+
+    def __call__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = ...,
+        takes_nothing: TakesNothing = ...,
+        dialect: Dialect = ...,
+        bounds: AnswerBounds = ...,
+    ) -> Decoder: ...
+
+
+class MakeEncoder(Interface):
+    """Makes an encoder for one response. `model` is the name the client asked for, `created` Unix seconds."""
+
+    def __call__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = ...) -> Encoder: ...
+
+
+class ParseRequest(Interface):
+    """Reads a client's request.
+
+    `path` is the request's path with its query (Gemini names model and verb there). `fields`: those of the body, when
+    a glance has read them.
+
+    Raises:
+        WireError: the body is not this protocol.
+    """
+
+    def __call__(self, body: bytes, *, path: str = ..., fields: dict[str, Raw] | None = ...) -> Parsed: ...
+
+
+class PeekAtRequest(Interface):
+    """Looks at a client's request without reading it. None: it cannot pass as it is, or cannot be read."""
+
+    def __call__(self, body: bytes, *, path: str = ...) -> Peek | None: ...
+
+
+class CheckWhole(Interface):
+    """Looks at the body of a whole answer without reading it: how it ended. None: something in it is not as the
+    protocol says, or it cannot be told without reading it."""
+
+    def __call__(self, body: bytes) -> Finish | None: ...
+
+
+class ExpectAnswer(Interface):
+    """Tells from the fields of a request, as it is or was sent, what its answer may hold."""
+
+    def __call__(self, fields: dict[str, Raw]) -> Expectation: ...
+
+
+def expect_nothing(fields: dict[str, Raw]) -> Expectation:
+    """For a protocol whose answers are not odd, whatever is asked."""
+    return NOTHING_EXPECTED
+
+
+class RenderRequest(Interface):
+    """Writes a request for a provider."""
+
+    def __call__(self, request: Request, *, dialect: Dialect = ..., limits: ModelLimits = ...) -> Rendered: ...
+
+
+class ParseError(Interface):
+    """Reads the body of a response with an error status (any body: JSON of any shape, HTML, nothing)."""
+
+    def __call__(self, status: int, body: bytes, *, headers: Mapping[str, str] = ...) -> Failure: ...
+
+
+class RenderResponse(Interface):
+    """Writes a whole (non-streamed) response. A reply with a `Failure` is written by `render_error` instead.
+
+    `lost` is given a note for each field of the answer that the protocol cannot say, with its path.
+    """
+
+    def __call__(
+        self,
+        reply: Reply,
+        *,
+        new_id: NewId,
+        model: str,
+        created: int,
+        style: ReplyStyle = ...,
+        lost: list[Deviation] | None = ...,
+    ) -> bytes: ...
+
+
+class RenderError(Interface):
+    """Writes a failure before the first byte: HTTP status and body in the client's own form."""
+
+    def __call__(self, failure: Failure) -> tuple[int, bytes]: ...
+
+
+@final
+class Protocol(msgspec.Struct, frozen=True):
+    """One wire language, both directions.
+
+    `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
+    its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
+    they fetch an image that is named by its address; `tells_failed_calls`: its answers say that calls failed, so that
+    one without a good call is an answer all the same, no error. `peek` and `check_whole` are for bytes that pass.
+    `tools`: what it tells of tools that only it knows.
+    """
+
+    name: ProtocolName
+    routes: tuple[tuple[str, str], ...]
+    stream_type: str
+    parse_request: ParseRequest
+    render_request: RenderRequest
+    decoder: MakeDecoder
+    parse_error: ParseError
+    encoder: MakeEncoder
+    render_response: RenderResponse
+    render_error: RenderError
+    peek: PeekAtRequest
+    check_whole: CheckWhole
+    expect: ExpectAnswer = expect_nothing
+    tools: ToolForms = ANY_NAME
+    truncates_silently: bool = False
+    takes_image_urls: bool = True
+    tells_failed_calls: bool = False
+
+
+def no_glance(body: bytes, *, path: str = "") -> Peek | None:
+    """For a form of a protocol whose requests must always be read."""
+    return None
+
+
+@final
+class Legacy(msgspec.Struct, frozen=True):
+    """An older form of a protocol, in which a prompt is one text.
+
+    `path`: of the form at a provider, relative to its base URL. `unsayable` names the field of a request that only
+    such a provider can honour; "" when any model can answer it.
+    """
+
+    protocol: Protocol
+    path: str
+    unsayable: Callable[[bytes], str]

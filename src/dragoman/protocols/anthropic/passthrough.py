@@ -1,0 +1,84 @@
+"""What must be known of a Messages request before its bytes are passed on, and of a whole answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.events import Finish
+from dragoman.protocol import Peek
+from dragoman.protocols.anthropic.wire import STOP_REASONS
+from dragoman.types import Usage
+
+
+class _Seen(msgspec.Struct, gc=False):
+    model: str
+    stream: bool | None = None
+    max_tokens: int | None = None
+
+
+_decode: Final = _json.fields_decoder(_Seen)
+
+
+def peek(body: bytes, *, path: str = "") -> Peek | None:
+    """The model and whether a stream is asked for, the rest unread; None when it must be read."""
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
+        return None
+    seen, fields = read
+    return Peek(seen.model, bool(seen.stream), fields, max_tokens=seen.max_tokens)
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+
+
+class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):
+    text: _Name
+
+
+class _Call(msgspec.Struct, tag_field="type", tag="tool_use", gc=False):
+    id: _Name
+    name: _Name
+    input: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
+
+
+class _Usage(msgspec.Struct, gc=False):
+    input_tokens: _Count
+    output_tokens: _Count
+    cache_read_input_tokens: _Count | None = None
+    cache_creation_input_tokens: _Count | None = None
+    output_tokens_details: None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    id: _Name
+    type: Literal["message"]
+    role: Literal["assistant"]
+    content: Annotated[list[_Text | _Call], msgspec.Meta(min_length=1)]
+    stop_reason: Literal["end_turn", "tool_use", "max_tokens", "stop_sequence"]
+    usage: _Usage
+    error: None = None
+    index: int = -1
+    delta: None = None
+
+
+_decode_message: Final = _json.typed_decoder(_Message)
+
+
+def check_whole(body: bytes) -> Finish | None:
+    """As `CheckWhole`."""
+    message = _decode_message(body)
+    if isinstance(message, _json.Malformed):
+        return None
+    word, calls = message.stop_reason, [block.id for block in message.content if type(block) is _Call]
+    if len(set(calls)) < len(calls) or (word != "max_tokens" and bool(calls) != (word == "tool_use")):
+        return None
+    usage = message.usage
+    read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    whole = usage.input_tokens + (read or 0) + (written or 0)
+    return Finish(STOP_REASONS[word], word, Usage(whole, usage.output_tokens, read, written))

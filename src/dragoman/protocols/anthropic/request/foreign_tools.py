@@ -1,0 +1,249 @@
+"""Messages' tools in everybody's words: what its clients run themselves becomes functions with the published schema.
+
+Shapes: https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview and its pages on bash-tool,
+text-editor-tool, memory-tool, computer-use-tool, tool-search-tool and web-search-tool (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
+from dragoman.deviations import clip
+from dragoman.events import Deviation
+from dragoman.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocols.anthropic.request.parse import parse_tool
+from dragoman.protocols.anthropic.wire import NAME
+from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolResult
+
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "integer"}
+_PAIR: Final = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+_DATED: Final = re.compile(r"_\d{8}$")
+
+
+def _commands(names: tuple[str, ...], properties: dict[str, Json]) -> Json:
+    command = {"type": "string", "enum": list(names)}
+    return {"type": "object", "properties": {"command": command, **properties}, "required": ["command"]}
+
+
+_EDITING: Final[dict[str, Json]] = {
+    "path": _TEXT, "view_range": _PAIR, "old_str": _TEXT, "new_str": _TEXT, "file_text": _TEXT, "insert_line": _NUMBER,
+}  # fmt: skip
+#: By kind: words and schema.
+_FUNCTIONS: Final[dict[str, tuple[str, Json]]] = {
+    "bash": (
+        "Run a command in a bash session on the user's machine that goes on from call to call; restart begins anew.",
+        {"type": "object", "properties": {"command": _TEXT, "restart": {"type": "boolean"}}},
+    ),
+    "text_editor": (
+        "View, create and edit files of the user's machine.",
+        _commands(("view", "create", "str_replace", "insert"), {**_EDITING, "insert_text": _TEXT}),
+    ),
+    "memory": (
+        "Read and write the notes under /memories that last from one conversation to the next. Look there first.",
+        _commands(
+            ("view", "create", "str_replace", "insert", "delete", "rename"),
+            {**_EDITING, "insert_text": _TEXT, "old_path": _TEXT, "new_path": _TEXT},
+        ),
+    ),
+    "computer": (
+        "Use the user's screen, mouse and keyboard. Coordinates are pixels of the last screenshot.",
+        {
+            "type": "object",
+            "properties": {
+                "action": {"type": "string", "enum": [
+                    "key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click",
+                    "double_click", "triple_click", "left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wait",
+                    "screenshot", "cursor_position", "zoom"]},
+                "text": _TEXT, "coordinate": _PAIR, "start_coordinate": _PAIR,
+                "scroll_direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
+                "scroll_amount": _NUMBER, "duration": {"type": "number"},
+                "region": {"type": "array", "items": _NUMBER, "minItems": 4, "maxItems": 4},
+            },
+            "required": ["action"],
+        },
+    ),
+}  # fmt: skip
+#: What providers run, by the beginning of the type.
+_KINDS: Final = (
+    ("web_search", "web_search"), ("web_fetch", "web_fetch"), ("code_execution", "code_execution"),
+    ("tool_search_tool", "tool_search"), ("mcp_toolset", "mcp"),
+)  # fmt: skip
+_SETTINGS: Final = ("allowed_domains", "blocked_domains", "user_location", "max_uses")
+#: By kind: the type, and the settings that it takes.
+_WRITTEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "web_search": ("web_search_20250305", _SETTINGS),
+    "web_fetch": ("web_fetch_20250910", ("allowed_domains", "blocked_domains", "max_uses")),
+    "code_execution": ("code_execution_20250825", ()),
+}
+
+
+def open_request(request: Request) -> Opened:
+    """As `ToolForms.open_request`."""
+    native = dict(native_fields(request.native, NAME))
+    others = [_native_tool(item) for item in _entries(native.pop("tools", None))]
+    listed = _Listed(request.tools, is_searched=any(tool.kind == "tool_search" for tool in others))
+    messages = [_opened_message(message, listed) for message in request.messages]
+    if listed.is_searched:  # by the provider: where it cannot, all tools are there from the beginning
+        others = [tool for tool in others if tool.kind != "tool_search"]
+        listed.deviations.append(Deviation("changed", "tools", "all are offered in place of a search for them"))
+    choice, forced = request.tool_choice, ""
+    if isinstance(choice, Named) and all(tool.name != choice.name for tool in request.tools):
+        meant = next((tool for tool in others if tool.name == choice.name), None)
+        forced = meant.name if meant is not None else ""
+        choice = choice if meant is None or meant.function is not None else "auto"
+    opened = msgspec.structs.replace(
+        request,
+        messages=tuple(messages),
+        tools=listed.offered(),
+        tool_choice=choice,
+        native=Native(NAME, native) if native else None,
+    )
+    return Opened(opened, tuple(others), forced, {}, tuple(listed.deviations))
+
+
+class _Listed:
+    """The list of tools while a conversation changes it."""
+
+    __slots__ = ("_hidden", "_tools", "deviations", "is_searched")
+
+    def __init__(self, tools: tuple[Tool, ...], *, is_searched: bool) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._hidden: set[str] = set()
+        self.is_searched = is_searched
+        self.deviations: list[Deviation] = []
+        for tool in tools:
+            own = dict(native_fields(tool.native, NAME))
+            if own.pop("defer_loading", None) == Raw(b"true"):
+                tool = msgspec.structs.replace(tool, native=Native(NAME, own) if own else None)
+                if not is_searched:
+                    self._hidden.add(tool.name)
+            self._tools.setdefault(tool.name, tool)
+
+    def show(self, name: str) -> None:
+        self._hidden.discard(name)
+
+    def hide(self, name: str) -> None:
+        self._hidden.add(name)
+
+    def add(self, tool: Tool) -> None:
+        self._tools[tool.name] = tool
+        self.show(tool.name)
+
+    def offered(self) -> tuple[Tool, ...]:
+        hidden = len(self._hidden & self._tools.keys())
+        if hidden:
+            self.deviations.append(Deviation("changed", "tools", f"{hidden} deferred or withdrawn tools", "note"))
+        return tuple([tool for name, tool in self._tools.items() if name not in self._hidden])
+
+
+def _entries(raw: Raw | None) -> list[dict[str, Any]]:
+    return [entry for item in read_items(raw) or () if isinstance(entry := read(item), dict)]
+
+
+def _native_tool(entry: dict[str, Any]) -> NativeTool:
+    type = str(entry.get("type") or "")
+    bare = _DATED.sub("", type)
+    name = str(entry.get("name") or bare)
+    where = f"tools.{clip(name)}"
+    if bare in _FUNCTIONS:
+        words, schema = _FUNCTIONS[bare]
+        width, height = entry.get("display_width_px"), entry.get("display_height_px")
+        if isinstance(width, int) and isinstance(height, int):
+            words = f"{words} The screen has {width} × {height} of them."
+        function = Tool(name, words, _json.raw(schema))
+        unsaid = _unsaid(entry, "display_width_px", "display_height_px")
+        return NativeTool(bare, name, where, "client", function, unsaid=unsaid)
+    kind = next((kind for start, kind in _KINDS if bare.startswith(start)), "other")
+    settings = {key: entry[key] for key in _SETTINGS if entry.get(key)}
+    runner: Runner = "client" if bare.endswith("_toolset") and kind == "other" else "provider"
+    return NativeTool(
+        "computer" if runner == "client" else kind, name, where, runner, None, settings, _unsaid(entry, *settings)
+    )
+
+
+def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
+    """The fields that are said nowhere else."""
+    known = ("type", "name", *said)
+    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in known)
+
+
+# ---------------------------------------------------------------- the conversation
+
+
+def _opened_message(message: Message, listed: _Listed) -> Message:
+    parts: list[Part] = []
+    is_changed = False
+    for part in message.parts:
+        opened: tuple[Part, ...] | None = None
+        if type(part) is Opaque and part.protocol == NAME:
+            opened = _opened_part(part, listed)
+        elif type(part) is ToolResult and any(type(inner) is Opaque for inner in part.parts):
+            inner = [new for old in part.parts for new in _opened_inner(old, listed)]
+            opened = (msgspec.structs.replace(part, parts=tuple(inner)),)
+        is_changed = is_changed or opened is not None
+        parts += (part,) if opened is None else opened
+    return msgspec.structs.replace(message, parts=tuple(parts)) if is_changed else message
+
+
+def _opened_inner(part: Any, listed: _Listed) -> tuple[Any, ...]:
+    opened = _opened_part(part, listed) if type(part) is Opaque and part.protocol == NAME else None
+    return (part,) if opened is None else opened
+
+
+def _opened_part(part: Opaque, listed: _Listed) -> tuple[Part, ...] | None:
+    """A block as text, or as what it does to the list of tools; None for any other."""
+    fields = read_fields(part.raw) or {}
+    kind = read_text(fields.get("type"))
+    if kind == "tool_reference":
+        name = read_text(fields.get("tool_name"))
+        listed.show(name)
+        return (Text(f"The tool {name} can be called now."),)
+    if kind in ("tool_addition", "tool_removal"):
+        return () if _change(kind, read_fields(fields.get("tool")) or {}, listed) else None
+    if kind == "compaction":
+        text = read_text(fields.get("content"))
+        return (Text(text),) if text else None
+    if kind == "search_result":
+        texts = [read_text((read_fields(item) or {}).get("text")) for item in read_items(fields.get("content")) or ()]
+        head = [read_text(fields.get(key)) for key in ("title", "source")]
+        return (Text("\n".join([*filter(None, head), *texts])),)
+    return None
+
+
+def _change(kind: str, tool: dict[str, Raw], listed: _Listed) -> bool:
+    """Change the list of tools; whether that was possible."""
+    name = read_text(tool.get("name"))
+    definition = read_fields(tool.get("definition"))
+    if definition is not None:
+        found = parse_tool(definition)
+        if found is None:
+            return False
+        listed.add(found)
+    elif read_text(tool.get("type")) != "tool_reference" or not name:
+        return False
+    elif kind == "tool_addition":
+        listed.show(name)
+    else:
+        listed.hide(name)
+    return True
+
+
+def write_tool(tool: NativeTool) -> Written | None:
+    """A tool that the provider runs, as this protocol says it."""
+    if tool.kind not in _WRITTEN:
+        return None
+    type, takes = _WRITTEN[tool.kind]
+    entry: dict[str, Json] = {"type": type, "name": tool.kind}
+    entry |= {key: tool.settings[key] for key in takes if key in tool.settings}
+    unsaid = tuple(key for key in tool.settings if key not in takes)
+    return Written(_json.raw(entry), _json.raw({"type": "tool", "name": tool.kind}), unsaid)
+
+
+FORMS: Final = ToolForms(re.compile(r"[A-Za-z0-9_-]+"), 128, open_request=open_request, write_tool=write_tool)

@@ -1,0 +1,264 @@
+"""A client's request to the Messages API → `Request`.
+
+What is not modelled stays in `native` records, so that a request to the same protocol says it again: unknown fields
+of the request, of messages, blocks and tools, server tools (`tools` of the request's record), and `thinking` and
+`output_config` where they say more than `Params.reasoning`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Final, get_args
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocol import Parsed
+from dragoman.protocols.anthropic.request.parse_messages import Conversation
+from dragoman.protocols.anthropic.wire import (
+    EMPTY_SCHEMA,
+    NAME,
+    UNSET,
+    decode_fields,
+    keep,
+    read,
+    read_fields,
+    read_fields_leniently,
+    read_items,
+    read_text,
+    rest_of,
+    thinking_of,
+)
+from dragoman.types import (
+    Effort,
+    Named,
+    Native,
+    Params,
+    Reasoning,
+    Request,
+    ResponseSchema,
+    Tool,
+    ToolChoice,
+)
+
+_MODELLED: Final = frozenset({
+    "model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature", "top_p", "top_k",
+    "stop_sequences", "thinking", "output_config", "output_format",
+})  # fmt: skip
+_EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+#: A longer schema says something: bytes.
+_LONGEST_EMPTY: Final = 100
+#: claude-code names its session inside `metadata.user_id`, as `…_session_<uuid>` or as JSON.
+_SESSION: Final = re.compile(r'session(?:_id"?\s*:\s*"|_)([0-9A-Za-z-]{8,64})')
+
+
+class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A tool with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    input_schema: Raw
+    description: str = ""
+    cache_control: Raw = UNSET
+
+
+_decode_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
+
+
+def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
+    """Read a client's request.
+
+    Raises:
+        WireError: the body is not this protocol.
+    """
+    return _Parser().parse(fields or _read_body(body))
+
+
+class _Parser:
+    """Reads one request."""
+
+    __slots__ = ("deviations",)
+
+    def __init__(self) -> None:
+        self.deviations: list[Deviation] = []
+
+    def parse(self, fields: dict[str, Raw]) -> Parsed:
+        model = read(fields.get("model"))
+        if not isinstance(model, str) or not model:
+            raise WireError("expected the name of a model", path="model")
+        messages = Conversation(self.deviations).messages(fields.get("system"), fields.get("messages"))
+        rest = rest_of({key: value for key, value in fields.items() if key not in _MODELLED})
+        native = dict(rest.fields) if rest else {}
+        tools, server_tools = self._tools(fields.get("tools"))
+        if server_tools:
+            native["tools"] = _json.raw(server_tools)
+        choice, parallel = self._tool_choice(read(fields.get("tool_choice")))
+        params = self._params(fields, native, parallel)
+        user = read(fields.get("metadata"))
+        session = _SESSION.search(str(user.get("user_id"))) if isinstance(user, dict) else None
+        request = Request(
+            model,
+            tuple(messages),
+            tools,
+            choice,
+            params,
+            stream=read(fields.get("stream")) is True,
+            session_id=session[1] if session else None,
+            native=Native(NAME, native) if native else None,
+        )
+        return Parsed(request, deviations=tuple(self.deviations))
+
+    def deviate(self, code: str, where: str, seen: str = "") -> None:
+        self.deviations.append(Deviation(code, where, seen))
+
+    # ------------------------------------------------------------ tools
+
+    def _tools(self, value: Raw | None) -> tuple[tuple[Tool, ...], list[Raw]]:
+        """The client's tools, and those that the server runs or knows by type."""
+        tools: list[Tool] = []
+        server_tools: list[Raw] = []
+        plain = _decode_plain_tools(value or UNSET)
+        if not isinstance(plain, Malformed):
+            return tuple([_parse_plain_tool(tool) for tool in plain]), server_tools
+        for index, item in enumerate(read_items(value) or ()):
+            fields = read_fields(item)
+            if fields is None:
+                raise WireError("expected a tool", path=f"tools[{index}]")
+            kind = read_text(fields.get("type"))
+            if kind not in ("", "custom", "function"):
+                server_tools.append(keep(item))
+                continue
+            name = read_text(fields.get("name"))
+            if not name:
+                raise WireError("expected the name of a tool", path=f"tools[{index}].name")
+            schema = fields.get("input_schema")
+            if schema is None:
+                self.deviate("missing-field", f"tools[{index}].input_schema")
+            elif _says_nothing(schema):
+                schema = None
+            native = rest_of(fields, "name", "description", "input_schema")
+            tools.append(
+                Tool(name, read_text(fields.get("description")), keep(schema) if schema else None, native=native)
+            )
+        return tuple(tools), server_tools
+
+    def _tool_choice(self, value: Json) -> tuple[ToolChoice, bool | None]:
+        """The choice, and whether calls may be parallel."""
+        if isinstance(value, str):
+            self.deviate("wrong-type", "tool_choice", "a string")
+            value = {"type": value}
+        if not isinstance(value, dict):
+            return "auto", None
+        disabled = value.get("disable_parallel_tool_use")
+        parallel = not disabled if isinstance(disabled, bool) else None
+        kind, name = value.get("type"), value.get("name")
+        if kind == "tool" and isinstance(name, str):
+            return Named(name), parallel
+        if kind in ("any", "required", "tool"):
+            return "any", parallel
+        return ("none" if kind == "none" else "auto"), parallel
+
+    # ------------------------------------------------------------ params
+
+    def _params(self, fields: dict[str, Raw], native: dict[str, Raw], parallel: bool | None) -> Params:
+        stop = read(fields.get("stop_sequences"))
+        if isinstance(stop, str):
+            stop = [stop]
+        max_tokens = self._number(fields, "max_tokens")
+        if max_tokens is None:
+            self.deviate("missing-field", "max_tokens")
+        top_k = self._number(fields, "top_k")
+        config = read_fields(fields.get("output_config")) or {}
+        return Params(
+            max_tokens=None if max_tokens is None else int(max_tokens),
+            temperature=self._number(fields, "temperature"),
+            top_p=self._number(fields, "top_p"),
+            top_k=None if top_k is None else int(top_k),
+            stop=tuple(word for word in stop if isinstance(word, str)) if isinstance(stop, list) else (),
+            reasoning=self._reasoning(fields.get("thinking"), config, native),
+            response_schema=self._schema(config, fields.get("output_format")),
+            parallel_tools=parallel,
+        )
+
+    def _number(self, fields: dict[str, Raw], key: str) -> float | None:
+        if key not in fields:
+            return None
+        value = read(fields[key])
+        if isinstance(value, str):
+            self.deviate("wrong-type", key, "a string")
+            try:
+                value = float(value)
+            except ValueError:
+                return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return value
+
+    def _reasoning(self, value: Raw | None, config: dict[str, Raw], native: dict[str, Raw]) -> Reasoning | None:
+        """`thinking` and `output_config.effort`; what they say beyond it goes to `native`."""
+        if value is None and not config:
+            return None
+        thinking, effort = read(value), read_text(config.get("effort"))
+        rest = {key: inner for key, inner in config.items() if key not in ("effort", "format")}
+        reasoning = read_reasoning(thinking, effort)
+        if effort and (reasoning is None or reasoning.effort != effort):
+            rest["effort"] = config["effort"]
+        if rest:
+            native["output_config"] = _json.raw(rest)
+        if thinking != thinking_of(reasoning):
+            native["thinking"] = keep(value) if value is not None else _json.raw(None)
+        return reasoning
+
+    def _schema(self, config: dict[str, Raw], older: Raw | None) -> ResponseSchema | None:
+        form = read_fields(config.get("format")) or read_fields(older)
+        if form is None or "schema" not in form:
+            return None
+        return ResponseSchema(keep(form["schema"]))
+
+
+def _parse_plain_tool(tool: _PlainTool) -> Tool:
+    schema = None if _says_nothing(tool.input_schema) else keep(tool.input_schema)
+    native = rest_of({"cache_control": tool.cache_control}) if tool.cache_control else None
+    return Tool(tool.name, tool.description, schema, native=native)
+
+
+def parse_tool(fields: dict[str, Raw]) -> Tool | None:
+    """A tool that the client runs, from its fields; None for any other."""
+    name = read_text(fields.get("name"))
+    if not name or read_text(fields.get("type")) not in ("", "custom", "function"):
+        return None
+    schema = fields.get("input_schema")
+    native = rest_of(fields, "name", "description", "input_schema")
+    kept = None if schema is None or _says_nothing(schema) else keep(schema)
+    return Tool(name, read_text(fields.get("description")), kept, native=native)
+
+
+def _says_nothing(schema: Raw) -> bool:
+    return len(schema) <= _LONGEST_EMPTY and read(schema) in (None, EMPTY_SCHEMA)
+
+
+def read_reasoning(thinking: Json, effort: str) -> Reasoning | None:
+    """What `thinking` (decoded) and an effort come to."""
+    known: Effort | None = effort if effort in _EFFORTS else None  # type: ignore[assignment]
+    if not isinstance(thinking, dict):
+        return Reasoning(known) if known else None
+    if thinking.get("type") == "disabled":
+        return Reasoning("none")
+    budget = thinking.get("budget_tokens")
+    return Reasoning(known, budget if isinstance(budget, int) and thinking.get("type") == "enabled" else None)
+
+
+def _read_body(body: bytes) -> dict[str, Raw]:
+    fields = decode_fields(body)
+    if not isinstance(fields, Malformed):
+        return fields
+    found = _json.decode_lenient(body)  # half surrogate pairs come from clients that cut text by UTF-16 units
+    if not isinstance(found, dict):
+        raise WireError(f"expected a JSON object, got {fields.problem}")
+    try:
+        return read_fields_leniently(found)
+    except RecursionError:
+        raise WireError("expected a JSON object, got one that is nested too deeply") from None

@@ -1,0 +1,261 @@
+"""The messages of a request → ours. Results stand in messages of their own."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.codec.parts.call_ids import CallIds
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocols.anthropic.wire import NAME, UNSET, keep, read, read_fields, read_items, read_text, rest_of
+from dragoman.types import Media, Message, Native, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+# Blocks with nothing unusual in them, which are read at once; a message with any other is read field by field.
+
+
+class _PlainText(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+    cache_control: Raw = UNSET
+    citations: None = None
+
+
+class _PlainThinking(msgspec.Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    thinking: str
+    signature: str = ""
+
+
+class _PlainCall(msgspec.Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False):
+    id: _Word
+    name: _Word
+    input: Raw
+    cache_control: Raw = UNSET
+
+
+class _PlainResultText(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["text"]
+    text: str
+    cache_control: Raw = UNSET
+    citations: None = None
+
+
+class _PlainResult(msgspec.Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False):
+    tool_use_id: _Word
+    content: str | list[_PlainResultText] = ""
+    is_error: bool = False
+    cache_control: Raw = UNSET
+
+
+_PlainBlock: TypeAlias = _PlainText | _PlainThinking | _PlainCall | _PlainResult
+_PlainContent: TypeAlias = str | list[_PlainBlock]
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    role: Literal["user", "assistant"]
+    content: _PlainContent
+
+
+_decode_plain_messages: Final = _json.typed_decoder(list[_PlainMessage])
+_decode_plain_content: Final[Callable[[Raw], _PlainContent | Malformed]] = _json.typed_decoder(_PlainContent)  # type: ignore[arg-type]
+
+
+class Conversation:
+    """Reads the messages of one request in order. The message that is read: its place, and how many calls it has."""
+
+    __slots__ = ("_calls", "_deviations", "_pairing", "_turn")
+
+    def __init__(self, deviations: list[Deviation]) -> None:
+        self._deviations = deviations
+        self._pairing = CallIds()
+        self._turn = 0
+        self._calls = 0
+
+    def messages(self, system: Raw | None, value: Raw | None) -> list[Message]:
+        """All messages, the system prompt first.
+
+        Raises:
+            WireError: there is no list of them, or one cannot be read.
+        """
+        plain = _decode_plain_messages(value or UNSET)
+        items: Sequence[Raw | _PlainMessage] | None = read_items(value) if isinstance(plain, Malformed) else plain
+        if items is None:
+            raise WireError("expected a list of messages", path="messages")
+        instructions = self._parts(system, "system")
+        messages = [Message("system", instructions)] if instructions else []
+        for self._turn, item in enumerate(items):
+            self._calls = 0
+            where = f"messages[{self._turn}]"
+            if not isinstance(item, _PlainMessage):
+                messages += self._message(item, where)
+            elif item.role == "user":
+                messages += _split(self._plain(item.content, f"{where}.content"), None)
+            else:
+                messages.append(Message("assistant", self._plain(item.content, f"{where}.content")))
+        return messages
+
+    def _deviate(self, code: str, where: str, seen: str = "") -> None:
+        self._deviations.append(Deviation(code, where, seen))
+
+    def _plain(self, content: _PlainContent, where: str) -> tuple[Part, ...]:
+        if isinstance(content, str):
+            return _plain_texts(content)
+        return tuple([self._plain_part(block, f"{where}[{index}]") for index, block in enumerate(content)])
+
+    def _plain_part(self, block: _PlainBlock, where: str) -> Part:
+        if isinstance(block, _PlainText):
+            return Text(block.text, native=_marked(block.cache_control))
+        if isinstance(block, _PlainThinking):
+            return Thinking(block.thinking, block.signature or None)
+        if isinstance(block, _PlainCall):
+            id = self._pairing.add_call(block.id, block.name, turn=self._turn, number=self._calls)
+            self._calls += 1
+            return ToolCall(id, block.name, self._arguments(block.input, where), native=_marked(block.cache_control))
+        id, name = self._pairing.add_result(block.tool_use_id, "")
+        return ToolResult(id, name, _plain_texts(block.content), block.is_error, _marked(block.cache_control))
+
+    def _message(self, item: Raw, where: str) -> list[Message]:
+        """One message of the wire; results in a user message become messages of their own."""
+        fields = read_fields(item)
+        if fields is None:
+            raise WireError("expected a message object", path=where)
+        role = read_text(fields.get("role"))
+        if role == "developer":
+            role = "system"
+        parts = self._parts(fields.get("content"), f"{where}.content")
+        native = rest_of(fields, "role", "content")
+        if role == "assistant":
+            return [Message("assistant", parts, native)]
+        if role == "system":
+            return [Message("system", parts, native)]
+        if role != "user":
+            raise WireError(f"expected the role user, assistant or system, got {role[:40]!r}", path=f"{where}.role")
+        return _split(parts, native)
+
+    def _parts(self, value: Raw | None, where: str) -> tuple[Part, ...]:
+        if value is None:
+            return ()
+        plain = _decode_plain_content(value)
+        if not isinstance(plain, Malformed):
+            return self._plain(plain, where)
+        items = read_items(value)
+        if items is None:
+            text = read(value)
+            if text is not None and not isinstance(text, str):
+                raise WireError("expected a string or a list of blocks", path=where)
+            return (Text(text),) if text else ()
+        return tuple(self._part(item, f"{where}[{index}]") for index, item in enumerate(items))
+
+    def _part(self, item: Raw, where: str) -> Part:
+        fields = read_fields(item)
+        if fields is None:
+            text = read(item)
+            if not isinstance(text, str):
+                raise WireError("expected a block", path=where)
+            self._deviate("wrong-type", where, "a string")
+            return Text(text)
+        kind = read_text(fields.get("type"))
+        if not kind and "text" in fields:
+            self._deviate("missing-type", where)
+            kind = "text"
+        if kind == "text":
+            return Text(read_text(fields.get("text")), native=rest_of(fields, "type", "text"))
+        if kind == "tool_use":
+            return self._call(fields, where)
+        if kind == "tool_result":
+            return self._result(fields, where)
+        if kind == "thinking":
+            native = rest_of(fields, "type", "thinking", "signature")
+            return Thinking(
+                read_text(fields.get("thinking")), read_text(fields.get("signature")) or None, native=native
+            )
+        if kind == "redacted_thinking":
+            return Thinking("", redacted=read_text(fields.get("data")), native=rest_of(fields, "type", "data"))
+        media = _media(kind, fields)
+        return media if media is not None else Opaque(NAME, keep(item))
+
+    def _call(self, fields: dict[str, Raw], where: str) -> ToolCall:
+        id, name = read_text(fields.get("id")), read_text(fields.get("name"))
+        if not name:
+            raise WireError("expected the name of a tool", path=f"{where}.name")
+        if not id:
+            self._deviate("missing-id", where)
+        id = self._pairing.add_call(id, name, turn=self._turn, number=self._calls)
+        self._calls += 1
+        arguments = self._arguments(fields.get("input"), where)
+        return ToolCall(id, name, arguments, native=rest_of(fields, "type", "id", "name", "input"))
+
+    def _arguments(self, value: Raw | None, where: str) -> str:
+        text = _json.raw_text(value) if value is not None else "null"
+        if text[:1] == '"':
+            self._deviate("arguments-type", f"{where}.input", "a string")
+            text = read_text(value)
+        if text[:1] != "{" and text.strip() in ("", "null"):
+            self._deviate("missing-arguments", f"{where}.input")
+            text = "{}"
+        return text
+
+    def _result(self, fields: dict[str, Raw], where: str) -> ToolResult:
+        id = read_text(fields.get("tool_use_id"))
+        if not id:
+            self._deviate("missing-id", where)
+        id, name = self._pairing.add_result(id, "")
+        parts = self._parts(fields.get("content"), f"{where}.content")
+        return ToolResult(
+            id,
+            name,
+            tuple(part for part in parts if isinstance(part, Text | Media | Opaque)),
+            read(fields.get("is_error")) is True,
+            rest_of(fields, "type", "tool_use_id", "content", "is_error"),
+        )
+
+
+def _plain_texts(content: str | Sequence[_PlainText | _PlainResultText]) -> tuple[Text, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    return tuple([Text(text.text, native=_marked(text.cache_control)) for text in content])
+
+
+def _marked(cache_control: Raw) -> Native | None:
+    return rest_of({"cache_control": cache_control}) if cache_control else None
+
+
+def _split(parts: tuple[Part, ...], native: Native | None) -> list[Message]:
+    """A user message as our messages: each result in one of its own, in the order of the wire."""
+    messages: list[Message] = []
+    run: list[Part] = []
+    for part in parts:
+        if type(part) is not ToolResult:
+            run.append(part)
+            continue
+        if run:
+            messages.append(Message("user", tuple(run)))
+            run = []
+        messages.append(Message("tool", (part,)))
+    if run or not messages:
+        messages.append(Message("user", tuple(run), native))
+    return messages
+
+
+def _media(kind: str, fields: dict[str, Raw]) -> Media | None:
+    """An image or document block; None for other blocks and for sources that only this protocol knows."""
+    source = read(fields.get("source"))
+    if kind not in ("image", "document") or not isinstance(source, dict):
+        return None
+    native = rest_of(fields, "type", "source")
+    told = source.get("media_type")
+    mime = told if isinstance(told, str) else None
+    media: Final = "image" if kind == "image" else "document"
+    data = source.get("data")
+    if source.get("type") == "base64" and isinstance(data, str):
+        return Media(media, mime, data, native=native)
+    if source.get("type") == "text" and isinstance(data, str):
+        return Media(media, "text/plain", base64.b64encode(data.encode("utf-8", "replace")).decode(), native=native)
+    url = source.get("url") if source.get("type") == "url" else source.get("file_id")
+    return Media(media, mime, url=url, native=native) if isinstance(url, str) else None

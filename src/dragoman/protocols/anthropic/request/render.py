@@ -1,0 +1,298 @@
+"""`Request` → a request of the Messages API.
+
+What the API cannot say is left out with a `dropped` deviation; what it allows otherwise only is `changed`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.events import Deviation
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocols.anthropic.request.parse import read_reasoning
+from dragoman.protocols.anthropic.request.render_messages import Block, Turns, kept, simplest
+from dragoman.protocols.anthropic.wire import (
+    API_VERSION,
+    EMPTY_SCHEMA,
+    NAME,
+    decode_fields,
+    own_fields,
+    read,
+    read_fields,
+    read_items,
+    thinking_of,
+)
+from dragoman.types import (
+    Effort,
+    Named,
+    Native,
+    Reasoning,
+    Request,
+    Tool,
+)
+
+_DEFAULT_MAX_TOKENS: Final = 8192
+_MOST_DEFAULT_TOKENS: Final = 32_000
+_LEAST_BUDGET: Final = 1024  # the API refuses smaller ones
+_MOST_BREAKPOINTS: Final = 4
+#: For hosts that know budgets only; tokens.
+_BUDGETS: Final[dict[Effort, int]] = {
+    "minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768,
+}  # fmt: skip
+_OPENING: Final = "<tool_call>\n"
+_CLOSING: Final = "</tool_call>"
+
+
+def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
+    """Write a request for a provider."""
+    renderer = _Renderer(request, dialect, limits)
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream" if request.stream else "application/json",
+        "anthropic-version": API_VERSION,
+    }
+    http = HttpRequest("/v1/messages", _json.encode(renderer.body()), headers)
+    return Rendered(http, tuple(renderer.deviations))
+
+
+class _Renderer:
+    """Writes one request. `native`: the fields of the request that only this protocol knows."""
+
+    __slots__ = ("deviations", "dialect", "limits", "native", "request")
+
+    def __init__(self, request: Request, dialect: Dialect, limits: ModelLimits) -> None:
+        self.request = request
+        self.dialect = dialect
+        self.limits = limits
+        self.deviations: list[Deviation] = []
+        self.native = own_fields(request.native)
+
+    def body(self) -> Block:
+        request = self.request
+        turns = Turns(request, self.dialect, self.deviations)
+        system, first = turns.system()
+        messages = turns.messages(first)
+        if self._forces_call() and self.dialect.force_call_by_prefill:
+            messages.append({"role": "assistant", "content": [{"type": "text", "text": _OPENING}]})
+        tools, tool_choice = self._tools(), None
+        if tools:
+            tool_choice = self._tool_choice(tools)
+        elif request.tool_choice not in ("auto", "none"):
+            self._say("dropped", "tool_choice", "no tools")
+        thinking, effort = self._reasoning(tool_choice)
+        body: Block = {"model": request.model, "max_tokens": self._max_tokens(thinking)}
+        self._mark_cache(system, tools, messages)
+        if system:
+            body["system"] = simplest(system)
+        for message in messages:
+            message["content"] = simplest(message["content"])
+        body["messages"] = messages
+        if tools:
+            body["tools"] = tools
+        if tool_choice is not None:
+            body["tool_choice"] = tool_choice
+        body["stream"] = request.stream
+        self._sampling(body, is_thinking=thinking is not None and thinking.get("type") != "disabled")
+        if thinking is not None:
+            body["thinking"] = thinking
+        if config := self._output_config(effort):
+            body["output_config"] = config
+        self._drop_unsayable(body)
+        for key, value in kept(request.native, request).items():
+            if key not in ("tools", "thinking", "output_config"):
+                body.setdefault(key, value)
+        return body
+
+    def _say(self, code: str, where: str, seen: str = "") -> None:
+        self.deviations.append(Deviation(code, where, seen))
+
+    # ------------------------------------------------------------ tools
+
+    def _tools(self) -> list[Block]:
+        if self.request.tool_choice == "none" and not self.dialect.supports_tool_choice:
+            if self.request.tools:
+                self._say("changed", "tools", "left out for tool_choice none")
+            return []
+        tools = [self._tool(tool, index) for index, tool in enumerate(self.request.tools)]
+        if "tools" in self.native:
+            server_tools = [read_fields(item) for item in read_items(self.native["tools"]) or ()]
+            tools += [dict(kept(Native(NAME, fields), self.request)) for fields in server_tools if fields is not None]
+        return tools
+
+    def _tool(self, tool: Tool, index: int) -> Block:
+        schema: Json = tool.schema
+        if tool.kind == "custom":
+            self._say("changed", f"tools[{index}]", "free text becomes the argument `input`")
+            schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        elif schema is None:
+            schema = EMPTY_SCHEMA
+        elif not _says_type(schema) and "type" not in (fields := tool.schema_object()):
+            schema = {"type": "object", **fields}
+            self._say("changed", f"tools[{index}].schema", "type object added")
+        fields = {"name": tool.name}
+        if tool.description:
+            fields["description"] = tool.description
+        return {**fields, "input_schema": schema, **kept(tool.native, self.request)}
+
+    def _forces_call(self) -> bool:
+        return bool(self.request.tools) and (
+            self.request.tool_choice == "any" or isinstance(self.request.tool_choice, Named)
+        )
+
+    def _tool_choice(self, tools: list[Block]) -> Block | None:
+        asked, parallel = self.request.tool_choice, self.request.params.parallel_tools
+        choice: Block = {"type": "auto"}
+        if asked == "none":
+            return {"type": "none"}
+        if asked != "auto" and not self.dialect.supports_tool_choice:
+            self._say("dropped", "tool_choice", "not known to the provider")
+        elif isinstance(asked, Named) and self.dialect.supports_named_tool_choice:
+            choice = {"type": "tool", "name": asked.name}
+        elif asked != "auto":
+            choice = {"type": "any"}
+            if isinstance(asked, Named):
+                self._say("changed", "tool_choice", "any tool")
+        if parallel is not None and self.dialect.supports_parallel_tool_calls:
+            choice["disable_parallel_tool_use"] = not parallel
+        elif parallel is not None:
+            self._say("dropped", "params.parallel_tools", "not known to the provider")
+        return None if choice == {"type": "auto"} else choice
+
+    # ------------------------------------------------------------ params
+
+    def _reasoning(self, tool_choice: Block | None) -> tuple[Block | None, Effort | None]:
+        """`thinking` and the effort."""
+        reasoning = self.request.params.reasoning
+        if reasoning is None:
+            return None, None
+        if tool_choice is not None and tool_choice["type"] in ("any", "tool") and reasoning.effort != "none":
+            # "Thinking isn't compatible with forced tool use" (…/build-with-claude/extended-thinking, read 2026-11-21)
+            self._say("dropped", "params.reasoning", "thinking and a forced call exclude each other")
+            return None, None
+        if self.dialect.reasoning_style == "none":
+            if reasoning.effort != "none":
+                self._say("dropped", "params.reasoning", "not known to the provider")
+            return None, None
+        if "thinking" in self.native:
+            kept = read(self.native["thinking"])
+            is_sayable = kept is None or isinstance(kept, dict)
+            if is_sayable and read_reasoning(kept, reasoning.effort or "") == reasoning:
+                return kept, _effort_of(reasoning)
+        if self.dialect.reasoning_style == "thinking-type" and reasoning.budget is None and reasoning.effort != "none":
+            return {"type": "enabled", "budget_tokens": _BUDGETS.get(reasoning.effort or "medium", 8192)}, None
+        thinking = thinking_of(reasoning)
+        if thinking is not None and 0 < thinking.get("budget_tokens", 0) < _LEAST_BUDGET:
+            self._say("changed", "params.reasoning.budget", f"at least {_LEAST_BUDGET}")
+            thinking["budget_tokens"] = _LEAST_BUDGET
+        if reasoning.effort == "minimal":
+            self._say("changed", "params.reasoning.effort", "low")
+        return thinking, _effort_of(reasoning)
+
+    def _max_tokens(self, thinking: Block | None) -> int:
+        """Required by the API, and always above the thinking budget."""
+        asked, most = self.request.params.max_tokens, self.limits.max_output
+        default = _DEFAULT_MAX_TOKENS if most is None else max(1, min(most // 3, _MOST_DEFAULT_TOKENS))
+        tokens = default if asked is None else asked
+        budget = thinking.get("budget_tokens") if thinking is not None else None
+        if thinking is None or not isinstance(budget, int) or tokens > budget:
+            return tokens
+        tokens += budget
+        if most is not None and tokens > most:
+            tokens = most
+            thinking["budget_tokens"] = min(budget, max(_LEAST_BUDGET, most // 2))
+            self._say("changed", "params.reasoning.budget", "below the model's maximum output")
+        if asked is not None:
+            self._say("changed", "params.max_tokens", "above the thinking budget")
+        return tokens
+
+    def _sampling(self, body: Block, *, is_thinking: bool) -> None:
+        params = self.request.params
+        stop = [word for word in params.stop if word.strip()]
+        if len(stop) < len(params.stop):
+            self._say("dropped", "params.stop", "white space")
+        if self._forces_call() and self.dialect.force_call_by_prefill and params.parallel_tools is False:
+            stop.append(_CLOSING)
+        if stop:
+            body["stop_sequences"] = stop
+        temperature = params.temperature
+        if temperature is not None and temperature > (most := self.dialect.temperature_max or 1.0):
+            self._say("changed", "params.temperature", f"at most {most}")
+            temperature = most
+        if is_thinking and temperature is not None and temperature != 1:
+            self._say("dropped", "params.temperature", "not beside thinking")
+            temperature = None
+        top_p, top_k = params.top_p, params.top_k
+        if is_thinking and top_p is not None and top_p < 0.95:
+            self._say("dropped", "params.top_p", "not beside thinking")
+            top_p = None
+        if is_thinking and top_k is not None:
+            self._say("dropped", "params.top_k", "not beside thinking")
+            top_k = None
+        if temperature is not None:
+            body["temperature"] = temperature
+        if top_p is not None:
+            body["top_p"] = top_p
+        if top_k is not None:
+            body["top_k"] = top_k
+
+    def _output_config(self, effort: Effort | None) -> Block:
+        config: Block = dict(read_fields(self.native.get("output_config")) or {})
+        if effort is not None:
+            config["effort"] = effort
+        schema = self.request.params.response_schema
+        if schema is None:
+            return config
+        where = "params.response_schema"
+        if schema.schema is None or not self.dialect.supports_response_schema:
+            self._say("dropped", where, "no plain JSON mode" if schema.schema is None else "not known to the provider")
+            return config
+        config["format"] = {"type": "json_schema", "schema": schema.schema}
+        if schema.name != "response":
+            self._say("dropped", f"{where}.name")
+        if schema.description is not None:
+            self._say("dropped", f"{where}.description")
+        if schema.strict is not None:
+            self._say("dropped", f"{where}.strict", "always strict")
+        return config
+
+    def _drop_unsayable(self, body: Block) -> None:
+        params = self.request.params
+        for name in ("seed", "presence_penalty", "frequency_penalty", "num_ctx"):
+            if getattr(params, name) is not None:
+                self._say("dropped", f"params.{name}", "not in this protocol")
+        if self.request.session_id is not None and "metadata" not in self.native:
+            self._say("dropped", "session_id", "no cache key in this protocol")
+        if params.parallel_tools is not None and "tools" not in body:
+            self._say("dropped", "params.parallel_tools", "no tools")
+
+    # ------------------------------------------------------------ cache
+
+    def _mark_cache(self, system: list[Block], tools: list[Block], messages: list[Block]) -> None:
+        """Breakpoints after the tools, the system blocks and the last two user messages; none beside the client's."""
+        cache = self.request.params.cache
+        if cache != "short" and cache != "long":
+            return
+        users = [message["content"] for message in messages if message["role"] == "user"]
+        for span in (tools, system, *users):
+            for block in span:
+                if "cache_control" in block:
+                    return
+        spans = [tools, system, *users[-2:]]
+        lasts = cache == "long" and self.dialect.supports_prompt_cache_retention
+        if cache == "long" and not lasts:
+            self._say("changed", "params.cache", "this host sets the life of its cache")
+        marker = {"type": "ephemeral", "ttl": "1h"} if lasts else {"type": "ephemeral"}
+        for span in [span for span in spans if span][:_MOST_BREAKPOINTS]:
+            span[-1]["cache_control"] = marker
+
+
+def _says_type(schema: Raw) -> bool:
+    """Whether the type stands in a schema, as far as a look at its first level tells."""
+    fields = decode_fields(schema)
+    return not isinstance(fields, Malformed) and "type" in fields
+
+
+def _effort_of(reasoning: Reasoning) -> Effort | None:
+    return None if reasoning.effort == "none" else "low" if reasoning.effort == "minimal" else reasoning.effort

@@ -1,0 +1,1 @@
+"""Responses: the server's are decoded, ours are encoded."""

@@ -1,0 +1,378 @@
+"""The content blocks of one answer, told apart by their index.
+
+Never by which one is "current": servers overlap blocks, leave starts and stops out, use an index twice, and put a
+call's arguments into its start.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall, OpenPart
+from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, told_once
+from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.anthropic.wire import (
+    NAME,
+    OWN_BLOCKS,
+    SIBLING_INPUTS,
+    UNSET,
+    Delta,
+    StreamEvent,
+    delta_fields,
+    keep,
+    read,
+    read_fields,
+    read_items,
+    read_text,
+    rest_of,
+)
+from dragoman.types import Native, Opaque
+
+#: Kind of a block → type of the deltas that grow it.
+_TAKES: Final = {"text": "text_delta", "thinking": "thinking_delta"}
+
+
+class Block:
+    """A content block that was opened.
+
+    `takes`: the type of the deltas that grow it and need no more looking at; "" for none. `told` are whole arguments
+    that its start held; `has_input` says that it held any, `{}` included. `fields` are an opaque block's and `gains`
+    what its deltas said, `citations` a text block's, `sealed` a signature that the start held.
+    """
+
+    __slots__ = (
+        "call",
+        "citations",
+        "fields",
+        "gains",
+        "is_ended",
+        "has_input",
+        "kind",
+        "part",
+        "sealed",
+        "takes",
+        "told",
+    )
+
+    def __init__(self, kind: Literal["text", "thinking", "call", "opaque"]) -> None:
+        self.kind = kind
+        self.part: OpenPart | None = None
+        self.call: OpenCall | None = None
+        self.has_input = False
+        self.told = ""
+        self.sealed = ""
+        self.citations: list[Raw] = []
+        self.fields: dict[str, Raw] = {}
+        self.gains: dict[str, list[Json]] = {}
+        self.takes = _TAKES.get(kind, "")
+        self.is_ended = False
+
+
+class Blocks:
+    """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last."""
+
+    __slots__ = ("_assembly", "_last", "_open_calls", "by_index")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._last = -1  # the index that was named last
+        self._open_calls: dict[int, Block] = {}  # by the identity of the block
+        self.by_index: dict[int, Block] = {}
+
+    def start(self, event: StreamEvent) -> None:
+        """`content_block_start`."""
+        fields = read_fields(event.content_block)
+        if fields is None:
+            self._assembly.deviate("missing-field", "content_block_start.content_block")
+            return
+        index = event.index
+        if index < 0:
+            self._assembly.deviate("missing-index", "content_block_start")
+            index = max(self.by_index, default=-1) + 1
+        earlier = self.by_index.get(index)
+        if earlier is not None and earlier.call is not None and self._is_same_call(earlier, earlier.call, fields):
+            self._assembly.deviate("duplicate-start", f"content_block {index}")
+            self._say_again(earlier, earlier.call, fields)
+            return
+        if earlier is not None:
+            self._assembly.deviate("reused-index", f"content_block {index}")
+            self.stop(index)
+        self.open(index, fields)
+
+    def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
+        """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
+        if call.state == "whole" or not read_text(fields.get("name")):
+            return False
+        if not call.name:
+            return call.is_open()
+        return not block.is_ended and bool(call.id) and call.id == read_text(fields.get("id"))
+
+    def _say_again(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
+        block.is_ended = False
+        if not call.name:
+            call.name = read_text(fields.get("name"))
+            if not call.id and (id := read_text(fields.get("id"))):
+                call.id = id
+                self._assembly.register(call)
+            self._assembly.announce(call)
+        self._read_input(block, call, fields)
+
+    def open(self, index: int, fields: dict[str, Raw]) -> None:
+        """A block opens with what its start says (of a whole message: with all of it)."""
+        self._last = index
+        kind = read_text(fields.get("type")) or self._tell_block(fields)
+        if kind == "text":
+            block = self._open_text(fields)
+        elif kind == "thinking" or kind == "redacted_thinking":
+            block = self._open_thinking(fields)
+        elif kind == "tool_use":
+            block = self._open_call(fields)
+            self._open_calls[id(block)] = block
+        else:
+            if not kind.endswith(OWN_BLOCKS):
+                self._assembly.deviate("unknown-part", f"content_block {index}", kind)
+            block = Block("opaque")
+            block.fields = {key: keep(value) for key, value in fields.items()}
+        self.by_index[index] = block
+
+    def _tell_block(self, fields: dict[str, Raw]) -> str:
+        self._assembly.deviate("missing-type", "content_block")
+        if "name" in fields or "input" in fields:
+            return "tool_use"
+        return "thinking" if "thinking" in fields else "redacted_thinking" if "data" in fields else "text"
+
+    def _open_text(self, fields: dict[str, Raw]) -> Block:
+        block = Block("text")
+        block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
+        if "citations" in fields:
+            block.citations = [keep(item) for item in read_items(fields["citations"]) or ()]
+        if text := read_text(fields.get("text")):
+            self._assembly.add(block.part, self._assembly.lenient_text(text))
+        return block
+
+    def _open_thinking(self, fields: dict[str, Raw]) -> Block:
+        block = Block("thinking")
+        native = rest_of(fields, "type", "thinking", "signature", "data")
+        block.part = self._assembly.open_part(ThinkingStart, native=native)
+        block.sealed = read_text(fields.get("signature"))
+        block.part.signature = block.sealed or None
+        block.part.redacted = read_text(fields.get("data")) or None
+        if text := read_text(fields.get("thinking")):
+            self._assembly.add(block.part, self._assembly.lenient_text(text))
+        return block
+
+    def _open_call(self, fields: dict[str, Raw]) -> Block:
+        block = Block("call")
+        native = rest_of(fields, "type", "id", "name", "input", *SIBLING_INPUTS)
+        block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
+        self._read_input(block, block.call, fields)
+        if not block.has_input:
+            block.takes = "input_json_delta"
+        return block
+
+    def _read_input(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
+        """Take the whole arguments that a start holds, under each key that may have them."""
+        told = [block.told, self._input_text(fields.get("input", UNSET))]
+        siblings = [key for key in SIBLING_INPUTS if key in fields]
+        if siblings:
+            # quirk: input-under-a-sibling-key
+            self._assembly.deviate("sibling-key", "tool_use", siblings[0])
+            told += [self._input_text(fields[key]) for key in siblings]
+        chosen, is_one = told_once(told)
+        block.has_input = block.has_input or bool(chosen)
+        block.told = "" if is_placeholder(chosen) else chosen
+        if block.told:
+            block.takes = ""  # each delta is compared with it
+        if not is_one:
+            self._assembly.contradict(call, "tool_use.input")
+        else:
+            self._compare(block, call)
+
+    def _input_text(self, value: Raw) -> str:
+        text = _json.raw_text(value).strip()
+        if text[:1] == '"':
+            # quirk: input-as-text
+            text = self._assembly.lenient_text(read_text(value)).strip()
+            if text:
+                self._assembly.deviate("arguments-type", "tool_use.input", "a string")
+        return "" if text == "null" else text
+
+    def _compare(self, block: Block, call: OpenCall) -> None:
+        """A call whose start held whole arguments must come to them by its deltas too."""
+        said = call.text.raw()
+        if block.told and call.text.is_closed() and not said.startswith(block.told) and contradicts(said, block.told):
+            self._assembly.contradict(call, "tool_use.input")
+
+    def stop(self, index: int) -> None:
+        """`content_block_stop`."""
+        block = self.by_index.get(index if index >= 0 else self._last)
+        if block is None:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+            return
+        if not block.is_ended:
+            self._end_block(block)
+
+    def _end_block(self, block: Block) -> None:
+        block.is_ended = True
+        block.takes = ""
+        self._open_calls.pop(id(block), None)
+        if block.part is not None:
+            if block.citations:
+                block.part.native = Native(NAME, {"citations": _json.raw(block.citations)})
+            self._assembly.end_part(block.part)
+        elif block.call is not None:
+            self._end_call(block, block.call)
+        else:
+            self._end_opaque(block)
+
+    def _end_call(self, block: Block, call: OpenCall) -> None:
+        is_blank = call.text.is_blank()
+        self._add_told(block, call)
+        self._assembly.end_call(call)
+        if is_blank and block.has_input and call.is_open() and not self._assembly.has_strays:
+            # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
+            self._assembly.add_arguments(call, "{}")
+        block.has_input = False
+
+    def _add_told(self, block: Block, call: OpenCall) -> None:
+        """The start's arguments count when no delta said any."""
+        if block.told and is_placeholder(call.text.raw()):
+            self._assembly.add_arguments(call, block.told)
+        block.told = ""
+
+    def _end_opaque(self, block: Block) -> None:
+        """Join what the deltas said to what the start said: strings grow, lists gain, the rest is set."""
+        for key, gains in block.gains.items():
+            known = read(block.fields.get(key))
+            if all(isinstance(gain, str) for gain in gains):
+                text = "".join([known if isinstance(known, str) else "", *gains])
+                is_json = key == "input" and not isinstance(_json.decode(text), Malformed)
+                block.fields[key] = _json.embed(text) if is_json else _json.raw(text)
+            elif all(isinstance(gain, list) for gain in gains):
+                lists = [known, *gains] if isinstance(known, list) else gains
+                block.fields[key] = _json.raw([item for gain in lists for item in gain])
+            else:
+                block.fields[key] = _json.raw(gains[-1])
+        self._assembly.whole_part(Opaque(NAME, _json.raw(block.fields)))
+
+    def finish(self, *, is_good: bool) -> None:
+        """The response ends: what was not stopped. A start's arguments count at a good end only: deltas may be lost."""
+        for index, block in self.by_index.items():
+            if block.is_ended:
+                continue
+            if is_good:
+                self._assembly.deviate("part-not-closed", f"content_block {index}")
+            if block.call is not None:
+                if is_good and block.told:
+                    self._add_told(block, block.call)
+                elif is_good and block.has_input and block.call.text.is_blank():
+                    self._assembly.add_arguments(block.call, "{}")
+                block.is_ended = True
+                block.takes = ""
+            elif is_good or block.part is not None:
+                self._end_block(block)
+
+    # ------------------------------------------------------------ deltas out of the usual
+
+    def grow(self, event: StreamEvent, frame: bytes) -> None:
+        """A `content_block_delta` that is not what its block takes."""
+        index = event.index
+        if index < 0:
+            self._assembly.deviate("missing-index", "content_block_delta")
+            index = self._last
+        self._last = index
+        delta = event.delta
+        if delta is None:
+            self._assembly.deviate("missing-field", "content_block_delta.delta")
+            return
+        kind = delta.type or self._tell_delta(delta)
+        block = self.by_index.get(index)
+        if block is not None and block.kind == "opaque":
+            self._grow_opaque(block, delta, frame)
+        elif kind == "text_delta":
+            self._grow_part(index, block, "text", delta.text)
+        elif kind == "thinking_delta":
+            self._grow_part(index, block, "thinking", delta.thinking)
+        elif kind == "input_json_delta":
+            self._grow_call(index, block, delta.partial_json)
+        elif kind == "signature_delta" and block is not None and block.part is not None:
+            _seal(block, block.part, delta.signature)
+        elif kind == "citations_delta" and block is not None:
+            citation = delta_fields(frame).get("citation")
+            if citation is not None:
+                block.citations.append(keep(citation))
+        else:
+            self._assembly.deviate("unknown-event", "content_block_delta", kind)
+
+    def _tell_delta(self, delta: Delta) -> str:
+        self._assembly.deviate("missing-type", "content_block_delta.delta")
+        if delta.partial_json:
+            return "input_json_delta"
+        return "thinking_delta" if delta.thinking else "signature_delta" if delta.signature else "text_delta"
+
+    def _grow_part(self, index: int, block: Block | None, kind: Literal["text", "thinking"], text: str) -> None:
+        if not text:
+            return
+        if block is None or block.is_ended:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+            block = self.by_index[index] = Block(kind)
+            block.part = self._assembly.open_part(TextStart if kind == "text" else ThinkingStart)
+        if block.kind == kind and block.part is not None:
+            self._assembly.add(block.part, text)
+            return
+        self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")
+        if kind == "text":
+            self._assembly.text(text)
+        else:
+            self._assembly.thinking(text)
+
+    def _grow_call(self, index: int, block: Block | None, text: str) -> None:
+        if not text.strip() and (block is None or block.takes != "input_json_delta"):
+            return
+        call = block.call if block is not None else None
+        if block is not None and call is None and (waiting := self._waiting_call()) is not None:
+            # quirk: arguments-at-the-index-of-a-text
+            self._assembly.deviate("odd-index", f"content_block {index}", "arguments for a block that is no call")
+            block, call = waiting, waiting.call
+        if block is None or call is None:
+            block = self.by_index[index] = Block("call")
+            call = block.call = self._assembly.open_call(None, None)
+            block.is_ended = True
+        if block.is_ended:
+            self._assembly.deviate("part-not-opened", f"content_block {index}")
+        elif not block.told:
+            block.takes = "input_json_delta"
+        elif not is_placeholder(text):
+            # quirk: input-in-start-and-again
+            self._assembly.deviate("repeated-arguments", f"content_block {index}")
+        self._assembly.add_arguments(call, text)
+        if block.told:
+            self._compare(block, call)
+
+    def _waiting_call(self) -> Block | None:
+        """The one call that is open; None when there is none, or several."""
+        return next(iter(self._open_calls.values())) if len(self._open_calls) == 1 else None
+
+    def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:
+        if delta.type == "input_json_delta":
+            block.gains.setdefault("input", []).append(delta.partial_json)
+            return
+        for key, value in delta_fields(frame).items():
+            if key == "citation":
+                block.gains.setdefault("citations", []).append([read(value)])
+            elif key != "type":
+                block.gains.setdefault(key, []).append(read(value))
+
+
+def _seal(block: Block, part: OpenPart, signature: str) -> None:
+    """Join a signature: it comes once, in pieces, or repeats what the block's start said."""
+    # quirk: signature-in-start-and-delta
+    so_far = part.signature or ""
+    if not signature or signature == so_far:
+        return
+    is_first = so_far == block.sealed
+    part.signature = signature if is_first or signature.startswith(so_far) else so_far + signature
+    block.sealed = ""

@@ -1,0 +1,392 @@
+"""Response bytes of the Messages API → events; whole messages and error bodies by the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.events import Event, Failure
+from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocols.anthropic.response.blocks import Blocks
+from dragoman.protocols.anthropic.response.delta_batch import read_burst
+from dragoman.protocols.anthropic.response.lenient import read_event_leniently
+from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
+from dragoman.protocols.anthropic.wire import (
+    EVENTS,
+    SIBLING_REASONS,
+    STOP_REASONS,
+    UNSET,
+    StreamEvent,
+    decode_event,
+    decode_fields,
+    delta_fields,
+    keep,
+    read,
+    read_fields,
+    read_items,
+    read_text,
+    rest_of,
+)
+
+_NO_HEADERS: Mapping[str, str] = {}
+_ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
+#: Types of events out of the specification whose `message` is no error's.
+_NEWS = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
+_AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
+
+
+class Decoder:
+    """Reads one response."""
+
+    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_id", "_reader", "_start_reason")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
+        dialect: Dialect = PLAIN,
+        bounds: AnswerBounds = USUAL_BOUNDS,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, read_batch=self._take_many)
+        self._blocks = Blocks(self._assembly)
+        self._counts = Counts(self._assembly)
+        self._held_content = UNSET  # of `message_start`: it counts where no block says it
+        self._start_reason = ""  # of `message_start`: it counts at the end, where no other came
+        self._id = ""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes (any cut)."""
+        if self._assembly.phase != "closed":
+            self._read(self._reader.feed(data))
+        return self._assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        self._read(self._reader.close())
+        if self._assembly.phase == "open":
+            self._blocks.finish(is_good=self._assembly.reason is not None)
+            if self._assembly.is_empty and self._reader.stray and not self._assembly.started:
+                failure = read_problem(self._reader.stray, status=None)
+                self._assembly.fail("wire", f"expected a response, got {failure.message}", code=failure.code)
+        self._assembly.close(marker="message_stop")
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        if self._assembly.phase == "open":
+            self._blocks.finish(is_good=False)
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the protocol's own end was seen."""
+        return self._assembly.phase != "open"
+
+    def _read(self, frames: Iterable[Frame]) -> None:
+        """Take frames; the usual deltas at once."""
+        assembly, by_index = self._assembly, self._blocks.by_index
+        try:
+            for frame, name in frames:
+                event = decode_event(frame)
+                if type(event) is not StreamEvent:
+                    self._read_leniently(frame, name)
+                    continue
+                delta = event.delta
+                if delta is not None and event.type == "content_block_delta" and not event.error:
+                    block = by_index.get(event.index)
+                    if block is not None and block.takes == delta.type:
+                        if block.call is not None:
+                            assembly.add_arguments(block.call, delta.partial_json)
+                            continue
+                        if block.part is not None:
+                            assembly.add(block.part, delta.text if block.takes == "text_delta" else delta.thinking)
+                            continue
+                self._process(event, frame, name)
+        except TooLarge as problem:
+            assembly.fail("too_large", str(problem))
+
+    def _take_many(self, lines: list[bytes]) -> bool:
+        """Deltas that all let one block grow."""
+        burst = read_burst(lines)
+        block = self._blocks.by_index.get(burst.block) if burst is not None else None
+        if burst is None or block is None or block.takes != burst.takes:
+            return False
+        if block.call is not None:
+            self._assembly.add_many_arguments(block.call, burst.texts)
+        elif block.part is not None:
+            self._assembly.add_many(block.part, burst.texts)
+        else:
+            return False
+        return True
+
+    # ------------------------------------------------------------ events
+
+    def _process(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
+        kind = self._kind(event, frame, name)
+        if kind == "error" or (event.error and self._holds_error(event)):
+            if kind == "message" and self._assembly.is_empty and self._assembly.phase == "open":
+                self._read_message(frame)  # what came beside the error stays
+            self._fail(frame)
+        elif self._assembly.phase != "open":
+            self._process_late(kind, event)
+        else:
+            if not self._assembly.started and kind in _AFTER_START:
+                self._assembly.deviate("missing-start", "message_start")
+                self._assembly.start()
+            self._dispatch(kind, event, frame)
+
+    def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
+        if kind == "content_block_delta":
+            self._blocks.grow(event, frame)
+        elif kind == "content_block_start":
+            self._start_block(event)
+        elif kind == "content_block_stop":
+            self._blocks.stop(event.index)
+        elif kind == "message_start":
+            self._start(event)
+        elif kind == "message_delta":
+            self._message_delta(event, frame)
+        elif kind == "message_stop":
+            self._end()
+        elif kind == "message":
+            self._message(frame)
+        elif kind != "ping":
+            self._process_unknown(kind, frame)
+
+    def _kind(self, event: StreamEvent, frame: bytes, name: bytes) -> str:
+        """The event's type: as the data say, else as its line says, else as its fields tell."""
+        kind = event.type
+        if kind in EVENTS and name != b"error":
+            return kind
+        named = name.decode("ascii", "replace")
+        if named in EVENTS:
+            if not kind:
+                self._assembly.deviate("missing-type", named)
+            return named
+        if kind:
+            # an error without its wrapper
+            return "error" if _is_string(event.message) and kind.lower() not in _NEWS else kind
+        told = ""
+        if event.content_block:
+            told = "content_block_start"
+        elif event.delta is not None:
+            told = "message_delta" if event.delta.stop_reason or event.index < 0 else "content_block_delta"
+        elif event.message:
+            told = "error" if _is_string(event.message) else "message_start"
+        elif _is_message(decode_fields(frame)):
+            told = "message"
+        if told and told != "error":
+            self._assembly.deviate("missing-type", told)
+        return told
+
+    def _process_late(self, kind: str, event: StreamEvent) -> None:
+        """After the end only usage counts."""
+        if kind in ("message_delta", "message_start"):
+            self._counts.take(event.usage)
+        if kind != "ping":
+            self._assembly.deviate("after-end", "end", kind)
+
+    def _process_unknown(self, kind: str, frame: bytes) -> None:
+        """An event that the specification does not have: a wrapper, an error of another form, or news."""
+        fields = decode_fields(frame)
+        if isinstance(fields, Malformed):
+            return
+        for key in _ENVELOPES:
+            inner = read_fields(fields.get(key))
+            if inner is not None and (read_text(inner.get("type")) in EVENTS or _is_message(inner)):
+                self._assembly.deviate("envelope", key)
+                self._read([(bytes(fields[key]), b"")])
+                return
+        if not kind and any(key in fields for key in ("detail", "msg", "errors", "code", "error_msg")):
+            self._fail(frame)
+        else:
+            self._assembly.deviate("unknown-event", kind or "(no type)")
+
+    # ------------------------------------------------------------ the message
+
+    def _start(self, event: StreamEvent) -> None:
+        fields = read_fields(event.message)
+        if fields is None:
+            self._assembly.deviate("missing-field", "message_start.message")
+            fields = {}
+        elif self._assembly.started:
+            if self._id and read_text(fields.get("id")) not in ("", self._id):
+                self._blocks.finish(is_good=False)
+                self._assembly.fail("wire", "expected one message in the stream, but another one began within it")
+                return
+            self._assembly.deviate("duplicate-start", "message_start")
+        if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""'):
+            self._held_content = keep(fields["content"])
+        self._start_reason = read_text(fields.get("stop_reason"))
+        self._begin({"usage": event.usage, **fields}, "stop_sequence")
+        self._counts.take(fields.get("usage", event.usage))
+
+    def _begin(self, fields: dict[str, Raw], *skipped: str) -> None:
+        native = rest_of(
+            fields | rest_of_usage(fields.get("usage")),
+            "id", "type", "role", "model", "content", "stop_reason", *skipped,
+        )  # fmt: skip
+        self._id = self._id or read_text(fields.get("id"))
+        self._assembly.start(self._id, read_text(fields.get("model")), native=native)
+
+    def _start_block(self, event: StreamEvent) -> None:
+        """A block opens. The content of `message_start` stands before blocks that count on from it."""
+        if self._held_content:
+            held, self._held_content = self._held_content, UNSET
+            if event.index == len(read_items(held) or ()):
+                self._content(held)
+            else:
+                self._assembly.deviate("duplicate-final", "message_start.message.content")
+        self._blocks.start(event)
+
+    def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
+        fields = delta_fields(frame)
+        self._counts.take(event.usage or fields.get("usage"))
+        top = decode_fields(frame)
+        beside = {} if isinstance(top, Malformed) else top
+        reason = event.delta.stop_reason if event.delta is not None else ""
+        if not reason:
+            reason = read_text(beside.get("stop_reason"))
+            if reason:
+                self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
+        if reason:
+            told = {key: value for key, value in beside.items() if key not in ("delta", "index", "error", "usage")}
+            self._stop_reason(reason, told | fields)
+
+    def _message(self, frame: bytes) -> None:
+        """A whole message: the response where no stream came, else a repetition of it."""
+        fields = self._read_message(frame)
+        if not fields:
+            return
+        reason = read_text(fields.get("stop_reason"))
+        if reason:
+            self._stop_reason(reason, {key: value for key, value in fields.items() if key.startswith("stop_")})
+        self._end()
+
+    def _read_message(self, frame: bytes) -> dict[str, Raw]:
+        """The content and counts of a whole message; gives its fields."""
+        fields = decode_fields(frame)
+        if isinstance(fields, Malformed):
+            return {}
+        if not self._assembly.is_empty:
+            self._assembly.deviate("duplicate-final", "message")
+        else:
+            self._begin(fields)
+            self._content(fields.get("content"))
+        self._counts.take(fields.get("usage"))
+        return fields
+
+    def _content(self, content: Raw | None) -> None:
+        """The content of a whole message."""
+        items = read_items(content)
+        if items is None:
+            text = read_text(content)
+            if content is not None and not text and bytes(content) not in (b"null", b'""'):
+                self._assembly.deviate("wrong-type", "content")
+            if text:
+                self._assembly.text(text)
+                self._assembly.end_run()
+            return
+        for index, item in enumerate(items):
+            fields = read_fields(item)
+            if fields is None:
+                text = read_text(item)
+                self._assembly.deviate("wrong-type", f"content[{index}]")
+                if text:
+                    self._assembly.text(text)
+                continue
+            self._assembly.end_run()
+            self._blocks.open(index, fields)
+            self._blocks.stop(index)
+
+    def _stop_reason(self, word: str, fields: dict[str, Raw]) -> None:
+        reason = STOP_REASONS.get(word)
+        if reason is None:
+            reason = SIBLING_REASONS.get(word.lower(), "other")
+            self._assembly.deviate("stop-reason", "stop_reason", word)
+        told = fields | ({"usage": _json.raw(self._counts.rest)} if self._counts.rest else {})
+        self._assembly.finish(word, reason, native=rest_of(told, "stop_reason", "type"))
+
+    def _end(self) -> None:
+        """`message_stop`, or the end of a whole message."""
+        assembly = self._assembly
+        if assembly.is_empty and self._held_content:
+            self._content(self._held_content)
+        if assembly.reason is None and self._start_reason:
+            self._stop_reason(self._start_reason, {})
+        if assembly.reason is None:
+            assembly.deviate("missing-stop-reason", "stop_reason")
+        self._blocks.finish(is_good=True)
+        assembly.end()
+
+    # ------------------------------------------------------------ errors and the lenient reader
+
+    def _holds_error(self, event: StreamEvent) -> bool:
+        error = read(event.error)
+        if error is not None and not holds_error(error):
+            self._assembly.deviate("empty-error", "error")
+            return False
+        return error is not None
+
+    def _fail(self, frame: bytes) -> None:
+        if self._assembly.phase != "open":
+            self._assembly.deviate("after-end", "end", "error")
+            return
+        failure = read_problem(frame, status=None)
+        self._blocks.finish(is_good=False)
+        self._assembly.fail(
+            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
+        )
+
+    def _read_leniently(self, frame: bytes, name: bytes) -> None:
+        """A frame that is not what the specification says: field by field."""
+        if frame.strip() == b"[DONE]":
+            self._process_done()
+            return
+        if name == b"error":
+            self._fail(frame)
+            return
+        value = _json.decode_lenient(frame)
+        if isinstance(value, Malformed):
+            self._assembly.unreadable("stream", value.problem)
+        elif isinstance(value, dict):
+            try:
+                event, plain = read_event_leniently(value, frame, self._assembly)
+            except RecursionError:
+                self._assembly.unreadable("stream", "nested too deeply")
+                return
+            self._process(event, plain, name)
+        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            self._assembly.deviate("envelope", "stream", "a list")
+            self._read((_json.encode(item), name) for item in value)
+        elif value is not None:
+            self._assembly.deviate("unknown-event", "stream", type(value).__name__)
+
+    def _process_done(self) -> None:
+        """OpenAI's end marker: it only confirms an end that was told."""
+        if self._assembly.phase == "open" and self._assembly.reason is not None:
+            self._assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
+            self._blocks.finish(is_good=True)
+            self._assembly.end()
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Reads the body of a response with an error status."""
+    return read_problem(body, status=status, headers=headers)
+
+
+def _is_string(value: Raw) -> bool:
+    return bytes(value)[:1] == b'"'
+
+
+def _is_message(fields: dict[str, Raw] | Malformed) -> bool:
+    return not isinstance(fields, Malformed) and "content" in fields and ("role" in fields or "stop_reason" in fields)

@@ -1,0 +1,106 @@
+"""Frames that are not what the specification says, read field by field into the Struct of the fast reader."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.protocols.anthropic.wire import UNSET, Delta, StreamEvent, read_fields_leniently
+
+_DEPTH: Final = 64
+
+
+def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembly) -> tuple[StreamEvent, bytes]:
+    """The frame as the fast reader would have read it, and as clean JSON.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+    """
+    if b"NaN" in frame or b"Infinity" in frame:
+        value = _refuse_infinite(value)
+    if isinstance(_json.decode(frame), Malformed):
+        assembly.deviate("control-character" if _is_utf8(frame) else "invalid-utf8", "stream")
+    fields = read_fields_leniently(value)
+    event = StreamEvent(
+        type=_loose_text(value.get("type"), "type", assembly),
+        index=_loose_index(value.get("index"), assembly),
+        delta=None if value.get("delta") is None else _loose_delta(value["delta"], assembly),
+        content_block=fields.get("content_block", UNSET),
+        message=fields.get("message", UNSET),
+        usage=fields.get("usage", UNSET),
+        error=fields.get("error", UNSET),
+    )
+    return event, _json.encode(fields)
+
+
+def _loose_delta(value: Json, assembly: Assembly) -> Delta:
+    if not isinstance(value, dict):
+        assembly.deviate("wrong-type", "delta")
+        return Delta(text=assembly.lenient_text(_loose_text(value, "delta", assembly)))
+    partial = value.get("partial_json")
+    if isinstance(partial, dict):
+        assembly.deviate("arguments-type", "delta.partial_json", "an object")
+        partial = "NaN" if _is_infinite(partial) else _json.to_text(partial)
+    return Delta(
+        _loose_text(value.get("type"), "delta.type", assembly),
+        assembly.lenient_text(_loose_text(value.get("text"), "delta.text", assembly)),
+        assembly.lenient_text(_loose_text(partial, "delta.partial_json", assembly)),
+        assembly.lenient_text(_loose_text(value.get("thinking"), "delta.thinking", assembly)),
+        _loose_text(value.get("signature"), "delta.signature", assembly),
+        _loose_text(value.get("stop_reason"), "delta.stop_reason", assembly) or None,
+    )
+
+
+def _loose_text(value: Json, where: str, assembly: Assembly) -> str:
+    if isinstance(value, str):
+        return value
+    if value is not None:
+        assembly.deviate("wrong-type", where)
+    if isinstance(value, list):  # content parts where a string belongs
+        return "".join(_loose_text(item, where, assembly) for item in value if not isinstance(item, list))
+    if isinstance(value, dict):
+        return value["text"] if isinstance(value.get("text"), str) else ""
+    return "" if value is None else _json.to_text(value)
+
+
+def _loose_index(value: Json, assembly: Assembly) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if value is not None:
+        assembly.deviate("odd-index", "index", type(value).__name__)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else -1
+
+
+def _refuse_infinite(value: Json, depth: int = 0) -> Json:
+    """A value of the lenient reader in which every `input` with NaN or Infinity is a word that is no JSON object."""
+    if isinstance(value, list):
+        return [_refuse_infinite(item, depth + 1) for item in value] if depth < _DEPTH else value
+    if not isinstance(value, dict) or depth >= _DEPTH:
+        return value
+    return {
+        key: "NaN" if key == "input" and _is_infinite(inner) else _refuse_infinite(inner, depth + 1)
+        for key, inner in value.items()
+    }
+
+
+def _is_infinite(value: Json, depth: int = 0) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if depth > _DEPTH:
+        return True
+    if isinstance(value, dict):
+        return any(_is_infinite(inner, depth + 1) for inner in value.values())
+    return isinstance(value, list) and any(_is_infinite(inner, depth + 1) for inner in value)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

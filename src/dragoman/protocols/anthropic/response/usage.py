@@ -1,0 +1,100 @@
+"""Token counts of an answer as they are reported, once or several times, and as they are written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import overlaid
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.protocols.anthropic.wire import read
+from dragoman.types import Usage
+
+#: Wire name → ours. `input_tokens` leaves cached tokens out; OpenAI's names hold them.
+_COUNTS: Final[dict[str, str]] = {
+    "input_tokens": "input", "output_tokens": "output", "cache_read_input_tokens": "cache_read",
+    "cache_creation_input_tokens": "cache_write", "prompt_tokens": "total_input", "completion_tokens": "output",
+}  # fmt: skip
+_DETAILS: Final = "output_tokens_details"
+_MOST: Final = 10**15
+_DIGITS: Final = 16
+
+
+class Counts:
+    """What was counted so far. A later report replaces an earlier one; what it leaves out stands (and a later 0 is no
+    count of input)."""
+
+    __slots__ = ("_assembly", "_counts", "rest")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._counts: dict[str, int] = {}
+        self.rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
+
+    def take(self, value: Raw | None) -> None:
+        """A `usage`."""
+        fields = read(value)
+        if not isinstance(fields, dict):
+            if fields is not None:
+                self._assembly.deviate("usage-place", "usage", type(fields).__name__)
+            return
+        counts = self._counts
+        for key, ours in _COUNTS.items():
+            count = fields.get(key)
+            if type(count) is not int or not 0 <= count < _MOST:
+                count = None if count is None else self._odd_count(key, count)
+            if count or (count == 0 and ours not in counts):
+                counts[ours] = count
+        details = fields.get(_DETAILS)
+        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+        self.rest |= _rest_of(fields)
+        if isinstance(thinking, int):
+            counts["reasoning"] = thinking
+        cache_read, cache_write = counts.get("cache_read"), counts.get("cache_write")
+        fresh = counts.get("input")
+        input = counts.get("total_input") if fresh is None else fresh + (cache_read or 0) + (cache_write or 0)
+        self._assembly.usage(Usage(input, counts.get("output"), cache_read, cache_write, counts.get("reasoning")))
+
+    def _odd_count(self, key: str, count: Json) -> int | None:
+        if isinstance(count, str) and count.isdecimal() and len(count) < _DIGITS:
+            self._assembly.deviate("usage-place", f"usage.{key}", "a string")
+            count = int(count)
+        if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < _MOST:
+            return int(count)
+        self._assembly.deviate("usage-place", f"usage.{key}")
+        return None
+
+
+def rest_of_usage(value: Raw | None) -> dict[str, Raw]:
+    """`usage` with what `Usage` does not hold of it; null when that is nothing."""
+    fields = read(value)
+    return {"usage": _json.raw((isinstance(fields, dict) and _rest_of(fields)) or None)}
+
+
+def _rest_of(fields: dict[str, Json]) -> dict[str, Json]:
+    """What a report says that `Usage` does not hold."""
+    rest = {key: value for key, value in fields.items() if key not in _COUNTS and value is not None}
+    details = rest.pop(_DETAILS, None)
+    if isinstance(details, dict):
+        details = {key: value for key, value in details.items() if key != "thinking_tokens"}
+    return rest | {_DETAILS: details} if details else rest
+
+
+def render_usage(usage: Usage, kept: Raw | None) -> dict[str, Json]:
+    """Counts as this protocol has them, over what was kept of others.
+
+    Its `input_tokens` leaves out what was read from or written to the cache.
+    """
+    fields: dict[str, Json] = {"output_tokens": usage.output or 0}
+    if usage.input is not None:
+        fields["input_tokens"] = max(0, usage.input - (usage.cache_read or 0) - (usage.cache_write or 0))
+    if usage.cache_read is not None:
+        fields["cache_read_input_tokens"] = usage.cache_read
+    if usage.cache_write is not None:
+        # where the parts are more than the whole, the whole holds
+        most = usage.cache_write if usage.input is None else max(0, usage.input - (usage.cache_read or 0))
+        fields["cache_creation_input_tokens"] = min(usage.cache_write, most)
+    if usage.reasoning is not None:
+        fields[_DETAILS] = {"thinking_tokens": usage.reasoning}
+    return fields if kept is None else overlaid(kept, fields)

@@ -1,0 +1,94 @@
+"""What must be known of a Gemini request before its bytes are passed on, and of a whole answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.errors import WireError
+from dragoman.events import Finish
+from dragoman.protocol import Peek
+from dragoman.protocols.gemini.request.parse import parse_path
+from dragoman.protocols.gemini.wire import NOTHING, REASONS
+from dragoman.types import Usage
+
+
+def peek(body: bytes, *, path: str = "") -> Peek | None:
+    """The model and whether a stream is asked for, all in the path; None when the body must be read. An array is
+    written by the gateway, since its end must be right when the stream breaks."""
+    try:
+        model, is_stream, is_array = parse_path(path, "")
+    except WireError:
+        return None
+    return None if is_array or not _json.is_json(body) else Peek(model, is_stream, names_model=False)
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+
+
+class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    name: _Name
+    args: dict[str, Any] = {}
+    id: _Name | None = None
+
+
+class _Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    text: str | None = None
+    functionCall: _Call | None = None
+    thought: bool = False
+    thoughtSignature: str | None = None
+
+
+class _Content(msgspec.Struct, gc=False):
+    parts: Annotated[list[_Part], msgspec.Meta(min_length=1)]
+
+
+class _Candidate(msgspec.Struct, gc=False):
+    content: _Content
+    finishReason: Literal["STOP", "MAX_TOKENS"]
+    index: int | None = None
+    finish_reason: None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    promptTokenCount: _Count
+    candidatesTokenCount: _Count
+    thoughtsTokenCount: _Count | None = None
+    cachedContentTokenCount: _Count | None = None
+    toolUsePromptTokenCount: None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    candidates: tuple[_Candidate]
+    usageMetadata: _Usage
+    error: _json.Raw = NOTHING
+    promptFeedback: None = None
+    prompt_feedback: None = None
+    usage_metadata: None = None
+    response: None = None
+
+
+_decode_answer: Final = _json.typed_decoder(_Answer)
+
+
+def check_whole(body: bytes) -> Finish | None:
+    """As `CheckWhole`."""
+    answer = _decode_answer(body)
+    if isinstance(answer, _json.Malformed) or answer.error is not NOTHING:
+        return None
+    (candidate,), usage = answer.candidates, answer.usageMetadata
+    parts, word = candidate.content.parts, candidate.finishReason
+    calls = [part.functionCall for part in parts if part.functionCall is not None]
+    ids = [call.id for call in calls if call.id is not None]
+    is_text = any(part.text and not part.thought for part in parts)
+    if len(set(ids)) < len(ids) or not (calls or is_text) or any(part.text and part.functionCall for part in parts):
+        return None
+    reason = "tool_use" if calls and word == "STOP" else REASONS[word]
+    thoughts = usage.thoughtsTokenCount
+    output = usage.candidatesTokenCount + (thoughts or 0)
+    return Finish(reason, word, Usage(usage.promptTokenCount, output, usage.cachedContentTokenCount, None, thoughts))

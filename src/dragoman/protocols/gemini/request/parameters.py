@@ -1,0 +1,183 @@
+"""What a client's request to Gemini says beside the conversation: tools, tool choice, parameters.
+
+What `Request` does not model goes to `unsaid`, which becomes the request's native fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import (
+    Fields,
+    make_native,
+    read,
+    read_count,
+    read_fields,
+    read_items,
+    read_number,
+    read_text,
+    read_texts,
+)
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocols.gemini.request.schema import to_json_schema
+from dragoman.protocols.gemini.wire import NAME, NOTHING, camel_fields
+from dragoman.types import Effort, Named, Params, Reasoning, ResponseSchema, Tool, ToolChoice
+
+_CONFIG: Final = (
+    "temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty", "frequencyPenalty",
+    "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig",
+)  # fmt: skip
+#: Those that are one of `Params` each, and what reads it.
+_PARAMS: Final[dict[str, tuple[str, Callable[[Raw], Any]]]] = {
+    "maxOutputTokens": ("max_tokens", read_count), "temperature": ("temperature", read_number),
+    "topP": ("top_p", read_number), "topK": ("top_k", read_count), "stopSequences": ("stop", read_texts),
+    "seed": ("seed", read_count), "presencePenalty": ("presence_penalty", read_number),
+    "frequencyPenalty": ("frequency_penalty", read_number),
+}  # fmt: skip
+_LEVELS: Final[dict[str, Effort]] = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
+
+
+class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A function with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str = ""
+    parametersJsonSchema: Raw = NOTHING
+
+
+_decode_plain: Final = _json.typed_decoder(list[_PlainTool])
+
+
+def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
+    """The declared functions; tools that the provider runs go to `unsaid`."""
+    tools: list[Tool] = []
+    hosted: list[Raw] = []
+    items = read_items(value)
+    if items is None and value is not None:
+        items = [value]
+    for place, item in enumerate(items or ()):
+        fields = camel_fields(read_fields(item) or {})
+        declarations = fields.get("functionDeclarations", NOTHING)
+        plain = _decode_plain(declarations)
+        if not isinstance(plain, Malformed):
+            tools += [Tool(tool.name, tool.description, _schema(tool.parametersJsonSchema)) for tool in plain]
+        else:
+            for number, declared in enumerate(read_items(declarations) or ()):
+                tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]"))
+        rest = make_native(NAME, fields, "functionDeclarations")
+        if rest is not None:
+            hosted.append(_json.raw(rest.fields))
+    if hosted:
+        unsaid["tools"] = _json.raw(hosted)
+    return tuple(tools)
+
+
+def parse_tool_choice(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> ToolChoice:
+    """The tool choice; what of `toolConfig` it does not say goes to `unsaid`."""
+    if value is None:
+        return "auto"
+    config = camel_fields(read_fields(value) or {})
+    calling = camel_fields(read_fields(config.pop("functionCallingConfig", None)) or {})
+    mode = read_text(calling.pop("mode", None)).upper()
+    names = read_texts(calling.get("allowedFunctionNames"))
+    choice: ToolChoice = "none" if mode == "NONE" else "any" if mode == "ANY" else "auto"
+    if mode == "ANY" and len(names) == 1:
+        choice = Named(names[0])
+        del calling["allowedFunctionNames"]
+    elif names:
+        where = "toolConfig.functionCallingConfig.allowedFunctionNames"
+        deviations.append(Deviation("dropped", where, "kept for Gemini only"))
+    if mode not in ("", "AUTO", "ANY", "NONE", "MODE_UNSPECIFIED"):
+        calling["mode"] = _json.raw(mode)
+    if calling:
+        config["functionCallingConfig"] = _json.raw(calling)
+    if config:
+        unsaid["toolConfig"] = _json.raw(config)
+    return choice
+
+
+def parse_params(value: Raw | None, unsaid: Fields) -> Params:
+    """The parameters; what they do not model goes to `unsaid`."""
+    if value is None:
+        return Params()
+    config = camel_fields(read_fields(value) or {})
+    rest = {key: Raw(bytes(inner)) for key, inner in config.items() if key not in _CONFIG}
+    reasoning = _parse_thinking(config.get("thinkingConfig"), rest)
+    schema = _parse_schema(config, rest)
+    if rest:
+        unsaid["generationConfig"] = _json.raw(rest)
+    return Params(
+        reasoning=reasoning,
+        response_schema=schema,
+        **{param: read_param(config[name]) for name, (param, read_param) in _PARAMS.items() if name in config},
+    )
+
+
+def _schema(value: Raw) -> Raw | None:
+    text = bytes(value)
+    return Raw(text) if text and text != b"null" else None
+
+
+def _parse_tool(item: Raw, where: str) -> Tool:
+    fields = camel_fields(read_fields(item) or {})
+    name = read_text(fields.get("name"))
+    if not name:
+        raise WireError("expected the name of a function", path=f"{where}.name")
+    schema = fields.get("parametersJsonSchema")
+    if schema is not None:
+        schema = Raw(bytes(schema))
+    elif isinstance(declared := read(fields.get("parameters")), dict) and declared:
+        schema = _json.raw(to_json_schema(declared))
+    native = make_native(NAME, fields, "name", "description", "parameters", "parametersJsonSchema")
+    return Tool(name, read_text(fields.get("description")), schema, native=native)
+
+
+def _parse_schema(config: Fields, rest: Fields) -> ResponseSchema | None:
+    mime = read_text(config.get("responseMimeType"))
+    schema = config.get("responseJsonSchema")
+    if schema is not None:
+        return ResponseSchema(Raw(bytes(schema)))
+    if isinstance(own := read(config.get("responseSchema")), dict) and mime in ("", "application/json"):
+        return ResponseSchema(_json.raw(to_json_schema(own)))
+    for form in read_items(config.get("responseFormat")) or ():  # 3.x: a list of one form for each modality
+        text = camel_fields(read_fields(camel_fields(read_fields(form) or {}).get("text")) or {})
+        if "jsonSchema" in text:
+            return ResponseSchema(Raw(bytes(text["jsonSchema"])))
+        if read_text(text.get("mimeType")) == "application/json":
+            return ResponseSchema()
+    if mime == "application/json":
+        return ResponseSchema()
+    if mime not in ("", "text/plain"):
+        rest |= {key: Raw(bytes(config[key])) for key in ("responseMimeType", "responseSchema") if key in config}
+    return None
+
+
+def _parse_thinking(value: Raw | None, rest: Fields) -> Reasoning | None:
+    """`thinkingConfig`. Whether thoughts are shown is kept for Gemini only."""
+    config = camel_fields(read_fields(value) or {})
+    if not config:
+        return None
+    budget = read_count(config.get("thinkingBudget"))
+    level = _LEVELS.get(read_text(config.get("thinkingLevel")).lower())
+    shown = read(config.get("includeThoughts")) is True
+    reasoning: Reasoning | None = Reasoning(level, budget if budget is not None and budget > 0 else None)
+    if budget == 0:
+        reasoning = Reasoning("none")
+    elif budget is None and level is None and not shown:
+        reasoning = None
+    unsaid: dict[str, Json] = {
+        key: inner
+        for key, inner in config.items()
+        if key not in ("thinkingBudget", "includeThoughts") and (key != "thinkingLevel" or level is None)
+    }
+    if not shown and budget != 0:
+        unsaid["includeThoughts"] = False
+    if unsaid:
+        rest["thinkingConfig"] = _json.raw(unsaid)
+    return reasoning

@@ -1,0 +1,377 @@
+"""A client's request to Gemini → `Request`.
+
+Spec: https://ai.google.dev/api/generate-content (read 2026-11-21). The model and the verb stand in the path. Keys come
+in camelCase and in snake_case. Results of tools are parts of a user's content; they become a message of their own.
+What is not modelled (safety settings, hosted tools, cached content) stays in `native`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Final, Literal, TypeAlias, TypeGuard
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.codec.json_fields import (
+    Fields,
+    make_native,
+    read,
+    read_body,
+    read_fields,
+    read_items,
+    read_string,
+    read_text,
+)
+from dragoman.codec.parts.call_ids import CallIds
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocol import Parsed, ReplyStyle
+from dragoman.protocols.gemini.request.parameters import parse_params, parse_tool_choice, parse_tools
+from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, parse_seal, read_media
+from dragoman.types import (
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Part,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+_MODELLED: Final = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model")
+_ROLES: Final[dict[str, Role]] = {"user": "user", "function": "user", "model": "assistant", "assistant": "assistant"}
+_ESCAPED: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_STREAM: Final = "streamGenerateContent"
+_WHOLE: Final = "generateContent"
+#: A part of a content: its fields in camelCase.
+_Place: TypeAlias = tuple[int, int]
+
+
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    args: Raw = NOTHING
+    id: str = ""
+
+
+class _PlainResult(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    response: Raw
+    id: str = ""
+
+
+class _PlainPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    text: str | None = None
+    functionCall: _PlainCall | None = None
+    functionResponse: _PlainResult | None = None
+    thoughtSignature: str = ""
+
+    def says_one_thing(self) -> bool:
+        if self.functionResponse is not None and bytes(self.functionResponse.response) == b"null":
+            return False
+        return (self.text is None) + (self.functionCall is None) + (self.functionResponse is None) == 2
+
+
+class _PlainContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A content with nothing unusual in it, which is read at once; any other is read field by field."""
+
+    role: Literal["user", "model"]
+    parts: list[_PlainPart]
+
+    def is_usual(self) -> bool:
+        return all(map(_PlainPart.says_one_thing, self.parts))
+
+
+_decode_plain: Final = _json.typed_decoder(_PlainContent)
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainContent])
+
+
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
+    """Read a client's request.
+
+    Args:
+        path: `/v1beta/models/{model}:{verb}?alt=sse`; without it the model is the body's, and a stream is asked for.
+
+    Raises:
+        WireError: the body is no JSON object or has no contents, or the path names no model or another verb.
+    """
+    fields = camel_fields(read_body(body, fields))
+    if "contents" not in fields and read_fields(fields.get("request")) is not None:  # Code Assist's envelope
+        inner = camel_fields(read_fields(fields.get("request")) or {})
+        fields = inner | {key: value for key, value in fields.items() if key == "model"}
+    model, is_stream, is_array = parse_path(path, read_text(fields.get("model")))
+    parser = _Parser()
+    messages = parser.system(fields.get("systemInstruction")) + parser.contents(fields.get("contents"))
+    unsaid: Fields = {}
+    request = Request(
+        model,
+        tuple(messages),
+        parse_tools(fields.get("tools"), unsaid),
+        parse_tool_choice(fields.get("toolConfig"), unsaid, parser.deviations),
+        parse_params(fields.get("generationConfig"), unsaid),
+        stream=is_stream,
+        native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
+    )
+    return Parsed(request, ReplyStyle(array=is_array), tuple(parser.deviations))
+
+
+def parse_path(path: str, named: str) -> tuple[str, bool, bool]:
+    """The model, whether a stream is asked for, and whether that is a JSON array."""
+    if not path:
+        if not named:
+            raise WireError("expected the name of a model", path="model")
+        return _bare_model(named), True, False
+    model, verb = read_model(path, named)
+    if verb not in (_STREAM, _WHOLE):
+        raise WireError(f"expected the verb {_WHOLE} or {_STREAM}, got {verb[:60]!r}", status=404, path="path")
+    words = [_unescape(word) for word in path.partition("?")[2].split("&")]
+    is_stream = verb == _STREAM
+    return model, is_stream, is_stream and "alt=sse" not in words and "$alt=sse" not in words
+
+
+def read_model(path: str, named: str = "") -> tuple[str, str]:
+    """The model and the verb that a path names; `named` is the model of a path without one.
+
+    Raises:
+        WireError: neither names a model.
+    """
+    location = path.partition("?")[0]
+    if ":" not in location:
+        location = _unescape(location)
+    before, _, verb = location.rpartition(":")
+    found = re.search(r"/(?:models|tunedModels)(?:/|%2[Ff])(.+)", before, re.DOTALL)
+    model = _bare_model(_unescape(found[1])) if found is not None else _bare_model(named)
+    if not model:
+        raise WireError("expected the name of a model", path="path")
+    return model, verb
+
+
+def _bare_model(name: str) -> str:
+    while name.startswith(("models/", "tunedModels/")):
+        name = name.partition("/")[2]
+    return name
+
+
+def _unescape(text: str) -> str:
+    data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
+    return data.decode("utf-8", "replace")
+
+
+class _Parser:
+    """Reads one request; knows the calls that results may answer."""
+
+    __slots__ = ("_pairing", "deviations")
+
+    def __init__(self) -> None:
+        self.deviations: list[Deviation] = []
+        self._pairing = CallIds()
+
+    def _deviate(self, code: str, where: str, seen: str = "") -> None:
+        self.deviations.append(Deviation(code, where, seen))
+
+    # ------------------------------------------------------------ contents
+
+    def system(self, value: Raw | None) -> list[Message]:
+        """`systemInstruction`: a content, or, from some clients, a string or a list of parts."""
+        fields = read_fields(value)
+        parts = self._parts(
+            camel_fields(fields).get("parts") if fields is not None else value, "systemInstruction", turn=0
+        )
+        return [Message("system", parts)] if parts else []
+
+    def contents(self, value: Raw | None) -> list[Message]:
+        """The conversation."""
+        if (text := read_string(value)) is not None:
+            return [Message("user", (Text(text),))]
+        plain = _decode_all_plain(value or NOTHING)
+        if isinstance(plain, Malformed) or not all(map(_PlainContent.is_usual, plain)):
+            contents = [self._content(item, turn) for turn, item in enumerate(_items(value))]
+        else:
+            contents = [self._plain_content(content, turn) for turn, content in enumerate(plain)]
+        messages: list[Message] = []
+        for content in contents:
+            for message in content:
+                last = messages[-1] if messages else None
+                if last is not None and last.role == message.role == "assistant":
+                    messages[-1] = _join(last, message)
+                else:
+                    messages.append(message)
+        return messages
+
+    def _content(self, item: Raw, turn: int) -> list[Message]:
+        plain = _decode_plain(item)
+        if not isinstance(plain, Malformed) and plain.is_usual():
+            return self._plain_content(plain, turn)
+        where = f"contents[{turn}]"
+        fields = read_fields(item)
+        if fields is None:
+            raise WireError("expected a content object", path=where)
+        fields = camel_fields(fields)
+        parts = self._parts(fields.get("parts"), where, turn=turn)
+        name = read_text(fields.get("role"))
+        role = _ROLES.get(name.lower()) if name else None
+        if role is None:
+            if name:
+                raise WireError(f"expected the role user or model, got {name[:40]!r}", path=f"{where}.role")
+            role = "assistant" if any(isinstance(part, ToolCall) for part in parts) else "user"
+        native = make_native(NAME, fields, "role", "parts")
+        return _turned(role, parts, native)
+
+    def _plain_content(self, content: _PlainContent, turn: int) -> list[Message]:
+        parts = [self._plain(part, turn, number) for number, part in enumerate(content.parts)]
+        return _turned(_ROLES[content.role], _without_empty(parts), None)
+
+    def _plain(self, part: _PlainPart, turn: int, number: int) -> Part:
+        signature = _seal(part.thoughtSignature)
+        if part.functionCall is not None:
+            call = part.functionCall
+            id = self._pairing.add_call(call.id, call.name, turn=turn, number=number)
+            where = f"contents[{turn}].parts[{number}].functionCall"
+            return ToolCall(id, call.name, self._arguments(call.args, where), signature=signature)
+        if part.functionResponse is not None:
+            result = part.functionResponse
+            id, name = self._pairing.add_result(result.id, result.name)
+            text, is_error, is_plain = _read_response(result.response)
+            native = None if is_plain else make_native(NAME, {"response": result.response})
+            return ToolResult(id, name, (Text(text),) if text else (), is_error, native)
+        return Text(part.text or "", signature)
+
+    def _parts(self, inner: Raw | None, where: str, *, turn: int) -> tuple[Part, ...]:
+        if (text := read_string(inner)) is not None:
+            return (Text(text),)
+        items = read_items(inner)
+        if items is None and inner is not None and read_fields(inner) is not None:
+            items = [inner]
+        parts = [
+            self._part(item, f"{where}.parts[{number}]", (turn, number)) for number, item in enumerate(items or ())
+        ]
+        return _without_empty(parts)
+
+    def _part(self, item: Raw, where: str, place: _Place) -> Part:
+        fields = read_fields(item)
+        if fields is None:
+            if (text := read_string(item)) is not None:
+                return Text(text)
+            raise WireError("expected a part", path=where)
+        fields = camel_fields(fields)
+        signature = _seal(read_text(fields.get("thoughtSignature")))
+        if "functionCall" in fields:
+            return self._call(fields, f"{where}.functionCall", place, signature)
+        if "functionResponse" in fields:
+            return self._result(fields["functionResponse"], f"{where}.functionResponse")
+        if (text := read_string(fields.get("text"))) is not None:
+            native = make_native(NAME, fields, "text", "thought", "thoughtSignature")
+            if read(fields.get("thought")) is True:
+                return Thinking(text, signature, native=native)
+            return Text(text, signature, native)
+        if read(fields.get("thought")) is not True and (media := read_media(fields)) is not None:
+            return media
+        if signature is not None and not fields.keys() - {"thought", "thoughtSignature"}:
+            return Text("", signature)
+        return Opaque(NAME, _json.raw(fields))
+
+    def _call(self, part: Fields, where: str, place: _Place, signature: str | None) -> ToolCall:
+        fields = camel_fields(read_fields(part["functionCall"]) or {})
+        name = read_text(fields.get("name"))
+        if not name:
+            raise WireError("expected the name of a function", path=f"{where}.name")
+        turn, number = place
+        id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
+        native = make_native(NAME, part, "functionCall", "thoughtSignature")
+        further = make_native(NAME, fields, "id", "name", "args")
+        if further is not None:
+            own = native.fields if native is not None else {}
+            native = Native(NAME, {**own, "functionCall": _json.raw(further.fields)})
+        arguments = self._arguments(fields.get("args", NOTHING), where)
+        return ToolCall(id, name, arguments, signature=signature, native=native)
+
+    def _arguments(self, value: Raw, where: str) -> str:
+        arguments = _json.raw_text(value)
+        if arguments[:1] == '"':
+            self._deviate("arguments-type", f"{where}.args", "a string")
+            return read_text(value).strip() or "{}"
+        return "{}" if arguments in ("", "null") else arguments
+
+    def _result(self, value: Raw, where: str) -> ToolResult:
+        fields = camel_fields(read_fields(value) or {})
+        id, name = self._pairing.add_result(read_text(fields.get("id")), read_text(fields.get("name")))
+        parts: list[Text | Media | Opaque] = []
+        text, is_error, is_plain = _read_response(fields.get("response"))
+        if text:
+            parts.append(Text(text))
+        for item in read_items(fields.get("parts")) or ():
+            inner = camel_fields(read_fields(item) or {})
+            parts.append(read_media(inner) or Opaque(NAME, Raw(bytes(item))))
+        modelled = ("id", "name", "parts", "response") if is_plain else ("id", "name", "parts")
+        if not name:
+            self._deviate("missing-name", where)
+        return ToolResult(id, name, tuple(parts), is_error, make_native(NAME, fields, *modelled))
+
+
+def _items(value: Raw | None) -> list[Raw]:
+    """The contents; one may stand without a list around it."""
+    items = read_items(value)
+    if items is None and value is not None and read_fields(value) is not None:
+        items = [value]
+    if items is None:
+        raise WireError("expected a list of contents", path="contents")
+    return items
+
+
+def _turned(role: Role, parts: tuple[Part, ...], native: Native | None) -> list[Message]:
+    """The messages of one content: its results in one of their own."""
+    results = tuple([part for part in parts if isinstance(part, ToolResult)])
+    if not results:
+        return [Message(role, parts, native)]
+    rest = tuple([part for part in parts if not isinstance(part, ToolResult)])
+    return [Message("tool", results, native), *([Message(role, rest)] if rest else [])]
+
+
+def _without_empty(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple([part for part in parts if not (_is_plain(part) and not part.text)])
+
+
+def _seal(signature: str) -> str | None:
+    return None if signature in DUMMY_SIGNATURES else parse_seal(signature) or None
+
+
+def _join(one: Message, other: Message) -> Message:
+    """One turn of neighbouring contents of the model: Google's client replays each chunk of a stream as its own."""
+    parts = list(one.parts)
+    for part in other.parts:
+        last = parts[-1] if parts else None
+        if _is_plain(last) and _is_plain(part):
+            parts[-1] = Text(last.text + part.text)
+        else:
+            parts.append(part)
+    return Message("assistant", tuple(parts), one.native or other.native)
+
+
+def _is_plain(part: Part | None) -> TypeGuard[Text]:
+    return type(part) is Text and part.signature is None and part.native is None
+
+
+def _read_response(value: Raw | None) -> tuple[str, bool, bool]:
+    """What a tool answered: its text, whether it failed, and whether a text under `result` or `error` is all of it."""
+    response = read(value)
+    if value is None or response == {}:
+        return "", False, value is not None
+    if not isinstance(response, dict):
+        return response if isinstance(response, str) else _json.raw_text(value), False, False
+    fields = read_fields(value) or {}
+    is_error = bool(response.get("error"))
+    if len(response) == 1:
+        key, inner = next(iter(response.items()))
+        if key in ("result", "output", "content", "error"):
+            text = inner if isinstance(inner, str) else _json.raw_text(fields[key]) if key in fields else ""
+            return text, is_error, isinstance(inner, str) and key in ("result", "error") and inner != ""
+    return _json.raw_text(value), is_error, False

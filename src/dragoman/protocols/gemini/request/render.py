@@ -1,0 +1,321 @@
+"""`Request` → a request to Gemini.
+
+Spec: https://ai.google.dev/api/generate-content and https://ai.google.dev/gemini-api/docs/thought-signatures (read
+2026-11-21). System messages have one place, all results of a step stand in one content, and from Gemini 3 on the first
+call of a step must have a signature: calls of foreign history get the documented stand-in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.json_fields import native_fields, read, read_fields
+from dragoman.deviations import part_path
+from dragoman.events import Deviation
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, model_path
+from dragoman.types import (
+    Effort,
+    Media,
+    Message,
+    Named,
+    Params,
+    Part,
+    Reasoning,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+
+_MOST_STOPS: Final = 5
+#: Models before 3 take a budget of thinking tokens, later ones a level.
+_BUDGET_MODEL: Final = re.compile(r"gemini-(?:1|2)(?:\D|$)")
+_BUDGETS: Final[dict[Effort, int]] = {
+    "none": 0, "minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576, "xhigh": 24_576, "max": 24_576,
+}  # fmt: skip
+_LEVELS: Final[dict[Effort, str]] = {
+    "none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high",
+    "max": "high",
+}  # fmt: skip
+#: A tool that takes free text becomes a function with one argument.
+_FREE_TEXT: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
+    """Write a request for a provider."""
+    renderer = _Renderer(request.model, dialect)
+    native = native_fields(request.native, NAME)
+    body: dict[str, Json] = {"contents": renderer.contents(request.messages)}
+    system = renderer.system(request.messages)
+    if system:
+        body["systemInstruction"] = {"parts": system}
+    tools = renderer.tools(request.tools)
+    hosted = read(native.get("tools"))
+    tools += hosted if isinstance(hosted, list) else []
+    if request.tool_choice not in ("auto", "none") and not tools:
+        renderer.drop("tool_choice", "no tools")
+    if request.session_id is not None and request.params.cache != "none":
+        renderer.drop("session_id", "the protocol has no cache key")
+    if tools:
+        body["tools"] = tools
+        choice = _tool_config(request, read(native.get("toolConfig")))
+        if choice:
+            body["toolConfig"] = choice
+    config = renderer.config(request.params)
+    unsaid = read(native.get("generationConfig"))
+    if isinstance(unsaid, dict) and "responseFormat" in unsaid:  # it says the same
+        config = {key: value for key, value in config.items() if key not in ("responseMimeType", "responseJsonSchema")}
+    for key, value in unsaid.items() if isinstance(unsaid, dict) else ():
+        ours = config.get(key)
+        config[key] = ours | value if isinstance(ours, dict) and isinstance(value, dict) else value
+    if config:
+        body["generationConfig"] = config
+    own = ("tools", "toolConfig", "generationConfig")
+    body |= {key: value for key, value in native.items() if key not in body and key not in own}
+    verb = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    accept = "text/event-stream" if request.stream else "application/json"
+    headers = {"content-type": "application/json", "accept": accept}
+    path = f"{model_path(request.model)}:{verb}"
+    return Rendered(HttpRequest(path, _json.encode(body), headers), tuple(renderer.deviations))
+
+
+def _tool_config(request: Request, unsaid: Json) -> dict[str, Json]:
+    """The tool choice, with what the client's own `toolConfig` says besides."""
+    calling: dict[str, Json] = {}
+    match request.tool_choice:
+        case "none":
+            calling = {"mode": "NONE"}
+        case "any":
+            calling = {"mode": "ANY"}
+        case Named(name):
+            calling = {"mode": "ANY", "allowedFunctionNames": [name]}
+        case "auto":
+            pass
+    config = dict(unsaid) if isinstance(unsaid, dict) else {}
+    further = config.pop("functionCallingConfig", None)
+    if isinstance(further, dict):
+        calling = further | calling
+    return config | ({"functionCallingConfig": calling} if calling else {})
+
+
+class _Renderer:
+    """Writes one request and collects what could not be said."""
+
+    __slots__ = ("_dialect", "_has_levels", "_model", "_names", "deviations")
+
+    def __init__(self, model: str, dialect: Dialect) -> None:
+        self.deviations: list[Deviation] = []
+        self._model = model
+        self._has_levels = _BUDGET_MODEL.search(model) is None
+        self._dialect = dialect
+        self._names: dict[str, str] = {}  # of calls, by id
+
+    def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self.report(code, part_path(at) + field, why)
+
+    def report(self, code: str, where: str, why: str) -> None:
+        """Note something that cannot be said as it is."""
+        self.deviations.append(Deviation(code, where, why))
+
+    def drop(self, where: str, why: str) -> None:
+        """Report something that the protocol has no word for."""
+        self.report("dropped", where, why)
+
+    # ------------------------------------------------------------ contents
+
+    def system(self, messages: tuple[Message, ...]) -> list[Json]:
+        """All system messages, those in the middle of the conversation too."""
+        parts: list[Json] = []
+        is_begun = False
+        for place, message in enumerate(messages):
+            if message.role != "system":
+                is_begun = True
+                continue
+            if is_begun:
+                self._deviate("moved", (place,), "a later system message joins the system instruction")
+            for number, part in enumerate(message.parts):
+                if isinstance(part, Text):
+                    parts.append({"text": part.text} | _signed(part.signature) | native_fields(part.native, NAME))
+                else:
+                    self._deviate("dropped", (place, number), "a system instruction is text")
+        return parts
+
+    def contents(self, messages: tuple[Message, ...]) -> list[Json]:
+        """The conversation; neighbouring messages of results are one content."""
+        contents: list[Json] = []
+        results: list[Json] | None = None  # of the content that is being filled
+        for place, message in enumerate(messages):
+            if message.role == "system":
+                continue
+            parts = self._parts(message, place)
+            if message.role == "tool" and results is not None:
+                results += parts
+                continue
+            results = parts if message.role == "tool" else None
+            if parts:
+                role = "model" if message.role == "assistant" else "user"
+                contents.append({"role": role, "parts": parts} | native_fields(message.native, NAME))
+            elif all(isinstance(part, Text) for part in message.parts):  # a part of another kind said why
+                self._deviate("dropped", (place,), "a message with nothing in it")
+        return contents
+
+    def _parts(self, message: Message, place: int) -> list[Json]:
+        parts: list[Json] = []
+        is_first_call = True
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                parts.append(self._call(part, (place, number), is_first=is_first_call))
+                is_first_call = False
+            else:
+                rendered = self._part(part, (place, number))
+                if rendered is not None:
+                    parts.append(rendered)
+        return parts
+
+    def _part(self, part: Part, at: tuple[int, ...]) -> Json | None:
+        if isinstance(part, Text):
+            if not part.text and part.signature is None:
+                return None
+            return {"text": part.text, **_signed(part.signature), **native_fields(part.native, NAME)}
+        if isinstance(part, ToolResult):
+            return self._result(part, at)
+        if isinstance(part, Thinking):
+            if part.redacted is not None:
+                self._deviate("dropped", at, "sealed thinking of another protocol")
+            if not part.text and part.signature is None:
+                return None
+            return {"text": part.text, "thought": True} | _signed(part.signature) | native_fields(part.native, NAME)
+        if isinstance(part, Media):
+            return self._media(part, at)
+        if isinstance(part, ToolCall):
+            return self._call(part, at, is_first=False)
+        return part.raw if part.protocol == NAME else None  # of another protocol: `crossing` names it
+
+    def _media(self, media: Media, at: tuple[int, ...]) -> Json | None:
+        native = native_fields(media.native, NAME)
+        mime: dict[str, Json] = {"mimeType": media.mime} if media.mime is not None else {}
+        if media.data is not None:
+            return {"inlineData": (mime or {"mimeType": _GUESSES[media.kind]}) | {"data": media.data}} | native
+        if media.url is not None and self._dialect.supports_image_url:
+            return {"fileData": mime | {"fileUri": media.url}} | native
+        self._deviate("dropped", at, "media by address cannot be sent")
+        return None
+
+    def _call(self, call: ToolCall, at: tuple[int, ...], *, is_first: bool) -> Json:
+        self._names[call.id] = call.name
+        if call.kind == "custom":
+            arguments: Json = {"input": call.arguments}
+        elif not _json.is_object(call.arguments):
+            self._deviate("changed", at, "they are not a JSON object", field=".arguments")
+            arguments = {"arguments": call.arguments}
+        else:
+            arguments = _json.embed(call.arguments)
+        signature = call.signature
+        if signature is None and is_first and self._has_levels:
+            signature = DUMMY_SIGNATURES[0]
+        function: dict[str, Json] = {"id": call.id} if call.id else {}
+        function |= {"name": call.name, "args": arguments}
+        native = dict(native_fields(call.native, NAME))
+        function |= read_fields(native.pop("functionCall", None)) or {}
+        return {"functionCall": function} | _signed(signature) | native
+
+    def _result(self, result: ToolResult, at: tuple[int, ...]) -> Json:
+        function: dict[str, Json] = {"id": result.call_id} if result.call_id else {}
+        function["name"] = result.name or self._names.get(result.call_id) or result.call_id or "unknown"
+        text = result.text
+        function["response"] = {"error" if result.is_error else "result": text} if text or result.is_error else {}
+        parts: list[Json] = []
+        for number, part in enumerate(result.parts):
+            if not isinstance(part, Text):
+                rendered = self._part(part, (*at, number))
+                if rendered is not None:
+                    parts.append(rendered)
+        if parts:
+            function["parts"] = parts
+        return {"functionResponse": function | native_fields(result.native, NAME)}
+
+    # ------------------------------------------------------------ tools and parameters
+
+    def tools(self, tools: tuple[Tool, ...]) -> list[Json]:
+        """The tools as one list of declared functions."""
+        declared: list[Json] = []
+        for tool in tools:
+            function: dict[str, Json] = {"name": tool.name}
+            if tool.description:
+                function["description"] = tool.description
+            if tool.kind == "custom":
+                self.report("changed", f"tools.{tool.name}", "a tool that takes free text has one argument, input")
+                function["parametersJsonSchema"] = _FREE_TEXT
+            elif tool.schema is not None:
+                function["parametersJsonSchema"] = tool.schema
+            declared.append(function | native_fields(tool.native, NAME))
+        return [{"functionDeclarations": declared}] if declared else []
+
+    def config(self, params: Params) -> dict[str, Json]:
+        """`generationConfig`."""
+        for name, asked in (
+            ("parallel_tools", params.parallel_tools is False),
+            ("cache", params.cache == "long"),  # "short" is the life that the server gives anyway
+            ("num_ctx", params.num_ctx is not None),
+        ):
+            if asked:
+                self.report("dropped", f"params.{name}", "the protocol has no such field")
+        if len(params.stop) > _MOST_STOPS:
+            self.report("changed", "params.stop", f"only {_MOST_STOPS} stop sequences are allowed")
+        config: dict[str, Json] = {
+            "temperature": params.temperature,
+            "topP": params.top_p,
+            "topK": params.top_k,
+            "maxOutputTokens": params.max_tokens,
+            "stopSequences": list(params.stop[:_MOST_STOPS]) or None,
+            "seed": params.seed,
+            "presencePenalty": params.presence_penalty,
+            "frequencyPenalty": params.frequency_penalty,
+        }
+        if params.response_schema is not None:
+            config["responseMimeType"] = "application/json"
+            config["responseJsonSchema"] = params.response_schema.schema
+            if params.response_schema.name != "response":
+                self.drop("params.response_schema.name", "the protocol has no such field")
+            for field in ("strict", "description"):
+                if getattr(params.response_schema, field) is not None:
+                    self.drop(f"params.response_schema.{field}", "the protocol has no such field")
+        if params.reasoning is not None:
+            config["thinkingConfig"] = self._thinking(params.reasoning)
+        return {key: value for key, value in config.items() if value is not None}
+
+    def _thinking(self, reasoning: Reasoning) -> Json:
+        if reasoning.budget is not None:
+            return {"thinkingBudget": reasoning.budget, "includeThoughts": reasoning.budget != 0}
+        effort = reasoning.effort
+        if effort is None:
+            return {"includeThoughts": True}
+        if not self._has_levels:
+            if effort in ("xhigh", "max"):
+                self.report("changed", "params.reasoning.effort", "the largest budget is that of high")
+            config: dict[str, Json] = {"thinkingBudget": _BUDGETS[effort]}
+        else:
+            level = _LEVELS[effort]
+            if level == "minimal" and "-pro" in self._model:
+                level = "low"  # the least that the larger models take
+            if level != effort:
+                self.report("changed", "params.reasoning.effort", f"the nearest level is {level}")
+            config = {"thinkingLevel": level}
+        return config | ({"includeThoughts": True} if effort != "none" else {})
+
+
+def _signed(signature: str | None) -> dict[str, Json]:
+    return {} if signature is None else {"thoughtSignature": signature}
+
+
+#: A MIME type is required beside data.
+_GUESSES: Final = {
+    "image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/pdf",
+}  # fmt: skip

@@ -1,0 +1,132 @@
+"""The calls of one Gemini response: whole ones, and those whose arguments come piece by piece."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.codec.json_fields import read
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
+from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
+from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
+from dragoman.types import Native
+
+#: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
+_Proof: TypeAlias = Literal["ended", "next", "over"]
+
+
+class _PartialCall:
+    """A call whose arguments are streamed."""
+
+    __slots__ = ("arguments", "call")
+
+    def __init__(self, call: OpenCall, arguments: PartialArguments) -> None:
+        self.call = call
+        self.arguments = arguments
+
+
+class CallReader:
+    """Reads the calls of one response; remembers the one whose arguments are coming."""
+
+    __slots__ = ("_assembly", "_partial")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._partial: _PartialCall | None = None
+
+    def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
+        """Take the call of one part; `signature` is "" when it has none, `native` are further fields of the part."""
+        assembly = self._assembly
+        if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
+            assembly.deviate("sibling-key", "functionCall", "partial_args, will_continue")
+            pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), assembly.deviate)))
+            call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
+            call.willContinue = call.willContinue or read(call.will_continue) is True
+        partial = self._partial
+        if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
+            self._grow(partial, call)
+            return
+        if partial is not None:
+            self._end(partial, "next")
+        if call.partialArgs or call.willContinue:
+            opened = assembly.open_call(call.id, call.name, native=native)
+            opened.signature = signature or None
+            self._partial = _PartialCall(opened, PartialArguments())
+            self._grow(self._partial, call)
+            return
+        if not call.name:
+            assembly.deviate("missing-name", "functionCall")
+            if not call.id and call.args is NOTHING and call.arguments is NOTHING:
+                return  # an empty call: the end of one that had ended
+        arguments, is_one = self._arguments_of(call)
+        if not is_one:
+            assembly.contradict(assembly.open_call(call.id, call.name, native=native), "functionCall")
+            return
+        assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
+
+    def _arguments_of(self, call: FunctionCall) -> tuple[str, bool]:
+        """The arguments of a whole call, and whether all its keys tell the same. Proto JSON leaves an empty object
+        out."""
+        text, is_one = self._argument_text(call.args), True
+        if call.arguments is not NOTHING or call.parameters is not NOTHING:
+            # quirk: args-under-a-sibling-key
+            self._assembly.deviate("sibling-key", "functionCall", "arguments, parameters")
+            siblings = (self._argument_text(raw) for raw in (call.arguments, call.parameters))
+            text, is_one = told_once([text, *siblings])
+        if text == "null":
+            self._assembly.deviate("missing-arguments", "functionCall.args", "null")
+        return "{}" if text in ("", "null") else text, is_one
+
+    def _argument_text(self, given: Raw) -> str:
+        text = _json.raw_text(given)
+        if text[:1] != '"':
+            return text
+        self._assembly.deviate("arguments-type", "functionCall.args", "a string")
+        inner = _json.decode_lenient(bytes(given))
+        return inner if isinstance(inner, str) else ""
+
+    def _grow(self, partial: _PartialCall, call: FunctionCall) -> None:
+        for piece in call.partialArgs or ():
+            partial.arguments.add(piece)
+        if call.args is not NOTHING or call.arguments is not NOTHING or call.parameters is not NOTHING:
+            told, is_one = self._arguments_of(call)
+            partial.arguments.tell_whole(told, is_one=is_one)
+        if not call.willContinue:
+            self._end(partial, "ended")
+
+    def _end(self, partial: _PartialCall, proof: _Proof) -> None:
+        """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
+        another call began: at the end of a response that announced more of it, what is missing may be any parameter."""
+        self._partial = None
+        assembly, call, arguments = self._assembly, partial.call, partial.arguments
+        is_cut = proof == "over" or (proof != "ended" and arguments.is_cut())
+        text = arguments.text()
+        if arguments.problem:
+            assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
+        elif is_cut:
+            assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")
+        else:
+            if proof != "ended":
+                # quirk: gem-partial-args-missing-terminal
+                assembly.deviate("part-not-closed", f"call {call.index}")
+            assembly.add_arguments(call, text)
+            assembly.end_call(call)
+
+    def read_sibling(self, raw: Raw, signature: str) -> None:
+        """Take a call that stands under `function_call`."""
+        call = decode_call(bytes(raw))
+        if isinstance(call, Malformed):
+            value = _json.decode_lenient(bytes(raw))
+            loose = read_call_leniently(value if isinstance(value, dict) else {}, self._assembly.deviate)
+            call = decode_call(_json.encode(loose))
+        if not isinstance(call, Malformed):
+            self.read(call, signature)
+
+    def close(self) -> None:
+        """Nothing more comes: settle the call that is open."""
+        if self._partial is not None:
+            self._end(self._partial, "over")

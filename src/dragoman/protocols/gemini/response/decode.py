@@ -1,0 +1,398 @@
+"""Response bytes of Gemini → events: event streams, JSON arrays, whole responses, error bodies.
+
+The end is the end of the body after a finishReason; parts and usage may follow that. A call is one whole part, except
+for Vertex AI's streamed arguments. A part with a signature is a part of its own, never merged with its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.framing.body import BodyReader, TooLarge
+from dragoman.codec.json_fields import Fields, make_native, read, read_text
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.timestamps import parse_time
+from dragoman.events import Event, Failure, TextStart, ThinkingStart
+from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocols.gemini.response.calls import CallReader
+from dragoman.protocols.gemini.response.enum_numbers import FINISH_REASONS, enum_name
+from dragoman.protocols.gemini.response.lenient import (
+    read_chunk_leniently,
+    read_feedback_leniently,
+    read_usage_leniently,
+)
+from dragoman.protocols.gemini.response.unmodelled import Kept, Split, split
+from dragoman.protocols.gemini.wire import (
+    FAILED_REASONS,
+    KNOWN_PARTS,
+    NAME,
+    NOTHING,
+    REASONS,
+    UNSPECIFIED,
+    Candidate,
+    Chunk,
+    FirstChunk,
+    Part,
+    UsageMetadata,
+    decode_chunk,
+    decode_first_chunk,
+    read_media,
+)
+from dragoman.types import Opaque, Usage
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class Decoder:
+    """Decodes one response."""
+
+    __slots__ = (
+        "_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_kept", "_reader", "_usage",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
+        dialect: Dialect = PLAIN,
+        bounds: AnswerBounds = USUAL_BOUNDS,
+    ) -> None:
+        self._assembly = Assembly(
+            new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False, needs_ids=None
+        )
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
+        self._calls = CallReader(self._assembly)
+        self._begun = False
+        self._choice: int | None = None  # the index of the candidate that is read
+        self._usage: UsageMetadata | None = None
+        self._failed_reason = ""
+        self._kept = Kept()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the response is over before its body is: after an error only."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        assembly = self._assembly
+        if assembly.phase == "closed":
+            return []
+        try:
+            for frame, _ in self._reader.feed(data):
+                chunk = decode_chunk(frame) if self._begun else decode_first_chunk(frame)
+                if type(chunk) is Chunk or type(chunk) is FirstChunk:
+                    self._read_chunk(chunk, frame)
+                else:
+                    self._read_odd_frame(frame)
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
+        return assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        assembly = self._assembly
+        try:
+            for frame, _ in self._reader.close():
+                self._read_frame(frame)
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
+        if self._begun and assembly.reason is None and not self._failed_reason and self._is_whole():
+            assembly.deviate("missing-stop-reason", "finishReason")
+            assembly.finish(None, "stop")
+        self._calls.close()
+        if self._begun and assembly.phase != "closed":
+            assembly.end_native = self._kept.native()
+        if self._failed_reason:
+            message = f"the model's turn was not usable: {self._failed_reason}"
+            assembly.fail("wire", message, code=self._failed_reason)
+        stray = self._reader.stray
+        assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
+        return assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    def _is_whole(self) -> bool:
+        """Whether the body was one JSON document that says something: no stream of this protocol has this form, so
+        nothing was cut."""
+        is_said = not self._assembly.is_empty
+        return is_said and self._reader.kind in ("document", "lines") and self._assembly.phase == "open"
+
+    # ------------------------------------------------------------ chunks
+
+    def _read_frame(self, frame: bytes) -> None:
+        chunk = decode_chunk(frame)
+        if type(chunk) is Chunk:
+            self._read_chunk(chunk, frame)
+        else:
+            self._read_odd_frame(frame)
+
+    def _read_odd_frame(self, frame: bytes) -> None:
+        """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
+        found = split(frame)
+        chunk = decode_chunk(found.frame) if found is not None else None
+        if type(chunk) is Chunk and found is not None:
+            self._read_chunk(chunk, found.frame, found)
+            return
+        value = _json.decode_lenient(frame)
+        if isinstance(value, dict):
+            self._read_loosely(value)
+        elif isinstance(value, Malformed):
+            if frame.strip() != b"[DONE]":
+                self._assembly.unreadable("chunk", value.problem)
+        elif isinstance(value, list):
+            self._assembly.deviate("envelope", "chunk", "a list")
+            for item in value:
+                if isinstance(item, dict):
+                    self._read_loosely(item)
+        else:
+            self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+
+    def _read_loosely(self, value: dict[str, Json]) -> None:
+        assembly = self._assembly
+        inner = value.get("response")
+        if isinstance(inner, dict) and "candidates" not in value:
+            assembly.deviate("envelope", "response")
+            value = inner
+        frame = read_chunk_leniently(value, assembly.deviate, assembly.lenient_text)
+        found = split(frame)
+        frame = found.frame if found is not None else frame
+        chunk = decode_chunk(frame)
+        if isinstance(chunk, Malformed):
+            assembly.unreadable("chunk", chunk.problem)
+        elif not _is_known(chunk):
+            self._read_bare(value)
+        else:
+            self._read_chunk(chunk, frame, found)
+
+    def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
+        """`found`: what of the chunk is not modelled; `frame` holds the rest."""
+        if not self._begun:
+            self._begin(chunk, frame)
+        candidates = chunk.candidates
+        if candidates is not None:
+            for place, candidate in enumerate(candidates):
+                self._read_candidate(candidate, place, frame, found)
+        usage = chunk.usageMetadata
+        if usage is not None:
+            if usage != self._usage:
+                self._kept.last = frame
+                self._read_usage(usage)
+        elif candidates is None or chunk.usage_metadata is not NOTHING:
+            self._read_rare(chunk, frame)
+        if chunk.error is not NOTHING:
+            self._read_error(_json.decode_lenient(bytes(chunk.error)))
+        if not candidates and chunk.promptFeedback is not None:
+            blocked = chunk.promptFeedback.blockReason
+            if blocked and blocked not in UNSPECIFIED:
+                self._kept.last = frame
+                self._assembly.finish(str(blocked), "content_filter")
+
+    def _read_rare(self, chunk: Chunk, frame: bytes) -> None:
+        """Snake case, an envelope, or nothing of this protocol."""
+        deviate = self._assembly.deviate
+        if chunk.usage_metadata is not NOTHING:
+            deviate("sibling-key", "usage_metadata")
+            usage = _json.decode(bytes(chunk.usage_metadata))
+            if isinstance(usage, dict):
+                self._read_usage(read_usage_leniently(usage, deviate))
+        if chunk.prompt_feedback is not NOTHING:
+            deviate("sibling-key", "prompt_feedback")
+            feedback = _json.decode(bytes(chunk.prompt_feedback))
+            if isinstance(feedback, dict):
+                chunk.promptFeedback = read_feedback_leniently(feedback, deviate)
+        if chunk.candidates is None and chunk.response is not NOTHING:
+            self._read_envelope(chunk.response)
+        elif not _is_known(chunk):
+            value = _json.decode_lenient(frame)
+            if isinstance(value, dict):
+                self._read_bare(value)
+
+    def _read_envelope(self, inner: Raw) -> None:
+        """`{"response": {…}}`, as Code Assist wraps its chunks."""
+        # quirk: gem-cloudcode-response-envelope
+        frame = bytes(inner)
+        chunk = decode_chunk(frame)
+        self._assembly.deviate("envelope", "response")
+        if isinstance(chunk, Malformed):
+            self._read_odd_frame(frame)
+        elif _is_known(chunk):
+            self._read_chunk(chunk, frame)
+
+    def _begin(self, chunk: Chunk, frame: bytes) -> None:
+        """The response begins with the first chunk that is more than an error or an envelope."""
+        if not _is_answer(chunk):
+            return
+        self._begun = True
+        self._kept.first = frame
+        head = chunk if isinstance(chunk, FirstChunk) else decode_first_chunk(frame)
+        if isinstance(head, Malformed):
+            head = FirstChunk()
+        self._assembly.start(
+            read_text(head.responseId) or read_text(head.response_id),
+            read_text(head.modelVersion) or read_text(head.model_version),
+            parse_time(next((read(time) for time in (head.createTime, head.create_time) if time is not NOTHING), None)),
+        )
+
+    def _read_bare(self, value: dict[str, Json]) -> None:
+        """An object with nothing of this protocol: an error in another form, or nothing."""
+        if any("error" in key.lower() and holds_error(value[key]) for key in value) or (
+            isinstance(value.get("detail", value.get("message")), str)
+        ):
+            self._read_error(value)
+        elif value:
+            self._assembly.deviate("unknown-event", "chunk", ", ".join(value))
+
+    def _read_error(self, error: Json | Malformed) -> None:
+        if isinstance(error, Malformed) or not holds_error(error):
+            self._assembly.deviate("empty-error", "error")
+            return
+        failure = read_problem(error, status=None)
+        self._assembly.fail(
+            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
+        )
+
+    # ------------------------------------------------------------ candidates
+
+    def _read_candidate(self, candidate: Candidate, place: int, frame: bytes, found: Split | None) -> None:
+        index = candidate.index or 0
+        if index != self._choice:
+            if self._choice is not None:
+                self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
+                return
+            self._choice = index
+        content = candidate.content
+        if content is not None and content.parts is not None:
+            for number, part in enumerate(content.parts):
+                text = part.text
+                if (
+                    text is not None
+                    and part.thoughtSignature is None
+                    and part.functionCall is None
+                    and part.thought_signature is None
+                    and found is None
+                ):
+                    if text:
+                        if part.thought:
+                            self._assembly.thinking(text)
+                        else:
+                            self._assembly.text(text)
+                else:
+                    self._read_part(part, found.parts.get((place, number), {}) if found is not None else {})
+        if found is not None:
+            self._kept.add_candidate(found.candidates[place])
+        reason = candidate.finishReason or candidate.finish_reason
+        if reason:
+            self._read_reason(reason)
+
+    def _read_reason(self, word: str | int) -> None:
+        native = str(word)
+        name = enum_name(FINISH_REASONS, word).upper()
+        if name in UNSPECIFIED:
+            return
+        if name in FAILED_REASONS:
+            # calls, text and usage that still come count beside the error
+            self._failed_reason = name
+            return
+        if name not in REASONS or (name != native and word is native):
+            self._assembly.deviate("stop-reason", "finishReason", native)
+        self._assembly.finish(native, REASONS.get(name, "other"))
+
+    def _read_usage(self, usage: UsageMetadata) -> None:
+        self._usage = usage
+        self._assembly.usage(
+            Usage(
+                input=_sum(usage.promptTokenCount, usage.toolUsePromptTokenCount),
+                output=_sum(usage.candidatesTokenCount, usage.thoughtsTokenCount),
+                cache_read=usage.cachedContentTokenCount,
+                reasoning=usage.thoughtsTokenCount,
+            )
+        )
+
+    # ------------------------------------------------------------ parts
+
+    def _read_part(self, part: Part, rest: Fields) -> None:
+        """A part that is not plain text. `rest`: its fields that are not modelled."""
+        signature = part.thoughtSignature or part.thought_signature or ""
+        if part.thought_signature:
+            self._assembly.deviate("sibling-key", "part", "thought_signature")
+        if part.text is not None:
+            self._read_text(part.text, signature, rest, is_thought=part.thought is True)
+        if part.functionCall is not None:
+            self._calls.read(part.functionCall, signature, make_native(NAME, rest) if part.text is None else None)
+        elif part.text is None:
+            self._read_other_part(part, rest, signature)
+
+    def _read_text(self, text: str, signature: str, rest: Fields, *, is_thought: bool) -> None:
+        """Text or thinking; with a signature or fields of its own it is a part of its own."""
+        assembly = self._assembly
+        if signature or rest:
+            assembly.end_run()
+            kind = ThinkingStart if is_thought else TextStart
+            opened = assembly.open_part(kind, native=make_native(NAME, rest))
+            assembly.add(opened, text)
+            opened.signature = signature or None
+            assembly.end_part(opened)
+        elif text:
+            (assembly.thinking if is_thought else assembly.text)(text)
+
+    def _read_other_part(self, part: Part, rest: Fields, signature: str) -> None:
+        """Media, a lone signature, and what only this protocol knows."""
+        is_thought = part.thought is True
+        if "functionCall" in rest:
+            self._assembly.deviate("sibling-key", "part", "function_call")
+            self._calls.read_sibling(rest["functionCall"], signature)
+            return
+        if not rest:
+            if signature:
+                self._read_text("", signature, rest, is_thought=is_thought)
+            return
+        fields = dict(rest)
+        if part.thought is not None:
+            fields["thought"] = _json.raw(part.thought)
+        if signature:
+            fields["thoughtSignature"] = _json.raw(signature)
+        if not is_thought and (media := read_media(fields)) is not None:
+            self._assembly.whole_part(media)
+            return
+        kind = next(iter(rest))
+        if KNOWN_PARTS.isdisjoint(rest) and "inlineData" not in rest and "fileData" not in rest:
+            self._assembly.deviate("unknown-part", "part", kind)
+        self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
+    return read_problem(body, status=status, headers=headers)
+
+
+def _is_answer(chunk: Chunk) -> bool:
+    """Whether a chunk says something of an answer."""
+    return not (
+        chunk.candidates is None
+        and chunk.usageMetadata is None
+        and chunk.promptFeedback is None
+        and chunk.usage_metadata is NOTHING
+        and chunk.prompt_feedback is NOTHING
+    )
+
+
+def _is_known(chunk: Chunk) -> bool:
+    """Whether a chunk has anything of this protocol."""
+    return chunk.error is not NOTHING or _is_answer(chunk)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other

@@ -1,0 +1,186 @@
+"""Chunks that do not fit their Structs, rewritten into ones that do; each oddity is a deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.protocols.gemini.wire import PromptFeedback, UsageMetadata, camel
+
+_HEAD: Final = ("responseId", "modelVersion", "createTime")
+_CHUNK: Final = frozenset({*_HEAD, "candidates", "usageMetadata", "promptFeedback", "error", "response"})
+_CANDIDATE: Final = frozenset({"content", "finishReason", "index"})
+#: Takes a deviation's code, its place and what was seen.
+Deviate: TypeAlias = Callable[[str, str, object], None]
+
+
+def read_chunk_leniently(value: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> bytes:
+    """A chunk as JSON that fits `Chunk`: both spellings of keys, other types where their meaning is sure.
+
+    Args:
+        clean_text: takes text in its order and gives text without half surrogate pairs.
+    """
+    if any("_" in key for key in value):
+        deviate("sibling-key", "chunk", ", ".join(key for key in value if "_" in key))
+    value = camel(value)
+    chunk = _rest(value, _CHUNK) | {key: value[key] for key in _HEAD if isinstance(value.get(key), str)}
+    if value.get("error") is not None:
+        chunk["error"] = _json.to_lenient_text(value["error"])  # as text, for its depth is unknown
+    candidates = _list(value.get("candidates"), "candidates", deviate)
+    if candidates:
+        chunk["candidates"] = [
+            _read_candidate_leniently(camel(candidate), deviate, clean_text)
+            for candidate in candidates
+            if isinstance(candidate, dict)
+        ]
+    if isinstance(value.get("usageMetadata"), dict):
+        usage = value["usageMetadata"]
+        counts = msgspec.structs.asdict(read_usage_leniently(usage, deviate))
+        chunk["usageMetadata"] = _rest(camel(usage), frozenset(counts)) | counts
+    if isinstance(value.get("promptFeedback"), dict):
+        feedback = value["promptFeedback"]
+        reason = read_feedback_leniently(feedback, deviate).blockReason
+        chunk["promptFeedback"] = _rest(camel(feedback), frozenset()) | {"blockReason": reason}
+    return _json.encode(chunk)
+
+
+def _rest(fields: dict[str, Json], known: frozenset[str]) -> dict[str, Json]:
+    """The fields that are not known, as far as they are JSON."""
+    rest: dict[str, Json] = {}
+    for key, value in fields.items():
+        if key not in known and value is not None:
+            text = _json.to_lenient_text(value)
+            if not isinstance(_json.decode(text), Malformed):
+                rest[key] = Raw(text.encode())
+    return rest
+
+
+def read_usage_leniently(usage: dict[str, Json], deviate: Deviate) -> UsageMetadata:
+    """Counts with keys in either spelling."""
+    return UsageMetadata(
+        **{
+            name: _count(count, name, deviate)
+            for name, count in camel(usage).items()
+            if name in UsageMetadata.__struct_fields__
+        }
+    )
+
+
+def read_feedback_leniently(feedback: dict[str, Json], deviate: Deviate) -> PromptFeedback:
+    """Feedback with keys in either spelling."""
+    return PromptFeedback(_word(camel(feedback).get("blockReason"), "blockReason", deviate))
+
+
+def _read_candidate_leniently(candidate: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> Json:
+    loose = _rest(candidate, _CANDIDATE) | {
+        "finishReason": _word(candidate.get("finishReason"), "finishReason", deviate),
+        "index": _count(candidate.get("index"), "index", deviate),
+    }
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else content
+    if isinstance(parts, str):
+        deviate("wrong-type", "content.parts", "a string")
+        parts = [{"text": parts}]
+    loose["content"] = {
+        "parts": [
+            _read_part_leniently(camel(part), deviate, clean_text)
+            for part in _list(parts, "content.parts", deviate)
+            if isinstance(part, dict)
+        ]
+    }
+    return loose
+
+
+def _read_part_leniently(part: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> Json:
+    loose: dict[str, Json] = {}
+    for key, value in part.items():
+        if value is None:
+            continue
+        if key == "text":
+            text = _text(value, "part.text", deviate)
+            loose[key] = None if text is None else clean_text(text)
+        elif key == "thought":
+            loose[key] = value is True or str(value).lower() == "true"
+        elif key == "thoughtSignature":
+            loose[key] = _text(value, "part.thoughtSignature", deviate)
+        elif key == "functionCall" and isinstance(value, dict):
+            loose[key] = read_call_leniently(value, deviate)
+        else:
+            text = _json.to_lenient_text(value)
+            if isinstance(_json.decode(text), Malformed):
+                deviate("wrong-type", f"part.{key}", "not JSON")
+            else:
+                loose[key] = Raw(text.encode())
+    return loose
+
+
+def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
+    """A function call's fields as they fit `FunctionCall`."""
+    if any("_" in key for key in call):
+        deviate("sibling-key", "functionCall", ", ".join(key for key in call if "_" in key))
+    call = camel(call)
+    loose: dict[str, Json] = {key: _text(call.get(key), f"functionCall.{key}", deviate) for key in ("id", "name")}
+    for key in ("args", "arguments", "parameters"):
+        if key in call:
+            text = _json.to_lenient_text(call[key])
+            # what is not JSON (NaN) goes on as text, and is refused where the call is settled
+            loose[key] = text if isinstance(_json.decode(text), Malformed) else Raw(text.encode())
+    if isinstance(call.get("partialArgs"), list):
+        loose["partialArgs"] = read_pieces_leniently(call["partialArgs"], deviate)
+    if call.get("willContinue") is not None:
+        loose["willContinue"] = bool(call["willContinue"])
+    return loose
+
+
+def read_pieces_leniently(pieces: Json, deviate: Deviate) -> list[Json]:
+    """Pieces of streamed arguments as they fit `PartialArgument`."""
+    found = _list(pieces, "partialArgs", deviate)
+    return [_read_piece_leniently(camel(piece), deviate) for piece in found if isinstance(piece, dict)]
+
+
+def _read_piece_leniently(fields: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
+    piece: dict[str, Json] = {
+        "jsonPath": _text(fields.get("jsonPath"), "partialArgs.jsonPath", deviate) or "",
+        "stringValue": _text(fields.get("stringValue"), "partialArgs.stringValue", deviate),
+        "willContinue": bool(fields.get("willContinue")),
+    }
+    number, flag = fields.get("numberValue"), fields.get("boolValue")
+    if isinstance(number, int | float):
+        piece["numberValue"] = Raw(_json.to_lenient_text(number).encode())
+    if isinstance(flag, bool):
+        piece["boolValue"] = flag
+    if "nullValue" in fields:
+        piece["nullValue"] = None
+    return piece
+
+
+def _list(value: Json, where: str, deviate: Deviate) -> list[Json]:
+    if isinstance(value, dict):
+        deviate("wrong-type", where, "an object")
+        return [value]
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Json, where: str, deviate: Deviate) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    deviate("wrong-type", where, type(value).__name__)
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _word(value: Json, where: str, deviate: Deviate) -> str | int | None:
+    """A word, or its number in Google's enum."""
+    return value if type(value) is int else _text(value, where, deviate)
+
+
+def _count(value: Json, where: str, deviate: Deviate) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    deviate("usage-place", where, type(value).__name__)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else None

@@ -1,0 +1,166 @@
+"""Arguments of a call that come piece by piece, each with the JSON path of the value that it belongs to.
+
+Vertex AI streams them so when asked (`streamFunctionCallArguments`); spec:
+https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1beta1/Content#PartialArg (read 2026-11-21).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.parts.settled_arguments import contradicts, told_once
+from dragoman.protocols.gemini.wire import NOTHING, PartialArgument
+
+_STEP: Final = re.compile(
+    r"""\.(?P<name>[^.\[\]]+)|\[(?P<index>\d{1,9})\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
+)
+_ESCAPE: Final = re.compile(r"\\(.)")
+_DEEPEST: Final = 100
+_PATHS: Final = "the paths of the arguments' pieces contradict each other"
+_CONTRADICTION: Final = "its whole arguments contradict their pieces"
+_Step: TypeAlias = str | int
+
+
+class _OpenText:
+    """A text that goes on: where it stands, what came of it, and what an earlier piece had said there."""
+
+    __slots__ = ("earlier", "holder", "pieces", "step")
+
+    def __init__(self, holder: Json, step: _Step, earlier: Json | None) -> None:
+        self.holder = holder
+        self.step = step
+        self.earlier = earlier
+        self.pieces: list[str] = []
+
+
+class PartialArguments:
+    """Puts the pieces of one call together. Time is linear in what comes, and in the depth of its paths.
+
+    A text that announced more goes on with the next piece of its path. A value that is told again must be the same.
+
+    Attributes:
+        problem: why the pieces make no object; "" while they do.
+    """
+
+    __slots__ = ("_open", "_root", "_told", "problem")
+
+    def __init__(self) -> None:
+        self._told = ""  # whole arguments, beside the pieces
+        self._root: dict[str, Json] = {}
+        self._open: dict[str, _OpenText] = {}  # by path
+        self.problem = ""
+
+    def tell_whole(self, text: str, *, is_one: bool = True) -> None:
+        """Take whole arguments, that all pieces come to. `is_one`: they stand there once, or alike."""
+        self._told, is_same = told_once((self._told, text))
+        if not (is_one and is_same):
+            self.problem = self.problem or _CONTRADICTION
+
+    def add(self, piece: PartialArgument) -> None:
+        """Take the next piece."""
+        if self.problem:
+            return
+        text = self._open.get(piece.jsonPath) or self._begin(piece)
+        if text is not None:
+            text.pieces.append(piece.stringValue or "")
+            if not piece.willContinue:
+                del self._open[piece.jsonPath]
+                self._close(text)
+
+    def is_cut(self) -> bool:
+        """Whether more was announced: text that goes on, or nothing came at all."""
+        return bool(self._open) or not (self._root or self._told)
+
+    def text(self) -> str:
+        """The arguments as JSON text. Nothing more comes: what is open closes, and `problem` is final."""
+        for text in self._open.values():
+            self._close(text)
+        self._open.clear()
+        if not self._root:
+            return self._told or "{}"
+        written = _json.to_text(self._root)
+        if contradicts(written, self._told):
+            self.problem = self.problem or _CONTRADICTION
+        return written
+
+    def _begin(self, piece: PartialArgument) -> _OpenText | None:
+        """A value that comes at once, or a text that opens."""
+        steps = _parse_path(piece.jsonPath)
+        if not steps:
+            self.problem = "a piece of the arguments has no readable path"
+            return None
+        holder = self._reach(steps)
+        if holder is None:
+            self.problem = _PATHS
+            return None
+        step = steps[-1]
+        is_known = step in holder if isinstance(holder, dict) else int(step) < len(holder)
+        earlier = holder[step] if is_known else None
+        if piece.numberValue is not NOTHING:
+            value: Json = Raw(bytes(piece.numberValue))
+        elif piece.boolValue is not None:
+            value = piece.boolValue
+        elif piece.nullValue is not NOTHING and piece.stringValue is None:
+            value = None
+        else:
+            if not is_known:
+                _put(holder, step, "")  # keeps the place among its neighbours
+            elif not isinstance(earlier, str):
+                self.problem = _PATHS
+            text = self._open[piece.jsonPath] = _OpenText(holder, step, earlier)
+            return text
+        if not is_known:
+            _put(holder, step, value)
+        elif _json.to_text(earlier) != _json.to_text(value):
+            self.problem = _PATHS
+        return None
+
+    def _close(self, text: _OpenText) -> None:
+        said = "".join(text.pieces)
+        if text.earlier is None:
+            text.holder[text.step] = said
+        elif said not in ("", text.earlier):
+            self.problem = self.problem or _PATHS
+
+    def _reach(self, steps: list[_Step]) -> Json | None:
+        """The object or list that holds the last step, made where it is missing; None when that cannot be."""
+        holder: Json = self._root
+        for step, following in zip(steps, [*steps[1:], None], strict=True):
+            if isinstance(step, str):
+                if not isinstance(holder, dict):
+                    return None
+            elif not isinstance(holder, list) or step > len(holder):
+                return None
+            if following is None:
+                return holder
+            missing = step not in holder if isinstance(holder, dict) else step == len(holder)
+            if missing:
+                _put(holder, step, {} if isinstance(following, str) else [])
+            holder = holder[step]
+        return None
+
+
+def _put(holder: Json, step: _Step, value: Json) -> None:
+    if isinstance(holder, list) and step == len(holder):
+        holder.append(value)
+    else:
+        holder[step] = value
+
+
+def _parse_path(path: str) -> list[_Step]:
+    """`$.items[0]['a b']` → ["items", 0, "a b"]; [] when it cannot be read."""
+    steps: list[_Step] = []
+    position = 1
+    while path[:1] == "$" and position < len(path) and len(steps) < _DEEPEST:
+        found = _STEP.match(path, position)
+        if found is None:
+            return []
+        position = found.end()
+        if found["index"] is not None:
+            steps.append(int(found["index"]))
+        else:
+            steps.append(found["name"] if found["quoted"] is None else _ESCAPE.sub(r"\1", found["quoted"][1:-1]))
+    return steps if position == len(path) else []

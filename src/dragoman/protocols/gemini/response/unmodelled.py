@@ -1,0 +1,146 @@
+"""What an answer says that dragoman does not model: grounding, citations, ratings, log probabilities, and all else.
+
+It is kept at its path in the response and comes back in the same protocol. Frames that say nothing of it cost nothing:
+their Structs refuse unknown fields of candidates and parts, and what they refuse comes here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import Fields
+from dragoman.protocols.gemini.wire import NAME, Candidate, Part, UsageMetadata, camel_key
+from dragoman.types import Native
+
+_PART: Final = frozenset(Part.__struct_fields__)
+_CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
+_USAGE: Final = frozenset({*UsageMetadata.__struct_fields__, "totalTokenCount"} - {"toolUsePromptTokenCount"})
+#: Of the whole response: modelled, or read where it stands.
+_RESPONSE: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error", "response"})
+
+
+class _Content(msgspec.Struct, gc=False):
+    parts: list[Fields] | None = None
+
+
+_decode_fields = _json.typed_decoder(Fields)
+_decode_objects = _json.typed_decoder(list[Fields])
+_decode_content = _json.typed_decoder(_Content)
+
+
+class Split(NamedTuple):
+    """A frame without the fields that are not modelled, and these: of candidates by their place, of parts by that of
+    their candidate and their own."""
+
+    frame: bytes
+    candidates: dict[int, Fields]
+    parts: dict[tuple[int, int], Fields]
+
+
+def split(frame: bytes) -> Split | None:
+    """Take a frame apart; None when its candidates are no objects with lists of parts."""
+    top = _decode_fields(frame)
+    if isinstance(top, Malformed) or "candidates" not in top:
+        return None
+    candidates = _decode_objects(top["candidates"])
+    if isinstance(candidates, Malformed):
+        return None
+    rests: dict[int, Fields] = {}
+    rests_of_parts: dict[tuple[int, int], Fields] = {}
+    for place, candidate in enumerate(candidates):
+        content = _decode_content(candidate.get("content", Raw(b"{}")))
+        if isinstance(content, Malformed):
+            return None
+        for number, part in enumerate(content.parts or ()):
+            if rest := _take_rest(part, _PART):
+                rests_of_parts[place, number] = rest
+        candidate["content"] = _json.raw(content)
+        rests[place] = _take_rest(candidate, _CANDIDATE)
+    top["candidates"] = _json.raw(candidates)
+    return Split(_json.encode(top), rests, rests_of_parts)
+
+
+def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:
+    """Take what is not known out of an object; nulls say nothing."""
+    rest = {key: value for key, value in fields.items() if key not in known}
+    for key in rest:
+        del fields[key]
+    return _kept(rest, frozenset())
+
+
+def _kept(fields: Fields, known: frozenset[str]) -> Fields:
+    return {
+        camel_key(key): _json.compact(value)
+        for key, value in fields.items()
+        if camel_key(key) not in known and bytes(value) != b"null"
+    }
+
+
+class Kept:
+    """Collects it over the frames of one response.
+
+    `first` and `last`: the frame with which the response began, and the last one whose usage was new.
+    """
+
+    __slots__ = ("_candidate", "_others", "first", "last")
+
+    def __init__(self) -> None:
+        self._candidate: dict[str, list[Raw]] = {}
+        self._others: list[bytes] = []
+        self.first = b""
+        self.last = b""
+
+    def add_candidate(self, fields: Fields) -> None:
+        """Take what a chunk says beside the content of its candidate."""
+        for key, value in fields.items():
+            pieces = self._candidate.setdefault(key, [])
+            if not pieces or pieces[-1] != value:
+                pieces.append(value)
+
+    def native(self) -> Native | None:
+        """All of it, at the end of the response."""
+        candidate = {key: _join_all(pieces) for key, pieces in self._candidate.items()}
+        response: Fields = {}
+        usage: Fields = {}
+        for frame in dict.fromkeys((self.first, self.last)):
+            top = _decode_fields(frame)
+            if isinstance(top, Malformed):
+                continue
+            response |= _kept(top, _RESPONSE)
+            counts = _decode_fields(top.get("usageMetadata", top.get("usage_metadata", Raw(b"{}"))))
+            usage |= {} if isinstance(counts, Malformed) else _kept(counts, _USAGE)
+        if usage:
+            response["usageMetadata"] = _json.raw(usage)
+        if candidate:
+            response["candidates"] = _json.raw([candidate])
+        return Native(NAME, response) if response else None
+
+
+def _join_all(pieces: list[Raw]) -> Raw:
+    if len(pieces) == 1:
+        return pieces[0]
+    value: Json = None
+    for piece in pieces:
+        said = _json.decode(bytes(piece))
+        if not isinstance(said, Malformed):
+            value = _join(value, said)
+    return _json.raw(value)
+
+
+def _join(earlier: Json, later: Json) -> Json:
+    """What two chunks say of one field: objects by their keys; a list goes on, unless it says again all that came, or
+    rates the same categories anew; of all else the later."""
+    if isinstance(earlier, dict) and isinstance(later, dict):
+        for key, value in later.items():
+            earlier[key] = _join(earlier[key], value) if key in earlier else value
+        return earlier
+    if not isinstance(earlier, list) or not isinstance(later, list) or not later:
+        return earlier if later in ({}, []) and earlier else later
+    if later[: len(earlier)] == earlier or (isinstance(later[0], dict) and "category" in later[0]):
+        return later
+    earlier.extend(later)
+    return earlier

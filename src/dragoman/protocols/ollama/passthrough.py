@@ -1,0 +1,101 @@
+"""What must be known of an Ollama request before its bytes are passed on, and of a whole answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.codec.timestamps import parse_time
+from dragoman.events import Finish
+from dragoman.protocol import Peek
+from dragoman.protocols.ollama.wire import NOTHING, REASONS
+from dragoman.types import Usage
+
+
+class _Options(msgspec.Struct, gc=False):
+    num_predict: int | None = None
+
+
+class _Seen(msgspec.Struct, gc=False):
+    model: str
+    stream: bool | None = True
+    options: _Options | None = None
+
+
+_decode: Final = _json.fields_decoder(_Seen)
+
+
+def peek(body: bytes, *, path: str = "") -> Peek | None:
+    """The model and whether a stream is asked for, the rest unread; None when it must be read."""
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
+        return None
+    seen, fields = read
+    limit = seen.options.num_predict if seen.options is not None else None
+    most = limit if limit is not None and limit > 0 else None  # others mean: no limit
+    return Peek(seen.model, seen.stream is not False, fields, max_tokens=most)
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: _Name
+    arguments: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
+    parameters: None = None
+    index: _Count | None = None
+
+
+class _Call(msgspec.Struct, gc=False):
+    function: _Function
+    id: _Name | None = None
+    name: None = None
+    arguments: None = None
+    index: _Count | None = None
+    type: str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: Literal["assistant"]
+    content: str
+    tool_calls: list[_Call] | None = None
+    thinking: str | None = None
+    reasoning: None = None
+    reasoning_content: None = None
+    images: None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    model: _Name
+    created_at: str
+    message: _Message
+    done: Literal[True]
+    done_reason: Literal["stop", "length"]
+    prompt_eval_count: _Count | None = None
+    eval_count: _Count | None = None
+    error: _json.Raw = NOTHING
+    response: None = None
+    thinking: None = None
+    delta: None = None
+
+
+_decode_answer: Final = _json.typed_decoder(_Answer)
+
+
+def check_whole(body: bytes) -> Finish | None:
+    """As `CheckWhole`."""
+    answer = _decode_answer(body)
+    if isinstance(answer, _json.Malformed) or answer.error is not NOTHING or parse_time(answer.created_at) is None:
+        return None
+    message, word = answer.message, answer.done_reason
+    calls = message.tool_calls or ()
+    ids = [call.id for call in calls if call.id is not None]
+    if len(set(ids)) < len(ids) or not (calls or message.content):
+        return None
+    reason = "tool_use" if calls and word == "stop" else REASONS[word]
+    return Finish(reason, word, Usage(answer.prompt_eval_count, answer.eval_count))

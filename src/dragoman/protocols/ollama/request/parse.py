@@ -1,0 +1,346 @@
+"""A client's request to Ollama's `/api/chat` → `Request`.
+
+Spec: https://docs.ollama.com/api/chat (read 2026-11-21). Clients send more than it has: roles in any case, arguments
+as text, results without an id or a name, `tool_choice`. What is not modelled (`keep_alive`, options such as `min_p`)
+stays in `native`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed, Raw
+from dragoman.codec.json_fields import (
+    Fields,
+    make_native,
+    read,
+    read_body,
+    read_count,
+    read_fields,
+    read_items,
+    read_number,
+    read_text,
+    read_texts,
+)
+from dragoman.codec.parts.call_ids import CallIds
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocol import Parsed
+from dragoman.protocols.ollama.wire import EMPTY_SCHEMA, NAME, NOTHING, image_type
+from dragoman.types import (
+    Effort,
+    Media,
+    Message,
+    Named,
+    Params,
+    Part,
+    Reasoning,
+    Request,
+    ResponseSchema,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+
+_MODELLED: Final = ("model", "messages", "stream", "tools", "tool_choice", "format", "think", "options")
+#: Options that are called here as in `Params`, and what reads them.
+_OPTIONS: Final[dict[str, Callable[[Raw], Any]]] = {
+    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
+    "presence_penalty": read_number, "frequency_penalty": read_number, "num_ctx": read_count,
+}  # fmt: skip
+_ROLES: Final[dict[str, Role]] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
+_EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+#: A longer schema says something: bytes.
+_LONGEST_EMPTY: Final = 100
+_NONE: Final = Raw(b"[]")
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _PlainArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    arguments: Raw = NOTHING
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    function: _PlainArguments
+    id: str = ""
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = ""
+    thinking: str | None = None
+    tool_calls: list[_PlainCall] | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+
+    def is_usual(self) -> bool:
+        """Whether all that it says belongs to its role."""
+        if self.role == "tool":
+            return self.thinking is None and self.tool_calls is None
+        return self.tool_name is None and self.tool_call_id is None
+
+
+class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    description: str = ""
+    parameters: Raw = NOTHING
+
+
+class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknown_fields=True, gc=False):
+    function: _PlainFunction
+
+
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
+_decode_all_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
+
+
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
+    """Read a client's request.
+
+    Raises:
+        WireError: the body is no JSON object, names no model, or has no list of messages.
+    """
+    fields = read_body(body, fields)
+    model = read_text(fields.get("model"))
+    if not model:
+        raise WireError("expected the name of a model", path="model")
+    parser = _Parser()
+    messages = parser.messages(fields.get("messages", _NONE))
+    unsaid: Fields = {}
+    params = parser.params(fields, unsaid)
+    request = Request(
+        model,
+        messages,
+        parser.tools(fields.get("tools")),
+        _parse_tool_choice(fields.get("tool_choice")),
+        params,
+        stream=read(fields.get("stream")) is not False,
+        native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
+    )
+    return Parsed(request, deviations=tuple(parser.deviations))
+
+
+class _Parser:
+    """Reads one request; knows the calls that results may answer."""
+
+    __slots__ = ("_pairing", "deviations")
+
+    def __init__(self) -> None:
+        self.deviations: list[Deviation] = []
+        self._pairing = CallIds()
+
+    def _deviate(self, code: str, where: str, seen: str = "") -> None:
+        self.deviations.append(Deviation(code, where, seen))
+
+    # ------------------------------------------------------------ messages
+
+    def messages(self, value: Raw) -> tuple[Message, ...]:
+        """All messages.
+
+        Raises:
+            WireError: there is no list of them, or one cannot be read.
+        """
+        plain = _decode_all_plain(value)
+        if not isinstance(plain, Malformed) and all(map(_PlainMessage.is_usual, plain)):
+            return tuple([self._plain(message, turn) for turn, message in enumerate(plain)])
+        items = read_items(value)
+        if items is None:
+            raise WireError("expected a list of messages", path="messages")
+        return tuple([self._message(item, turn) for turn, item in enumerate(items)])
+
+    def _plain(self, plain: _PlainMessage, turn: int) -> Message:
+        texts = (Text(plain.content),) if plain.content else ()
+        if plain.role == "tool":
+            id, name = self._pairing.add_result(plain.tool_call_id or "", plain.tool_name or "")
+            return Message("tool", (ToolResult(id, name, texts),))
+        parts: list[Part] = [Thinking(plain.thinking)] if plain.thinking else []
+        parts += texts
+        for number, call in enumerate(plain.tool_calls or ()):
+            name = call.function.name
+            id = self._pairing.add_call(call.id, name, turn=turn, number=number)
+            where = f"messages[{turn}].tool_calls[{number}]"
+            parts.append(ToolCall(id, name, self._arguments(call.function.arguments, where)))
+        return Message(plain.role, tuple(parts))
+
+    def _message(self, item: Raw, turn: int) -> Message:
+        """One message; `turn` is its place."""
+        where = f"messages[{turn}]"
+        fields = read_fields(item)
+        if fields is None:
+            raise WireError("expected a message object", path=where)
+        name = read_text(fields.get("role"))
+        role = _ROLES.get(name.strip().lower())
+        if role is None:
+            raise WireError(f"expected a role, got {name[:40]!r}", path=f"{where}.role")
+        text = self._content(fields.get("content"), f"{where}.content")
+        media = tuple(_parse_image(image) for image in read_texts(fields.get("images")))
+        if role == "tool":
+            return self._result(fields, text, media)
+        parts: list[Part] = []
+        thinking = read_text(fields.get("thinking"))
+        if thinking:
+            parts.append(Thinking(thinking))
+        if text:
+            parts.append(Text(text))
+        parts += media
+        for number, call in enumerate(read_items(fields.get("tool_calls")) or ()):
+            parts.append(self._call(call, f"{where}.tool_calls[{number}]", (turn, number)))
+        native = make_native(NAME, fields, "role", "content", "thinking", "images", "tool_calls")
+        return Message(role, tuple(parts), native)
+
+    def _content(self, value: Raw | None, where: str) -> str:
+        """Text; a list of text parts, as other protocols have, is joined."""
+        content = read(value)
+        if isinstance(content, list):
+            self._deviate("wrong-type", where, "a list")
+            texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+            return "".join(text for text in texts if isinstance(text, str))
+        return content if isinstance(content, str) else ""
+
+    def _call(self, item: Raw, where: str, place: tuple[int, int]) -> ToolCall:
+        fields = read_fields(item) or {}
+        function = read_fields(fields.get("function")) or {}
+        name = read_text(function.get("name"))
+        if not name:
+            raise WireError("expected the name of a tool", path=f"{where}.function.name")
+        turn, number = place
+        id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
+        return ToolCall(id, name, self._arguments(function.get("arguments", NOTHING), where))
+
+    def _arguments(self, value: Raw, where: str) -> str:
+        arguments = _json.raw_text(value)
+        if arguments[:1] == '"':
+            self._deviate("arguments-type", f"{where}.function.arguments", "a string")
+            return read_text(value).strip() or "{}"
+        return "{}" if arguments in ("", "null") else arguments
+
+    def _result(self, fields: Fields, text: str, media: tuple[Media, ...]) -> Message:
+        said = read_text(fields.get("tool_name")) or read_text(fields.get("name"))
+        id, name = self._pairing.add_result(read_text(fields.get("tool_call_id")), said)
+        parts = ((Text(text),) if text else ()) + media
+        native = make_native(NAME, fields, "role", "content", "images", "tool_name", "name", "tool_call_id")
+        return Message("tool", (ToolResult(id, name, parts, native=native),))
+
+    # ------------------------------------------------------------ tools and parameters
+
+    def tools(self, value: Raw | None) -> tuple[Tool, ...]:
+        """The tools."""
+        plain = _decode_all_plain_tools(value or _NONE)
+        if not isinstance(plain, Malformed):
+            return tuple([_parse_plain_tool(tool.function) for tool in plain])
+        return tuple(self._tool(item, f"tools[{place}]") for place, item in enumerate(read_items(value) or ()))
+
+    def _tool(self, item: Raw, where: str) -> Tool:
+        fields = read_fields(item) or {}
+        function = read_fields(fields.get("function"))
+        if function is None:
+            self._deviate("missing-field", f"{where}.function")
+            function = fields
+            fields = {}
+        name = read_text(function.get("name"))
+        if not name:
+            raise WireError("expected the name of a tool", path=f"{where}.function.name")
+        schema = function.get("parameters", NOTHING)
+        rest = {key: value for key, value in fields.items() if key not in ("type", "function")}
+        inner = make_native(NAME, function, "name", "description", "parameters", "type")
+        if inner is not None:
+            rest["function"] = _json.raw(inner.fields)
+        return Tool(
+            name,
+            read_text(function.get("description")),
+            _schema(schema),
+            native=make_native(NAME, rest),
+        )
+
+    def params(self, fields: Fields, unsaid: Fields) -> Params:
+        """The parameters; `unsaid` takes what they do not model."""
+        options = read_fields(fields.get("options")) or {}
+        rest = make_native(NAME, options, "num_predict", *_OPTIONS)
+        if rest is not None:
+            unsaid["options"] = _json.raw(rest.fields)
+        limit = read_count(options.get("num_predict"))
+        if limit is not None and limit <= 0:  # -1: without end, -2: until the context is full
+            unsaid["options"] = _json.raw((rest.fields if rest is not None else {}) | {"num_predict": limit})
+        reasoning = _parse_think(read(fields.get("think")))
+        if reasoning is None and "think" in fields:
+            unsaid["think"] = fields["think"]
+        return Params(
+            max_tokens=limit if limit is not None and limit > 0 else None,
+            reasoning=reasoning,
+            response_schema=self._format(fields.get("format")),
+            **{name: read_option(options[name]) for name, read_option in _OPTIONS.items() if name in options},
+        )
+
+    def _format(self, value: Raw | None) -> ResponseSchema | None:
+        form = read(value)
+        if form == "json":
+            return ResponseSchema()
+        if isinstance(form, dict) and value is not None:
+            return ResponseSchema(Raw(bytes(value)))
+        if form:
+            self._deviate("wrong-type", "format", str(form))
+        return None
+
+
+def _parse_plain_tool(function: _PlainFunction) -> Tool:
+    return Tool(function.name, function.description, _schema(function.parameters))
+
+
+def _schema(value: Raw) -> Raw | None:
+    """A tool's schema; None for one that says nothing."""
+    text = bytes(value)
+    if len(text) <= _LONGEST_EMPTY and (text in (b"", b"null") or read(value) == EMPTY_SCHEMA):
+        return None
+    return Raw(text)
+
+
+def _parse_image(text: str) -> Media:
+    """Base64, with or without the `data:` prefix that clients of other protocols put before it."""
+    head, comma, data = text.partition(",")
+    if comma and head.startswith("data:"):
+        return Media("image", head[5:].partition(";")[0] or image_type(data), data)
+    return Media("image", image_type(text), text)
+
+
+def _parse_think(value: object) -> Reasoning | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return Reasoning() if value else Reasoning(effort="none")
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word in ("true", "false"):
+        return _parse_think(word == "true")
+    effort: Effort | None = next((known for known in get_args(Effort) if known == word), None)
+    return Reasoning(effort=effort) if effort is not None else None
+
+
+def _parse_tool_choice(value: Raw | None) -> ToolChoice:
+    """`tool_choice`, which Ollama does not have and clients send, in the forms of the others."""
+    choice = read(value)
+    if isinstance(choice, dict):
+        function = choice.get("function")
+        name = function.get("name") if isinstance(function, dict) else choice.get("name")
+        if isinstance(name, str) and name:
+            return Named(name)
+        choice = choice.get("type")
+    match choice:
+        case "none":
+            return "none"
+        case "required" | "any":
+            return "any"
+        case _:
+            return "auto"

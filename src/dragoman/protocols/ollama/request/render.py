@@ -1,0 +1,253 @@
+"""`Request` → a request to Ollama's `/api/chat`.
+
+Ollama has no tool choice, no custom tools, no media by address and no errors of tools; what it cannot say is left out
+or said in the nearest way, with a deviation. Without `num_ctx` it loads a model with a small context and cuts longer
+prompts in silence, so every request names one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.json_fields import native_fields, read
+from dragoman.deviations import part_path
+from dragoman.events import Deviation
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocols.ollama.wire import EMPTY_SCHEMA, NAME
+from dragoman.token_estimate import estimate_tokens
+from dragoman.types import (
+    Effort,
+    Media,
+    Message,
+    Named,
+    Params,
+    Request,
+    ResponseSchema,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+
+#: Tokens kept free for the answer when the request sets no larger maximum.
+LEAST_RESERVE: Final = 2_048
+_THINK: Final[dict[Effort, Json]] = {
+    "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max",
+}  # fmt: skip
+#: A tool that takes free text becomes a function with one argument.
+_FREE_TEXT: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
+    """Write a request for a provider."""
+    renderer = _Renderer()
+    native = native_fields(request.native, NAME)
+    body: dict[str, Json] = {"model": request.model, "messages": renderer.messages(request.messages)}
+    tools = renderer.tools(request)
+    if tools:
+        body["tools"] = tools
+    params = request.params
+    if params.response_schema is not None:
+        schema = params.response_schema.schema
+        body["format"] = "json" if schema is None else schema
+        renderer.drop_format(params.response_schema)
+    if request.session_id is not None and params.cache != "none":
+        renderer.drop("session_id", "the protocol has no cache key")
+    think = renderer.think(params)
+    if think is not None:
+        body["think"] = think
+    body["stream"] = request.stream
+    options = renderer.options(params) | {"num_ctx": params.num_ctx or pick_num_ctx(request, limits)}
+    unsaid = read(native.get("options"))
+    body["options"] = (unsaid if isinstance(unsaid, dict) else {}) | options
+    body |= {key: value for key, value in native.items() if key not in body}
+    accept = "application/x-ndjson" if request.stream else "application/json"
+    http = HttpRequest("/api/chat", _json.encode(body), {"content-type": "application/json", "accept": accept})
+    return Rendered(http, tuple(renderer.deviations))
+
+
+def pick_num_ctx(request: Request, limits: ModelLimits) -> int:
+    """The context to load, in tokens: the smallest power of two that holds the prompt, as estimated, and the answer;
+    within the model's context and the configured cap."""
+    needed = estimate_tokens(request) + max(request.params.max_tokens or 0, LEAST_RESERVE)
+    size = min(1 << (needed - 1).bit_length(), limits.num_ctx_cap)
+    return size if limits.context is None else min(size, limits.context)
+
+
+class _Renderer:
+    """Writes one request and collects what could not be said."""
+
+    __slots__ = ("deviations",)
+
+    def __init__(self) -> None:
+        self.deviations: list[Deviation] = []
+
+    def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self.report(code, part_path(at) + field, why)
+
+    def report(self, code: str, where: str, why: str) -> None:
+        """Note something that cannot be said as it is."""
+        self.deviations.append(Deviation(code, where, why))
+
+    def drop(self, where: str, why: str) -> None:
+        """Report something that the protocol has no word for."""
+        self.report("dropped", where, why)
+
+    def drop_format(self, form: ResponseSchema) -> None:
+        """What stands beside the schema of the answer."""
+        name = None if form.name == "response" else form.name
+        for field, value in (("name", name), ("strict", form.strict), ("description", form.description)):
+            if value is not None:
+                self.drop(f"params.response_schema.{field}", "the format is a schema alone")
+
+    # ------------------------------------------------------------ messages
+
+    def messages(self, messages: tuple[Message, ...]) -> list[Json]:
+        """The messages. Images of results follow the results, in a message of the user."""
+        rendered: list[Json] = []
+        held: list[str] = []  # images of the results just written
+        for place, message in enumerate(messages):
+            results = [(number, part) for number, part in enumerate(message.parts) if isinstance(part, ToolResult)]
+            if held and not results:
+                rendered.append({"role": "user", "content": "", "images": held})
+                held = []
+            for number, result in results:
+                rendered.append(self._result(result, (place, number), held))
+            if not results or len(results) < len(message.parts):
+                rendered.append(self._message(message, place))
+        if held:
+            rendered.append({"role": "user", "content": "", "images": held})
+        return rendered
+
+    def _message(self, message: Message, index: int) -> Json:
+        role = "user" if message.role == "tool" else message.role
+        texts: list[str] = []
+        thinking: list[str] = []
+        images: list[str] = []
+        calls: list[Json] = []
+        for number, part in enumerate(message.parts):
+            at = (index, number)
+            if isinstance(part, Text):
+                if part.text and (calls or images):
+                    self._deviate("moved", at, "text stands before images and calls")
+                texts.append(part.text)
+                self._drop_signature(part.signature, at)
+            elif isinstance(part, ToolCall):
+                calls.append(self._call(part, at))
+            elif isinstance(part, Thinking):
+                thinking.append(part.text)
+                self._drop_signature(part.signature or part.redacted, at)
+            elif isinstance(part, Media):
+                images += self._image(part, at)
+        rendered: dict[str, Json] = {"role": role, "content": "".join(texts)}
+        if any(thinking):
+            rendered["thinking"] = "".join(thinking)
+        if images:
+            rendered["images"] = images
+        if calls:
+            rendered["tool_calls"] = calls
+        return rendered | native_fields(message.native, NAME)
+
+    def _drop_signature(self, signature: str | None, at: tuple[int, ...]) -> None:
+        if signature:
+            self._deviate("dropped", at, "the protocol has no signatures", field=".signature")
+
+    def _image(self, media: Media, at: tuple[int, ...]) -> list[str]:
+        if media.kind == "image" and media.data is not None:
+            return [media.data]
+        self._deviate("dropped", at, f"only images as base64 data can be sent, not {media.kind}")
+        return []
+
+    def _call(self, call: ToolCall, at: tuple[int, ...]) -> Json:
+        self._drop_signature(call.signature, at)
+        if call.kind == "custom":
+            arguments: Json = {"input": call.arguments}
+        elif not _json.is_object(call.arguments):
+            self._deviate("changed", at, "they are not a JSON object", field=".arguments")
+            arguments = {"arguments": call.arguments}
+        else:
+            arguments = _json.embed(call.arguments)
+        return {"id": call.id, "function": {"name": call.name, "arguments": arguments}}
+
+    def _result(self, result: ToolResult, at: tuple[int, ...], held: list[str]) -> Json:
+        for number, part in enumerate(result.parts):
+            if isinstance(part, Media):
+                images = self._image(part, (*at, number))
+                if images:
+                    self._deviate("moved", (*at, number), "images of a result follow in a message of the user")
+                held += images
+        text = result.text
+        if result.is_error:
+            self._deviate("changed", at, "a failed result begins with Error:", field=".is_error")
+            text = f"Error: {text}"
+        rendered: dict[str, Json] = {"role": "tool", "content": text}
+        if result.name:
+            rendered["tool_name"] = result.name
+        if result.call_id:
+            rendered["tool_call_id"] = result.call_id
+        return rendered | native_fields(result.native, NAME)
+
+    # ------------------------------------------------------------ tools and parameters
+
+    def tools(self, request: Request) -> list[Json]:
+        """The tools; a tool choice is said by what is offered, as far as that goes."""
+        tools, choice = request.tools, request.tool_choice
+        if choice == "none":
+            if tools:
+                self.drop("tools", "there is no tool choice, so that none may be called")
+            return []
+        if isinstance(choice, Named):
+            self.drop("tool_choice", "a call cannot be required; only that tool is offered")
+            tools = tuple(tool for tool in tools if tool.name == choice.name) or tools
+        elif choice == "any":
+            self.drop("tool_choice", "a call cannot be required")
+        return [self._tool(tool) for tool in tools]
+
+    def _tool(self, tool: Tool) -> Json:
+        if tool.kind == "custom":
+            self.report("changed", f"tools.{tool.name}", "a tool that takes free text has one argument, input")
+        parameters: Json = EMPTY_SCHEMA if tool.schema is None else tool.schema
+        if tool.kind == "custom":
+            parameters = _FREE_TEXT
+        function: dict[str, Json] = {"name": tool.name}
+        if tool.description:
+            function["description"] = tool.description
+        function["parameters"] = parameters
+        native = dict(native_fields(tool.native, NAME))
+        inner = read(native.pop("function", None))
+        return {"type": "function", "function": function | (inner if isinstance(inner, dict) else {})} | native
+
+    def think(self, params: Params) -> Json:
+        """`think`; None when the request does not mention it."""
+        reasoning = params.reasoning
+        if reasoning is None:
+            return None
+        if reasoning.budget is not None:
+            self.drop("params.reasoning.budget", "thinking has levels, no budget")
+        if reasoning.effort is None:
+            return reasoning.budget != 0
+        if reasoning.effort in ("minimal", "xhigh"):
+            self.report("changed", "params.reasoning.effort", f"the nearest level is {_THINK[reasoning.effort]}")
+        return _THINK[reasoning.effort]
+
+    def options(self, params: Params) -> dict[str, Json]:
+        """The options that the request asks for."""
+        if params.parallel_tools is False:
+            self.drop("params.parallel_tools", "parallel calls cannot be turned off")
+        if params.cache == "long":  # "short" is the life that the server gives anyway
+            self.drop("params.cache", "the protocol has no cache hints")
+        options: dict[str, Json] = {
+            "num_predict": params.max_tokens,
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "top_k": params.top_k,
+            "seed": params.seed,
+            "presence_penalty": params.presence_penalty,
+            "frequency_penalty": params.frequency_penalty,
+            "stop": list(params.stop) or None,
+        }
+        return {key: value for key, value in options.items() if value is not None}

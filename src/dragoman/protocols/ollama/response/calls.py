@@ -1,0 +1,177 @@
+"""The calls of one Ollama response: most come whole, those of some models with their arguments in later lines.
+
+An entry with a name begins a call. One without a name goes on with the call of its id or index, else with the last
+one, while that call's arguments are empty or incomplete. A call with arguments leaves when it is whole; one without is
+held until the end, because what comes later may be its arguments. Where an entry may belong to several calls, or to
+none that waits, nothing runs that it may have belonged to.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.settled_arguments import is_plain_object, is_same, told_once
+from dragoman.protocols.ollama.wire import NOTHING, Call
+
+
+class Entry(NamedTuple):
+    """An entry of `tool_calls`, whatever its form; "" for what it does not say. `number` is its index, `is_one` false
+    when two of its keys tell different arguments."""
+
+    id: str
+    name: str
+    arguments: str
+    number: int | None
+    is_object: bool
+    where: str
+    is_one: bool
+
+
+class _Held(NamedTuple):
+    """A call that waits for arguments. `number` is the index of its entry."""
+
+    call: OpenCall
+    number: int | None
+
+    def waits(self) -> bool:
+        """Whether more of it may come."""
+        return self.call.is_open() and not self.call.text.is_closed()
+
+
+class CallReader:
+    """Reads the calls of one response."""
+
+    __slots__ = ("_assembly", "_held", "_last")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._held: list[_Held] = []
+        self._last: _Held | None = None  # the last call that an entry named, when it was not whole
+
+    def read(self, call: Call, where: str) -> None:
+        """Take the next entry."""
+        entry = self._entry_of(call, where)
+        if not entry.is_one:
+            opened = self._assembly.open_call(entry.id, entry.name)
+            self._assembly.contradict(opened, where)
+            if not entry.name:
+                self._refuse(entry, [held for held in self._held if held.call.is_open()])
+            return
+        if entry.name:
+            self._begin(entry)
+            return
+        self._assembly.deviate("missing-name", where)
+        if self._held:
+            self._continue(entry)
+        else:
+            self._assembly.whole_call(entry.id, "", entry.arguments)
+
+    def _entry_of(self, call: Call, where: str) -> Entry:
+        assembly, function, is_one = self._assembly, call.function, True
+        if not call.id and not call.type:  # Ollama itself leaves out the type where it sends an id
+            assembly.deviate("missing-type", where, severity="note")
+        if function is None:
+            assembly.deviate("missing-field", f"{where}.function")
+            name, arguments, index = call.name, call.arguments, call.index
+        else:
+            name = function.name or call.name
+            arguments = function.arguments
+            index = call.index if function.index is None else function.index
+            if any(bytes(raw) not in (b"", b"null") for raw in (function.parameters, call.arguments)):
+                assembly.deviate("sibling-key", f"{where}.function")
+                told = (arguments, function.parameters, call.arguments)
+                chosen, is_one = told_once([_argument_text(raw) for raw in told])
+                arguments = next(raw for raw in (*told, NOTHING) if _argument_text(raw) == chosen)
+        text = _argument_text(arguments)
+        is_text = bytes(arguments)[:1] == b'"'
+        if is_text:
+            assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
+        return Entry(call.id or "", name or "", text, index, not is_text and bool(text.strip()), where, is_one)
+
+    def _begin(self, entry: Entry) -> None:
+        """An entry with a name: a new call, unless it only says the name of the last one again."""
+        last, arguments = self._last, entry.arguments
+        if last is not None and self._is_repeated(last, entry):
+            self._assembly.deviate("repeated-name", entry.where)
+            self._grow(last, entry)
+        elif (is_plain := is_plain_object(arguments)) or _is_over(arguments):
+            self._last = None
+            self._assembly.whole_call(entry.id, entry.name, arguments, is_plain=is_plain)
+        else:
+            call = self._assembly.open_call(entry.id, entry.name, wait=True)
+            self._last = _Held(call, entry.number)
+            self._held.append(self._last)
+            self._assembly.add_arguments(call, arguments)
+
+    def _is_repeated(self, last: _Held, entry: Entry) -> bool:
+        call = last.call
+        if not last.waits() or call.name != entry.name or last.number != entry.number:
+            return False
+        if entry.id and entry.id != call.id:
+            return False
+        if entry.id and entry.id == call.id:
+            return True
+        if call.text.is_blank() or call.text.is_whole():
+            return not self._assembly.takes_nothing(call.name)
+        return not _is_over(entry.arguments)
+
+    def _continue(self, entry: Entry) -> None:
+        """An entry without a name."""
+        if not entry.arguments:
+            return
+        named = [held for held in self._held if entry.id and held.call.id == entry.id]
+        if not named and entry.number is not None:
+            named = [held for held in self._held if held.number == entry.number and held.call.is_open()]
+            if not named:
+                waiting = [held for held in self._held if held.waits()]
+                named = [held for held in waiting if held.number is None] if len(waiting) == 1 else []
+        elif not named and self._last is not None:
+            named = [self._last]
+        waiting = [held for held in named if held.waits()]
+        if len(waiting) == 1:
+            self._grow(waiting[0], entry)
+        elif not waiting and len(named) == 1 and is_same(named[0].call.text.raw(), entry.arguments):
+            self._assembly.deviate("repeated-arguments", entry.where)
+        elif entry.arguments.strip():
+            self._refuse(entry, named if waiting else [held for held in self._held if held.call.is_open()])
+
+    def _grow(self, held: _Held, entry: Entry) -> None:
+        call = held.call
+        if entry.is_object and call.text.is_started():
+            self._refuse(entry, [held])  # an object is no piece of a text
+            return
+        self._assembly.add_arguments(call, entry.arguments)
+        if call.text.is_started() or call.text.is_closed():
+            self._assembly.announce(call)
+
+    def _refuse(self, entry: Entry, owners: list[_Held]) -> None:
+        """Arguments came that may belong to each of these calls, or to none."""
+        self._assembly.deviate("lost-arguments", entry.where, f"{len(owners)} calls may have them")
+        for held in owners:
+            call = held.call
+            message = f"tool call {call.name}: arguments came that do not say which call they belong to"
+            self._assembly.drop_call(call, "lost", message)
+        self._assembly.whole_call(None, "", entry.arguments)
+
+
+def _argument_text(raw: Raw) -> str:
+    """Arguments as text, whether they are an object or a text."""
+    return (text_of(raw) or "") if bytes(raw)[:1] == b'"' else _json.raw_text(raw)
+
+
+def text_of(raw: Raw) -> str | None:
+    """The text of a JSON string."""
+    value = _json.decode_lenient(bytes(raw))
+    return value if isinstance(value, str) else None
+
+
+def _is_over(arguments: str) -> bool:
+    """Whether nothing can come behind this text: it is an object with something in it, or no object at all."""
+    text = ArgumentText()
+    text.add(arguments)
+    return text.phase in ("closed", "odd")

@@ -1,0 +1,295 @@
+"""Response bytes of Ollama → events: streams of lines, whole responses, error bodies.
+
+The end is a line with `done: true`; a body that ends without one is cut. Calls stand in `tool_calls` of some line, the
+last one included (`calls.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.framing.body import BodyReader, TooLarge
+from dragoman.codec.json_fields import read
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.timestamps import parse_time
+from dragoman.events import Event, Failure
+from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocols.ollama.response.calls import CallReader, text_of
+from dragoman.protocols.ollama.response.unmodelled import Kept
+from dragoman.protocols.ollama.wire import (
+    ENVELOPES,
+    FOREIGN_REASONS,
+    NOTHING,
+    REASONS,
+    Answer,
+    Head,
+    Line,
+    PlainLine,
+    decode_fields,
+    decode_head,
+    decode_known,
+    decode_line,
+    decode_plain_line,
+    holds_more,
+    image_type,
+    read_line_leniently,
+)
+from dragoman.types import Media, Usage
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class Decoder:
+    """Decodes one response."""
+
+    __slots__ = ("_assembly", "_begun", "_calls", "_is_plain", "_kept", "_reader")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
+        dialect: Dialect = PLAIN,
+        bounds: AnswerBounds = USUAL_BOUNDS,
+    ) -> None:
+        self._assembly = Assembly(
+            new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False, needs_ids="note"
+        )
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
+        self._kept = Kept()
+        self._begun = False
+        self._is_plain = False  # the next line may say text and nothing else
+        self._calls = CallReader(self._assembly)
+
+    @property
+    def ended(self) -> bool:
+        """Whether `done: true` (or an error) was seen."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        assembly = self._assembly
+        if assembly.phase == "closed":
+            return []
+        add_text = assembly.text
+        try:
+            for frame, _ in self._reader.feed(data):
+                if self._is_plain:
+                    line = decode_plain_line(frame)
+                    if type(line) is PlainLine and line.done is False:
+                        answer = line.message
+                        if answer.thinking:
+                            assembly.thinking(answer.thinking)
+                        if answer.content:
+                            add_text(answer.content)
+                        continue
+                self._read_frame(frame)
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
+        return assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        try:
+            for frame, _ in self._reader.close():
+                self._read_frame(frame)
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
+        native = self._kept.native()
+        if native is not None:
+            self._assembly.end_native = native
+        stray = self._reader.stray
+        self._assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    # ------------------------------------------------------------ lines
+
+    def _read_frame(self, frame: bytes) -> None:
+        line = decode_line(frame)
+        if type(line) is Line:
+            self._read_line(line, frame, is_known=True)
+        else:
+            self._read_odd_frame(frame)
+
+    def _read_odd_frame(self, frame: bytes) -> None:
+        """A frame that is not JSON, or whose fields have other types or are not known."""
+        line = decode_known(frame)
+        if type(line) is Line:
+            self._read_line(line, frame)
+            return
+        value = _json.decode_lenient(frame)
+        if isinstance(value, dict):
+            self._read_line(read_line_leniently(value, self._assembly.deviate), frame, value=value)
+        elif isinstance(value, Malformed) and frame.strip() != b"[DONE]":
+            self._assembly.unreadable("line", value.problem)
+        elif isinstance(value, list):
+            self._assembly.deviate("envelope", "line", "a list")
+            for item in value:
+                if isinstance(item, dict):
+                    self._read_line(read_line_leniently(item, self._assembly.deviate), frame, value=item)
+        elif not isinstance(value, Malformed):
+            self._assembly.deviate("unknown-event", "line", type(value).__name__)
+
+    def _read_line(
+        self, line: Line, frame: bytes, *, value: dict[str, Json] | None = None, is_known: bool = False
+    ) -> None:
+        """Take one line.
+
+        Args:
+            value: the line as the lenient reader gave it; None when it is well-formed.
+            is_known: the Struct has all its fields.
+        """
+        assembly = self._assembly
+        answer = line.message
+        self._is_plain = is_known and answer is not None and answer.tool_calls is None  # the next is like this one
+        if line.delta is not None:
+            assembly.deviate("sibling-key", "delta")
+            if answer is None:
+                answer = line.delta
+            else:
+                self._read_answer(line.delta, lenient=value is not None)
+        if answer is None and line.response is not NOTHING and bytes(line.response)[:1] == b'"':
+            assembly.deviate("sibling-key", "response")
+            answer = Answer(content=text_of(line.response), thinking=line.thinking)
+        if answer is None and line.done is None and line.done_reason is None:
+            self._read_bare(line, frame, value)
+            return
+        if not self._begun:
+            self._begin(frame, value)
+        if answer is None:
+            assembly.deviate("missing-field", "message")
+        else:
+            self._read_answer(answer, lenient=value is not None)
+        if not is_known or holds_more(line):
+            self._kept.line(frame)
+        self._read_end(line)
+
+    def _begin(self, frame: bytes, value: dict[str, Json] | None) -> None:
+        """The first line with an answer; `value` is it when the strict reader could not read it."""
+        self._begun = True
+        deviate = self._assembly.deviate
+        if self._reader.kind == "events":
+            deviate("envelope", "body", "an event stream")
+        head = decode_head(frame)
+        if type(head) is Head:
+            model, created = read(head.model), read(head.created_at)
+            role = "assistant" if head.message is None else read(head.message.role)
+        else:
+            message = (value or {}).get("message")
+            role = message.get("role") if isinstance(message, dict) else "assistant"
+            model, created = (value or {}).get("model"), (value or {}).get("created_at")
+        if not isinstance(model, str) or not model:
+            deviate("missing-field", "model")
+            model = None
+        created = parse_time(created)
+        if created is None:
+            deviate("missing-field", "created_at")
+        if role != "assistant":
+            deviate("missing-field", "message.role", role or "")
+        self._assembly.start(None, model, created)
+
+    def _read_answer(self, answer: Answer, *, lenient: bool) -> None:
+        """Thinking, then text, then calls: the order of the specification."""
+        assembly = self._assembly
+        for name in ("thinking", "reasoning", "reasoning_content"):
+            thinking: str | None = getattr(answer, name)
+            if thinking:
+                if name != "thinking":
+                    assembly.deviate("sibling-key", f"message.{name}")
+                assembly.thinking(assembly.lenient_text(thinking) if lenient else thinking)
+                break
+        if answer.content:
+            assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
+        elif answer.content is None:
+            assembly.deviate("missing-field", "message.content")
+        for image in answer.images or ():
+            assembly.whole_part(Media("image", image_type(image), image))
+        for number, call in enumerate(answer.tool_calls or ()):
+            self._calls.read(call, f"message.tool_calls[{number}]")
+
+    def _read_end(self, line: Line) -> None:
+        assembly = self._assembly
+        if line.error is not NOTHING and self._read_error(_json.decode_lenient(bytes(line.error))):
+            return
+        counts = (line.prompt_eval_count, line.eval_count)
+        if counts != (None, None):
+            counted, answered = (count if count is None or count >= 0 else None for count in counts)
+            assembly.usage(Usage(input=counted, output=answered))
+        if line.done:
+            self._finish(line.done_reason)
+            assembly.end()
+        elif line.done is None and line.done_reason:
+            assembly.deviate("missing-field", "done")
+            self._finish(line.done_reason)
+
+    def _finish(self, native: str | None) -> None:
+        if not native:
+            self._assembly.deviate("missing-stop-reason", "done_reason")
+            return
+        reason = REASONS.get(native)
+        if reason is None:
+            self._assembly.deviate("stop-reason", "done_reason", native)
+            reason = FOREIGN_REASONS.get(native, "other")
+        self._assembly.finish(native, reason)
+
+    # ------------------------------------------------------------ lines without an answer
+
+    def _read_bare(self, line: Line, frame: bytes, value: dict[str, Json] | None) -> None:
+        """An error, an envelope, or nothing that this protocol has."""
+        fields = _json.decode_lenient(frame) if value is None else value
+        if not isinstance(fields, dict):
+            return
+        for name in ENVELOPES:
+            inner = fields.get(name)
+            if isinstance(inner, dict) and self._read_envelope(inner, frame, name):
+                return
+        if "error" in fields and self._read_error(fields["error"]):
+            return
+        # quirk: ollama-error-under-odd-key
+        if any("error" in key.lower() and key != "error" and holds_error(fields[key]) for key in fields) or (
+            isinstance(fields.get("detail", fields.get("message")), str)
+        ):
+            self._read_error(fields)
+        elif fields:
+            self._assembly.deviate("unknown-event", "line", ", ".join(fields))
+
+    def _read_envelope(self, inner: dict[str, Json], frame: bytes, name: str) -> bool:
+        """Read a line that stands in another object; False when it is none."""
+        texts = decode_fields(frame)
+        text = _json.encode(inner) if isinstance(texts, Malformed) else bytes(texts[name])
+        line = decode_line(text)
+        value = None
+        if isinstance(line, Malformed):
+            line, value = read_line_leniently(inner, self._assembly.deviate), inner
+        if line.message is None and line.done is None:
+            return False
+        self._assembly.deviate("envelope", name)
+        self._read_line(line, text, value=value)
+        return True
+
+    def _read_error(self, error: Json | Malformed) -> bool:
+        """End the response with an error that says something; False when it says nothing."""
+        if isinstance(error, Malformed) or not holds_error(error):
+            self._assembly.deviate("empty-error", "error")
+            return False
+        failure = read_problem(error, status=None)
+        self._assembly.fail(
+            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
+        )
+        return True
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status: `{"error": "words"}`, or anything else."""
+    return read_problem(body, status=status, headers=headers)

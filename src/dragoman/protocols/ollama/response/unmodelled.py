@@ -1,0 +1,56 @@
+"""What of an answer is not modelled, such as durations and logprobs: it comes back in the same protocol.
+
+The fields of a line stand in native records by their names, those of its message under `message`.
+"""
+
+from __future__ import annotations
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import Fields, read_fields, read_items
+from dragoman.protocols.ollama.wire import MODELLED, MODELLED_IN_MESSAGE, NAME, decode_fields
+from dragoman.types import Native
+
+
+class Kept:
+    """Gathers the fields of one answer from its lines: lists grow, of all else the last counts."""
+
+    __slots__ = ("_fields", "_message")
+
+    def __init__(self) -> None:
+        self._fields: dict[str, Json] = {}
+        self._message: dict[str, Json] = {}
+
+    def line(self, data: bytes) -> None:
+        """Take what one line says besides."""
+        fields = decode_fields(data)
+        if isinstance(fields, Malformed):
+            return
+        _add(self._fields, fields, MODELLED)
+        _add(self._message, read_fields(fields.get("message")) or {}, MODELLED_IN_MESSAGE)
+
+    def native(self) -> Native | None:
+        """All of them; None when there are none."""
+        fields = {**self._fields, **({"message": self._message} if self._message else {})}
+        if not fields:
+            return None
+        return Native(
+            NAME, {key: value if isinstance(value, Raw) else _json.raw(value) for key, value in fields.items()}
+        )
+
+
+def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:
+    for key, value in fields.items():
+        if key in modelled or bytes(value) in (b"null", b"[]", b"{}", b'""'):
+            continue
+        items = read_items(value) if bytes(value)[:1] == b"[" else None
+        if items is None:
+            whole[key] = _json.compact(value)
+        else:
+            whole.setdefault(key, []).extend(_json.compact(item) for item in items)
+
+
+def kept_fields(native: Native | None) -> tuple[Fields, Fields]:
+    """What was kept of an answer's last line, and of its message."""
+    fields = dict(native.fields) if native is not None and native.protocol == NAME else {}
+    return fields, read_fields(fields.pop("message", None)) or {}

@@ -1,0 +1,104 @@
+"""What must be known of a chat request before its bytes are passed on, and of a whole answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.codec.delta_batch import many, narrowed, one
+from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.events import Finish
+from dragoman.protocol import Peek
+from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
+from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece
+from dragoman.types import NO_USAGE
+
+
+class _Seen(msgspec.Struct, gc=False):
+    model: str
+    stream: bool | None = None
+    stream_options: dict[str, _json.Json] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+
+
+_decode: Final = _json.fields_decoder(_Seen)
+
+
+def peek(body: bytes, *, path: str = "") -> Peek | None:
+    """The model and whether a stream is asked for, the rest unread; None when it must be read."""
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
+        return None
+    seen, fields = read
+    options = seen.stream_options or {}
+    most = seen.max_completion_tokens or seen.max_tokens
+    if not seen.stream or options.get("include_usage") is True:
+        return Peek(seen.model, bool(seen.stream), fields, max_tokens=most)
+    asking: dict[str, object] = {"stream_options": {**options, "include_usage": True}}
+    return Peek(seen.model, True, fields, usage=asking, max_tokens=most)
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+_Function: Final = narrowed(FunctionPiece, {"name": _Name, "arguments": str})
+_Call: Final = narrowed(
+    CallPiece,
+    {"id": _Name, "type": Literal["function"], "function": _Function, "index": ..., "extra_content": ...},
+    is_open=True,
+)
+_Message: Final = narrowed(
+    Delta,
+    {
+        "content": ...,
+        "tool_calls": many(_Call),
+        "reasoning_content": ...,
+        "reasoning": ...,
+        "reasoning_details": ...,
+        "annotations": ...,
+        "extra_content": ...,
+        "role": ...,
+        "channel": ...,
+    },
+    is_open=True,
+)
+_Choice: Final = narrowed(
+    Choice,
+    {
+        "message": _Message,
+        "finish_reason": Literal["stop", "length", "tool_calls"],
+        "index": ...,
+        "content_filter_results": ...,
+    },
+    is_open=True,
+)
+_Answer: Final = narrowed(Chunk, {"choices": one(_Choice), "usage": ...})
+
+
+_decode_answer: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Answer)
+
+
+def check_whole(body: bytes) -> Finish | None:
+    """As `CheckWhole`."""
+    answer = _decode_answer(body)
+    if isinstance(answer, _json.Malformed):
+        return None
+    choice = answer.choices[0]
+    word, calls = choice.finish_reason, choice.message.tool_calls
+    if calls:
+        if word == "stop" or len({call.id for call in calls}) < len(calls):
+            return None
+        if not all(is_plain_object(call.function.arguments) for call in calls):
+            return None
+    elif word == "tool_calls" or not choice.message.content:
+        return None
+    fields = answer.usage
+    if not isinstance(fields, dict):
+        return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
+    return Finish(REASONS[word], word, read_usage(fields), read_cost(fields))

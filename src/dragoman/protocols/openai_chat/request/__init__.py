@@ -1,0 +1,1 @@
+"""Requests: the client's are parsed, ours are rendered."""

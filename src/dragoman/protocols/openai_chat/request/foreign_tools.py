@@ -1,0 +1,41 @@
+"""Chat's tools in everybody's words: what servers run themselves, by a type of their own or by `web_search_options`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
+from dragoman.deviations import clip
+from dragoman.native_tools import NativeTool, Opened, ToolForms
+from dragoman.protocols.openai_chat.wire import NAME
+from dragoman.types import Native, Request
+
+_KINDS: Final = (("web_search", "web_search"), ("browser_search", "web_search"), ("code", "code_execution"),
+                 ("file_search", "file_search"), ("retrieval", "file_search"), ("mcp", "mcp"))  # fmt: skip
+_OPTIONS: Final = "web_search_options"
+
+
+def open_request(request: Request) -> Opened:
+    """As `ToolForms.open_request`."""
+    native = dict(native_fields(request.native, NAME))
+    found = [_native_tool(read(item)) for item in read_items(native.pop("tools", None)) or ()]
+    options = read_fields(native.pop(_OPTIONS, None))
+    if options is not None:
+        location = read_fields(options.get("user_location")) or {}
+        place = read(location.get("approximate"))
+        settings = {"user_location": {"type": "approximate", **place}} if isinstance(place, dict) else {}
+        found.append(NativeTool("web_search", _OPTIONS, _OPTIONS, settings=settings))
+    kept = Native(NAME, native) if native else None
+    return Opened(msgspec.structs.replace(request, native=kept), tuple(found))
+
+
+def _native_tool(entry: object) -> NativeTool:
+    type = str(entry.get("type")) if isinstance(entry, dict) else "tool"
+    kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
+    return NativeTool(kind, type, f"tools.{clip(type)}")
+
+
+FORMS: Final = ToolForms(re.compile(r"[A-Za-z0-9_-]+"), 64, open_request=open_request)

@@ -1,0 +1,253 @@
+"""A client's request to `/v1/chat/completions` → `Request`.
+
+Spec: https://platform.openai.com/docs/api-reference/chat/create (read 2026-11-21). Clients also send the fields of
+Ollama, OpenRouter, DeepSeek and others; what is not modelled stays in `native`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, get_args
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import (
+    Fields,
+    make_native,
+    read,
+    read_body,
+    read_count,
+    read_fields,
+    read_items,
+    read_number,
+    read_text,
+    read_texts,
+)
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocol import Parsed, ReplyStyle
+from dragoman.protocols.openai_chat.request.parse_messages import Conversation
+from dragoman.protocols.openai_chat.wire import NAME, NOTHING
+from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
+
+_NONE: Final = Raw(b"[]")
+_LONGEST: Final = "24h"
+_MODELLED: Final = frozenset({
+    "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
+    "parallel_tool_calls", "response_format", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k",
+    "stop", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "reasoning", "think", "thinking",
+    "enable_thinking", "thinking_budget", "prompt_cache_key", "prompt_cache_retention",
+})  # fmt: skip
+#: Parameters that are called here as in `Params`, and what reads them.
+_PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
+    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
+    "presence_penalty": read_number, "frequency_penalty": read_number,
+}  # fmt: skip
+#: Fields that say how much to think.
+_REASONING: Final = frozenset({"reasoning_effort", "reasoning", "thinking", "enable_thinking", "think"})
+
+
+class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str = ""
+    parameters: Raw = NOTHING
+
+
+class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknown_fields=True, gc=False):
+    """A tool with nothing unusual in it, which is read at once; any other is read field by field."""
+
+    function: _PlainFunction
+
+
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainTool])
+
+
+def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
+    """Read a client's request.
+
+    Raises:
+        WireError: the body is no JSON object, names no model, or has no messages.
+    """
+    fields = read_body(body, fields)
+    model = read_text(fields.get("model"))
+    if not model:
+        raise WireError("expected the name of a model", path="model")
+    deviations: list[Deviation] = []
+    messages = Conversation(deviations).messages(fields.get("messages", _NONE))
+    tools, others = _parse_tools(fields, deviations)
+    choice, tools = _parse_tool_choice(fields, tools, deviations)
+    if (read_count(fields.get("n")) or 1) > 1:
+        deviations.append(Deviation("dropped", "n", "one answer is asked for"))
+    native = {key: value for key, value in fields.items() if key not in _MODELLED}
+    options = read_fields(fields.get("stream_options")) or {}
+    further = make_native(NAME, options, "include_usage")
+    if read_text(fields.get("prompt_cache_retention")) not in ("", _LONGEST):
+        native["prompt_cache_retention"] = fields["prompt_cache_retention"]
+    if further is not None:
+        native["stream_options"] = _json.raw(further.fields)
+    if others:
+        native["tools"] = _json.raw(others)
+    request = Request(
+        model,
+        messages,
+        tools,
+        choice,
+        _parse_params(fields),
+        stream=read(fields.get("stream")) is True,
+        session_id=read_text(fields.get("prompt_cache_key")) or None,
+        native=make_native(NAME, native),
+    )
+    style = ReplyStyle(include_usage=read(options.get("include_usage")) is True)
+    return Parsed(request, style, tuple(deviations))
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _parse_tools(fields: Fields, deviations: list[Deviation]) -> tuple[tuple[Tool, ...], list[Raw]]:
+    """The tools, and those that only the vendor runs."""
+    tools: list[Tool] = []
+    others: list[Raw] = []
+    offered = fields.get("tools", _NONE)
+    plain = _decode_all_plain(offered)
+    if not isinstance(plain, Malformed):
+        tools = [_plain_tool(tool.function) for tool in plain]
+        offered = _NONE
+    for place, item in enumerate(read_items(offered) or ()):
+        where = f"tools[{place}]"
+        entry = read_fields(item)
+        if entry is None:
+            raise WireError("expected a tool object", path=where)
+        kind = read_text(entry.get("type")) or "function"
+        inner = read_fields(entry.get(kind)) if kind in ("function", "custom") else None
+        if inner is None and kind in ("function", "custom"):
+            deviations.append(Deviation("missing-field", f"{where}.{kind}"))
+            inner = {key: value for key, value in entry.items() if key != "type"}
+            entry = {}
+        if inner is None:
+            others.append(Raw(bytes(item)))
+        else:
+            tools.append(_parse_tool(kind, entry, inner, where))
+    for place, item in enumerate(read_items(fields.get("functions")) or ()):
+        tools.append(_parse_tool("function", {}, read_fields(item) or {}, f"functions[{place}]"))
+    return tuple(tools), others
+
+
+def _plain_tool(function: _PlainFunction) -> Tool:
+    schema = bytes(function.parameters)
+    return Tool(function.name, function.description, Raw(schema) if schema and schema != b"null" else None)
+
+
+def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str) -> Tool:
+    name = read_text(inner.get("name"))
+    if not name:
+        raise WireError("expected the name of a tool", path=f"{where}.{kind}.name")
+    rest = {key: value for key, value in entry.items() if key not in ("type", kind)}
+    unsaid = make_native(NAME, inner, "name", "description", *(("parameters",) if kind == "function" else ()))
+    if unsaid is not None:
+        rest[kind] = _json.raw(unsaid.fields)
+    schema = inner.get("parameters") if kind == "function" else None
+    return Tool(
+        name,
+        read_text(inner.get("description")),
+        None if schema is None else Raw(bytes(schema)),
+        "custom" if kind == "custom" else "function",
+        make_native(NAME, rest),
+    )
+
+
+def _parse_tool_choice(
+    fields: Fields, tools: tuple[Tool, ...], deviations: list[Deviation]
+) -> tuple[ToolChoice, tuple[Tool, ...]]:
+    """The choice; a list of allowed tools is said by the tools themselves."""
+    choice = read(fields.get("tool_choice", fields.get("function_call")))
+    if isinstance(choice, dict):
+        kind = choice.get("type")
+        inner = choice.get(kind, choice) if isinstance(kind, str) else choice
+        if kind == "allowed_tools" and isinstance(inner, dict):
+            names = {_name_in(entry) for entry in inner.get("tools") or () if isinstance(entry, dict)}
+            deviations.append(Deviation("changed", "tool_choice", "only the allowed tools are offered"))
+            return _choice_word(inner.get("mode")), tuple(tool for tool in tools if tool.name in names)
+        name = inner.get("name") if isinstance(inner, dict) else None
+        if isinstance(name, str) and name:
+            return Named(name), tools
+        choice = kind
+    return _choice_word(choice), tools
+
+
+def _name_in(entry: dict[str, Json]) -> Json:
+    inner = entry.get(str(entry.get("type")), entry)
+    return inner.get("name") if isinstance(inner, dict) else None
+
+
+def _choice_word(word: Json) -> ToolChoice:
+    match word:
+        case "none":
+            return "none"
+        case "required" | "any":
+            return "any"
+        case _:
+            return "auto"
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def _parse_params(fields: Fields) -> Params:
+    retention = read_text(fields.get("prompt_cache_retention"))
+    parallel = read(fields.get("parallel_tool_calls"))
+    limit = read_count(fields.get("max_completion_tokens", fields.get("max_tokens")))
+    return Params(
+        max_tokens=limit if limit is not None and limit > 0 else None,
+        reasoning=_parse_reasoning(fields),
+        response_schema=_parse_format(read_fields(fields.get("response_format")) or {}),
+        parallel_tools=parallel if isinstance(parallel, bool) else None,
+        cache="long" if retention == _LONGEST else "short" if retention else None,
+        **{name: read_param(fields[name]) for name, read_param in _PARAMS.items() if name in fields},
+    )
+
+
+def _parse_format(fields: Fields) -> ResponseSchema | None:
+    kind = read_text(fields.get("type"))
+    if kind == "json_object":
+        return ResponseSchema()
+    inner = read_fields(fields.get("json_schema"))
+    if kind != "json_schema" or inner is None:
+        return None
+    strict = read(inner.get("strict"))
+    schema = inner.get("schema")
+    return ResponseSchema(
+        None if schema is None else Raw(bytes(schema)),
+        read_text(inner.get("name")) or "response",
+        strict if isinstance(strict, bool) else None,
+        read_text(inner.get("description")) or None,
+    )
+
+
+def _parse_reasoning(fields: Fields) -> Reasoning | None:
+    """How much to think, in the words of any of the servers."""
+    if _REASONING.isdisjoint(fields):
+        return None
+    effort = _effort(read(fields.get("reasoning_effort")))
+    if effort is not None:
+        return Reasoning(effort)
+    router = read_fields(fields.get("reasoning"))  # OpenRouter, and Ollama's endpoint
+    if router is not None:
+        if read(router.get("enabled")) is False:
+            return Reasoning("none")
+        return Reasoning(_effort(read(router.get("effort"))), read_count(router.get("max_tokens")))
+    kind = read_fields(fields.get("thinking"))  # DeepSeek, Zhipu, Moonshot, Anthropic's endpoint
+    if kind is not None:
+        is_off = read_text(kind.get("type")) == "disabled"
+        return Reasoning("none") if is_off else Reasoning(budget=read_count(kind.get("budget_tokens")))
+    switch = read(fields.get("enable_thinking", fields.get("think")))
+    if isinstance(switch, bool):
+        return Reasoning(budget=read_count(fields.get("thinking_budget"))) if switch else Reasoning("none")
+    effort = _effort(switch)
+    return Reasoning(effort) if effort is not None else None
+
+
+def _effort(word: Json) -> Effort | None:
+    return next((known for known in get_args(Effort) if known == word), None)

@@ -1,0 +1,274 @@
+"""The messages of a request → ours. Each wire message is one message; a result answers its call by id, else by name
+in order, else by place."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import Fields, make_native, read, read_fields, read_items, read_text
+from dragoman.codec.parts.call_ids import CallIds
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
+from dragoman.types import Media, Message, Native, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+
+_ROLES: Final[dict[str, Role]] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool",
+    "function": "tool",
+}  # fmt: skip
+_MODELLED: Final = (
+    "role", "content", "refusal", "tool_calls", "function_call", "tool_call_id", "reasoning_content", "reasoning",
+    "reasoning_details", "reasoning_opaque", "thinking", "extra_content",
+)  # fmt: skip
+_MEDIA: Final[dict[str, Literal["image", "audio", "video"]]] = {
+    "image_url": "image", "audio_url": "audio", "video_url": "video",
+}  # fmt: skip
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _PlainText(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Word
+    arguments: str = ""
+
+
+class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    id: _Word
+    function: _PlainFunction
+    type: Literal["function"] = "function"
+    index: int | None = None
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with nothing unusual in it, which is read at once; any other is read field by field."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_PlainText] | None = None
+    tool_calls: list[_PlainCall] | None = None
+    tool_call_id: str | None = None
+    refusal: None = None
+    function_call: None = None
+
+
+_decode_plain: Final = _json.typed_decoder(_PlainMessage)
+_decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
+
+
+class Conversation:
+    """Reads the messages of one request in order."""
+
+    __slots__ = ("_deviations", "_pairing")
+
+    def __init__(self, deviations: list[Deviation]) -> None:
+        self._deviations = deviations
+        self._pairing = CallIds()
+
+    def _deviate(self, code: str, where: str, seen: str = "") -> None:
+        self._deviations.append(Deviation(code, where, seen))
+
+    def messages(self, value: Raw) -> tuple[Message, ...]:
+        """All messages.
+
+        Raises:
+            WireError: there are none, or one cannot be read.
+        """
+        plain = _decode_all_plain(value)
+        if not isinstance(plain, Malformed):
+            messages = [self._plain(message, turn) for turn, message in enumerate(plain)]
+        else:
+            messages = [self._message(item, turn) for turn, item in enumerate(read_items(value) or ())]
+        if not messages:
+            raise WireError("expected a list of messages", path="messages")
+        return tuple(messages)
+
+    def _message(self, item: Raw, turn: int) -> Message:
+        """One message; `turn` is its place."""
+        plain = _decode_plain(item)
+        if not isinstance(plain, Malformed):
+            return self._plain(plain, turn)
+        where = f"messages[{turn}]"
+        fields = read_fields(item)
+        if fields is None:
+            raise WireError("expected a message object", path=where)
+        said = read_text(fields.get("role"))
+        role = _ROLES.get(said.strip().lower())
+        if role is None:
+            raise WireError(f"expected a role, got {said[:40]!r}", path=f"{where}.role")
+        parts = self._content(fields.get("content"), f"{where}.content")
+        if role == "tool":
+            return self._result(fields, parts)
+        if role == "assistant":
+            parts = [*parse_thinking(fields), *_sealed(parts, fields)]
+            refusal = read_text(fields.get("refusal"))
+            if refusal:
+                parts.append(Text(refusal, native=Native(NAME, {"refusal": Raw(b"true")})))
+            parts += self._calls(fields, where, turn)
+        return Message(role, tuple(parts), make_native(NAME, fields, *_MODELLED))
+
+    def _plain(self, plain: _PlainMessage, turn: int) -> Message:
+        content = plain.content
+        said = ([content] if content else []) if isinstance(content, str) else [part.text for part in content or ()]
+        texts = tuple([Text(text) for text in said])
+        role = _ROLES[plain.role]
+        if role == "tool":
+            id, name = self._pairing.add_result(plain.tool_call_id or "", "")
+            return Message("tool", (ToolResult(id, name, texts),))
+        if role != "assistant" or not plain.tool_calls:
+            return Message(role, texts)
+        calls: list[Part] = []
+        for number, call in enumerate(plain.tool_calls):
+            id = self._pairing.add_call(call.id, call.function.name, turn=turn, number=number)
+            arguments = call.function.arguments.strip() or "{}"
+            if not _json.is_object(arguments):
+                arguments = self._wrapped(arguments, f"messages[{turn}].tool_calls[{number}].function.arguments")
+            calls.append(ToolCall(id, call.function.name, arguments))
+        return Message(role, (*texts, *calls))
+
+    def _result(self, fields: Fields, parts: list[Part]) -> Message:
+        id, name = self._pairing.add_result(read_text(fields.get("tool_call_id")), read_text(fields.get("name")))
+        kept = tuple(part for part in parts if isinstance(part, Text | Media | Opaque))
+        native = make_native(NAME, fields, *_MODELLED, "name")
+        return Message("tool", (ToolResult(id, name, kept, native=native),))
+
+    # ------------------------------------------------------------ content
+
+    def _content(self, value: Raw | None, where: str) -> list[Part]:
+        items = read_items(value)
+        if items is None:
+            content = read(value)
+            if isinstance(content, dict):
+                items = [_json.raw(content)]
+            else:
+                if content is not None and not isinstance(content, str):
+                    self._deviate("wrong-type", where, type(content).__name__)
+                    content = _json.to_text(content)
+                return [Text(content)] if content else []
+        return [self._part(item, f"{where}[{number}]") for number, item in enumerate(items)]
+
+    def _part(self, item: Raw, where: str) -> Part:
+        text = read(item)
+        if isinstance(text, str):
+            self._deviate("wrong-type", where, "a string")
+            return Text(text)
+        fields = read_fields(item)
+        if fields is None:
+            raise WireError("expected a part of a message", path=where)
+        kind = read_text(fields.get("type"))
+        inner = read_fields(fields.get(kind)) or {}
+        if kind in ("text", "input_text", "output_text", "") and "text" in fields:
+            return Text(read_text(fields["text"]), native=make_native(NAME, fields, "type", "text"))
+        if kind == "refusal":
+            return Text(read_text(fields.get("refusal")), native=Native(NAME, {"refusal": Raw(b"true")}))
+        if kind in _MEDIA:
+            url = read_text(inner.get("url")) or read_text(fields.get(kind))
+            rest = {key: value for key, value in fields.items() if key not in ("type", kind)}
+            unsaid = make_native(NAME, inner, "url")
+            if unsaid is not None:
+                rest[kind] = _json.raw(unsaid.fields)
+            return media_at(_MEDIA[kind], url, make_native(NAME, rest))
+        if kind == "input_audio" and read_text(inner.get("data")):
+            form = read_text(inner.get("format")) or "wav"
+            native = make_native(NAME, fields, "type", kind)
+            return Media("audio", f"audio/{form}", read_text(inner.get("data")), native=native)
+        if kind == "file" and (media := _file(inner)) is not None:
+            return media
+        self._deviate("unknown-part", where, kind)
+        return Opaque(NAME, Raw(bytes(item)))
+
+    # ------------------------------------------------------------ calls
+
+    def _calls(self, fields: Fields, where: str, turn: int) -> list[ToolCall]:
+        calls = [
+            self._call(read_fields(item) or {}, f"{where}.tool_calls[{number}]", (turn, number))
+            for number, item in enumerate(read_items(fields.get("tool_calls")) or ())
+        ]
+        legacy = fields.get("function_call")
+        if legacy is not None:
+            self._deviate("legacy-function-call", f"{where}.function_call")
+            calls.append(self._call({"function": legacy}, f"{where}.function_call", (turn, len(calls))))
+        return calls
+
+    def _call(self, fields: Fields, where: str, place: tuple[int, int]) -> ToolCall:
+        custom = read_fields(fields.get("custom"))
+        inner = custom or read_fields(fields.get("function")) or {}
+        name = read_text(inner.get("name"))
+        if not name:
+            raise WireError("expected the name of a tool", path=f"{where}.function.name")
+        id = self._pairing.add_call(read_text(fields.get("id")), name, turn=place[0], number=place[1])
+        signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
+        rest = make_native(NAME, fields, "id", "type", "index", "function", "custom", "extra_content")
+        sealed = signature if isinstance(signature, str) else None
+        if custom is not None:
+            return ToolCall(id, name, read_text(custom.get("input")), "custom", sealed, rest)
+        arguments = self._arguments(inner.get("arguments"), f"{where}.function.arguments")
+        return ToolCall(id, name, arguments, "function", sealed, rest)
+
+    def _arguments(self, value: Raw | None, where: str) -> str:
+        """Argument text; an object is taken as it is, and what is neither is kept as the text of one argument."""
+        if value is None:
+            return "{}"
+        text = _json.raw_text(value)
+        if text[:1] == '"':
+            text = read_text(value).strip() or "{}"
+        else:
+            self._deviate("arguments-type", where, "no string")
+        return text if _json.is_object(text) else self._wrapped(text, where)
+
+    def _wrapped(self, text: str, where: str) -> str:
+        """Text that is no JSON object, as the text of one argument."""
+        self._deviate("arguments-type", where, "no JSON object")
+        return _json.to_text({"input": text})
+
+
+# ---------------------------------------------------------------- thinking and media
+
+
+def parse_thinking(fields: Fields) -> list[Part]:
+    """The thinking of an earlier answer, under each of its names."""
+    texts = (read_text(fields.get(key)) for key in ("reasoning_content", "reasoning", "thinking"))
+    text = next((text for text in texts if text), "")
+    details = read(fields.get("reasoning_details"))
+    parts: list[Part] = []
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict):
+            parts.append(_parse_detail(detail, text if not parts else ""))
+    if parts:
+        return parts
+    signature = read_text(fields.get("reasoning_opaque"))
+    return [Thinking(text, signature or None)] if text or signature else []
+
+
+def _parse_detail(detail: dict[str, Json], text: str) -> Thinking:
+    rest = {key: value for key, value in detail.items() if key not in ("text", "summary", "signature", "data")}
+    native = Native(NAME, {"reasoning_detail": _json.raw(rest)}) if rest else None
+    data, signature = detail.get("data"), detail.get("signature")
+    if isinstance(data, str) and data:
+        return Thinking("", None, data, native)
+    words = "".join(texts_in(detail.get("text") or detail.get("summary"))) or text
+    return Thinking(words, signature if isinstance(signature, str) else None, None, native)
+
+
+def _sealed(parts: list[Part], fields: Fields) -> list[Part]:
+    """The seal of a text stands on its message (Gemini's OpenAI endpoint)."""
+    signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
+    last = parts[-1] if parts else None
+    if isinstance(signature, str) and isinstance(last, Text):
+        return [*parts[:-1], Text(last.text, signature, last.native)]
+    return parts
+
+
+def _file(fields: Fields) -> Media | None:
+    native = make_native(NAME, fields, "file_data", "file_id")
+    data, id = read_text(fields.get("file_data")), read_text(fields.get("file_id"))
+    if id:
+        return Media("document", url=id, native=native)
+    if data[:5] == "data:" or "://" in data[:12]:
+        return media_at("document", data, native)
+    return Media("document", data=data, native=native) if data else None

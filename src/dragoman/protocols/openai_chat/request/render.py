@@ -1,0 +1,246 @@
+"""`Request` → a request to `/chat/completions`, in the dialect of the server. What cannot be said is left out or said
+in the nearest way, with a deviation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.json_fields import native_fields, read_fields, read_items
+from dragoman.events import Deviation
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocols.openai_chat.request.expectation import expect_of
+from dragoman.protocols.openai_chat.request.render_messages import Turns, mark_cache
+from dragoman.protocols.openai_chat.wire import NAME
+from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
+
+_MOST_STOPS: Final = 4
+#: Native fields that are written beside what the request says of the same.
+_SAID_ELSEWHERE: Final = frozenset({"stream_options", "prompt_cache_retention"})
+#: What opens a call in the template of a model that calls only when its opening is written for it, and what ends it.
+_CALL_OPENS: Final = "<tool_call>\n"
+_CALL_ENDS: Final = "</tool_call>"
+#: Budgets in tokens up to which an effort stands for them.
+_BUDGETS: Final[tuple[tuple[int, Effort], ...]] = ((0, "none"), (1_024, "minimal"), (4_096, "low"), (16_384, "medium"))
+
+
+def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
+    """Write a request for a provider."""
+    renderer = _Renderer(request, dialect)
+    body = renderer.body()
+    accept = "text/event-stream" if request.stream else "application/json"
+    http = HttpRequest("/chat/completions", _json.encode(body), {"content-type": "application/json", "accept": accept})
+    return Rendered(http, tuple(renderer.deviations), expect_of(request))
+
+
+class _Renderer:
+    """Writes one request and collects what could not be said."""
+
+    __slots__ = ("_dialect", "_request", "deviations")
+
+    def __init__(self, request: Request, dialect: Dialect) -> None:
+        self._request = request
+        self._dialect = dialect
+        self.deviations: list[Deviation] = []
+
+    def _deviate(self, code: str, where: str, why: str) -> None:
+        self.deviations.append(Deviation(code, where, why))
+
+    def body(self) -> dict[str, Json]:
+        """The whole body."""
+        request, dialect = self._request, self._dialect
+        keeps_marks = dialect.supports_cache_control and request.params.cache != "none"
+        turns = Turns(dialect, self.deviations, keeps_marks=keeps_marks)
+        messages = turns.messages(request.messages)
+        if keeps_marks and request.params.cache is not None:
+            lasts = request.params.cache == "long" and dialect.supports_prompt_cache_retention
+            life = {"ttl": "1h"} if lasts else {}
+            mark_cache(messages, {"type": "ephemeral", **life})
+        body: dict[str, Json] = {"model": request.model, "messages": messages, "stream": request.stream}
+        if request.stream and dialect.usage_in_stream:
+            body["stream_options"] = {"include_usage": True}
+        self._tools(body)
+        self._params(request.params, body)
+        self._cache(body)
+        native = native_fields(request.native, NAME)
+        others = read_items(native.get("tools"))
+        if others:
+            body["tools"] = [*body.get("tools", ()), *others]
+        if "stream_options" in native and request.stream:
+            body["stream_options"] = body.get("stream_options", {}) | (read_fields(native["stream_options"]) or {})
+        if native:
+            body |= {key: value for key, value in native.items() if key not in body and key not in _SAID_ELSEWHERE}
+        if dialect.supports_store:
+            body.setdefault("store", False)
+        return body
+
+    # ------------------------------------------------------------ tools
+
+    def _tools(self, body: dict[str, Json]) -> None:
+        request, dialect = self._request, self._dialect
+        tools, choice = self._offer(request.tools, request.tool_choice)
+        if not tools:
+            if request.tool_choice not in ("auto", "none") and not request.tools:
+                self._deviate("dropped", "tool_choice", "no tools")
+            return
+        body["tools"] = [self._tool(tool) for tool in tools]
+        is_forced = choice == "any" or isinstance(choice, Named)
+        if is_forced and dialect.force_call_by_prefill:
+            body["messages"].append({"role": "assistant", "content": _CALL_OPENS})
+            body["stop"] = [_CALL_ENDS]
+        if isinstance(choice, Named):
+            kind = next((tool.kind for tool in tools if tool.name == choice.name), "function")
+            body["tool_choice"] = {"type": kind, kind: {"name": choice.name}}
+        elif choice != "auto":
+            body["tool_choice"] = "required" if choice == "any" else choice
+        parallel = request.params.parallel_tools
+        if parallel is not None and dialect.supports_parallel_tool_calls:
+            body["parallel_tool_calls"] = parallel
+        elif parallel is False:
+            self._deviate("dropped", "params.parallel_tools", "the dialect has no parallel_tool_calls")
+
+    def _offer(self, tools: tuple[Tool, ...], choice: ToolChoice) -> tuple[tuple[Tool, ...], ToolChoice]:
+        """The tools and the choice that the dialect can say."""
+        dialect = self._dialect
+        is_prefilled = dialect.force_call_by_prefill
+        if isinstance(choice, Named) and (is_prefilled or not dialect.supports_named_tool_choice):
+            only = tuple(tool for tool in tools if tool.name == choice.name)
+            if only:
+                if len(tools) > 1:
+                    self._deviate("changed", "tool_choice", "only the named tool is offered")
+                tools = only
+            choice = "any"
+        if choice == "auto" or dialect.supports_tool_choice:
+            return tools, choice
+        if choice == "none":
+            if tools:
+                self._deviate("changed", "tool_choice", "no tool is offered")
+            return (), "auto"
+        self._deviate("dropped", "tool_choice", "the dialect has no tool_choice")
+        return tools, "auto"
+
+    def _tool(self, tool: Tool) -> Json:
+        native = native_fields(tool.native, NAME)
+        rest = dict(read_fields(native.get(tool.kind)) or {})
+        if "strict" in rest and not self._dialect.strict_tools:
+            where = f"tools[{self._request.tools.index(tool)}].strict"
+            self._deviate("dropped", where, "the dialect has no strict tools")
+            del rest["strict"]
+        inner: dict[str, Json] = {"name": tool.name}
+        if tool.description:
+            inner["description"] = tool.description
+        if tool.schema is not None:
+            inner["parameters"] = tool.schema
+        if not native:
+            return {"type": tool.kind, tool.kind: inner}
+        outer = {key: value for key, value in native.items() if key != tool.kind}
+        return {"type": tool.kind, tool.kind: {**inner, **rest}, **outer}
+
+    # ------------------------------------------------------------ parameters
+
+    def _params(self, params: Params, body: dict[str, Json]) -> None:
+        dialect = self._dialect
+        temperature = params.temperature
+        if temperature is not None and dialect.temperature_max is not None and temperature > dialect.temperature_max:
+            self._deviate("changed", "params.temperature", f"at most {dialect.temperature_max}")
+            temperature = dialect.temperature_max
+        values = {
+            dialect.max_tokens_field: params.max_tokens,
+            "temperature": temperature,
+            "top_p": params.top_p,
+            "top_k": params.top_k if dialect.supports_top_k else None,
+            "seed": params.seed,
+            "presence_penalty": params.presence_penalty,
+            "frequency_penalty": params.frequency_penalty,
+        }
+        body |= {key: value for key, value in values.items() if value is not None}
+        if params.top_k is not None and not dialect.supports_top_k:
+            self._deviate("dropped", "params.top_k", "the dialect has no top_k")
+        if params.num_ctx is not None:
+            self._deviate("dropped", "params.num_ctx", "the server fixes its context")
+        stops = [*body.pop("stop", ()), *params.stop]
+        if len(stops) > _MOST_STOPS:
+            self._deviate("changed", "params.stop", f"the first {_MOST_STOPS} of {len(stops)}")
+        if stops:
+            body["stop"] = stops[:_MOST_STOPS]
+        if params.response_schema is not None:
+            body["response_format"] = self._format(params.response_schema)
+        if params.reasoning is not None:
+            self._reasoning(params.reasoning, body)
+
+    def _format(self, form: ResponseSchema) -> Json:
+        if form.schema is None:
+            return {"type": "json_object"}
+        if not self._dialect.supports_response_schema:
+            self._deviate("changed", "params.response_schema", "any JSON object: the dialect has no schemas")
+            return {"type": "json_object"}
+        inner: dict[str, Json] = {"name": form.name, "schema": form.schema}
+        if form.description is not None:
+            inner["description"] = form.description
+        if form.strict is not None:
+            inner["strict"] = form.strict
+        return {"type": "json_schema", "json_schema": inner}
+
+    def _reasoning(self, reasoning: Reasoning, body: dict[str, Json]) -> None:
+        effort, budget = reasoning.effort, reasoning.budget
+        is_off = effort == "none" or budget == 0
+        where = "params.reasoning"
+        match self._dialect.reasoning_style:
+            case "effort":
+                if effort is not None or budget is not None:
+                    body["reasoning_effort"] = self._effort(effort, budget)
+                else:
+                    self._deviate("dropped", where, "thinking has efforts only, and none was asked for")
+            case "openrouter":
+                if budget is not None and not is_off:
+                    body["reasoning"] = {"max_tokens": budget}
+                else:
+                    body["reasoning"] = {"effort": self._effort(effort, budget)} if effort else {"enabled": not is_off}
+            case "thinking-type":
+                body["thinking"] = {"type": "disabled" if is_off else "enabled"}
+                if not is_off and (effort is not None or budget is not None):
+                    self._deviate("changed", where, "thinking is on or off")
+            case "enable-thinking":
+                body["enable_thinking"] = not is_off
+                if budget is not None and not is_off:
+                    body["thinking_budget"] = budget
+                elif effort is not None and not is_off:
+                    self._deviate("changed", where, "thinking is on or off")
+            case "think":
+                body["think"] = not is_off if effort is None or is_off else effort
+                if budget is not None and not is_off:
+                    self._deviate("changed", where, "thinking is on or off")
+            case "none":
+                self._deviate("dropped", where, "the server does not say how much to think")
+
+    def _effort(self, effort: Effort | None, budget: int | None) -> Effort:
+        """An effort of the protocol for an effort of ours, or for a budget in tokens."""
+        if effort == "max":
+            self._deviate("changed", "params.reasoning.effort", "xhigh")
+            return "xhigh"
+        if effort is not None:
+            return effort
+        found: Effort = next((name for most, name in _BUDGETS if budget is not None and budget <= most), "high")
+        self._deviate("changed", "params.reasoning.budget", f"effort {found}")
+        return found
+
+    def _cache(self, body: dict[str, Json]) -> None:
+        """The conversation's name as the key of the server's own cache, and how long it lives."""
+        dialect, cache = self._dialect, self._request.params.cache
+        if cache == "none":
+            return
+        if self._request.session_id is not None and dialect.supports_prompt_cache_key:
+            body["prompt_cache_key"] = self._request.session_id
+        elif self._request.session_id is not None:
+            self._deviate("dropped", "session_id", "the dialect has no cache key")
+        if cache == "long" and dialect.supports_prompt_cache_retention:
+            body["prompt_cache_retention"] = "24h"
+        elif cache == "long":
+            self._deviate("changed", "params.cache", "the server's own life of its cache")
+        life = native_fields(self._request.native, NAME).get("prompt_cache_retention")
+        if life is not None and cache != "long":
+            if dialect.supports_prompt_cache_retention:
+                body["prompt_cache_retention"] = life
+            else:
+                self._deviate("dropped", "prompt_cache_retention", "the server's own life of its cache")

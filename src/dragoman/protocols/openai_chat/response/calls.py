@@ -1,0 +1,118 @@
+"""The calls of deltas and messages, in every form that servers give them."""
+
+from __future__ import annotations
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.protocols.openai_chat.wire import (
+    NAME,
+    NOTHING,
+    CallPiece,
+    Delta,
+    arguments_in,
+    legacy_call,
+    parts_of,
+    signature_of,
+)
+from dragoman.types import Native
+
+
+class CallReader:
+    """Reads them into one response."""
+
+    __slots__ = ("_assembly", "_slots")
+
+    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
+        self._assembly = assembly
+        self._slots = slots
+
+    def read_many(self, pieces: list[CallPiece]) -> None:
+        """Take the pieces of one delta."""
+        if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
+            self._slots.tear()
+        for piece in pieces:
+            self.read(piece)
+
+    def read(self, piece: CallPiece) -> None:
+        """Take a piece of a call from a delta."""
+        function = piece.function
+        if (
+            function is not None
+            and function.arguments
+            and function.parameters is NOTHING
+            and not (piece.id or function.name or piece.name or piece.extra_content or piece.rest)
+            and self._slots.grow(piece.index, function.arguments)
+        ):
+            return  # the usual delta
+        name, arguments, kind = parts_of(piece)
+        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
+            self._slots.pass_over(piece.index)
+            return  # an entry that says nothing
+        call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        if not _is_told_once(piece):
+            self._assembly.contradict(call, f"call {call.index}")
+        if name and not piece.type:
+            self._assembly.deviate("missing-type", f"call {call.index}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
+        call.signature = signature_of(piece) or call.signature
+        call.native = native_of_call(piece, call.native)
+
+    def _is_unlabelled(self, piece: CallPiece) -> bool:
+        """Whether a piece has arguments, and nothing that names their call."""
+        if piece.index is not None or (piece.id and self._assembly.call_of(piece.id) is not None):
+            return False
+        name, arguments, _ = parts_of(piece)
+        return not name and bool(arguments.strip())
+
+    def read_whole(self, piece: CallPiece) -> None:
+        """Take a call of a whole message."""
+        name, arguments, kind = parts_of(piece)
+        if not piece.type:
+            self._assembly.deviate("missing-type", f"call {name}")
+        if piece.function is None and piece.name:
+            self._assembly.deviate("sibling-key", f"call {name}", "no function object")
+        native, signature = native_of_call(piece), signature_of(piece)
+        call = self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
+        if not _is_told_once(piece):
+            self._assembly.contradict(call, f"call {name}")
+
+    def read_legacy(self, delta: Delta) -> None:
+        """Take a piece of the older `function_call`."""
+        name, arguments = legacy_call(delta)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.fragment(0, "", name, arguments, where="function_call")
+
+    def read_whole_legacy(self, message: Delta) -> None:
+        """Take the older `function_call` of a whole message."""
+        name, arguments = legacy_call(message)
+        if name or arguments:
+            self._assembly.deviate("legacy-function-call", "function_call")
+            self._slots.whole("", name, arguments)
+
+    def close(self, *, is_ended: bool) -> None:
+        """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
+        if self._assembly.phase == "open":
+            self._slots.compare()
+            self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
+
+
+def _is_told_once(piece: CallPiece) -> bool:
+    """Whether the keys under which arguments may stand do not contradict each other."""
+    function = piece.function
+    if function is None or (function.parameters is NOTHING and not piece.arguments):
+        return True
+    return told_once(arguments_in(piece))[1]
+
+
+def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | None:
+    """What of a call is not modelled, over what earlier pieces of it said."""
+    rest: Json = piece.rest
+    if not rest:
+        return earlier
+    said = {key: _json.raw(value) for key, value in rest.items()}
+    return Native(NAME, said if earlier is None else earlier.fields | said)

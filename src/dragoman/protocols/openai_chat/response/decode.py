@@ -1,0 +1,397 @@
+"""Response bytes → events: streams, whole responses and error bodies, told apart by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.events import Event, Failure
+from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocols.openai_chat.response import lenient
+from dragoman.protocols.openai_chat.response.calls import CallReader
+from dragoman.protocols.openai_chat.response.decode_extensions import Extensions
+from dragoman.protocols.openai_chat.response.delta_batch import read_arguments, read_bare_usage, read_texts
+from dragoman.protocols.openai_chat.response.unmodelled import Kept, without_unknown
+from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
+from dragoman.protocols.openai_chat.wire import (
+    NOTHING,
+    REASONS,
+    Choice,
+    Chunk,
+    Delta,
+    decode_chunk,
+    foreign_reason,
+    google_fields,
+    has_rare,
+    read_head,
+)
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+_NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status."""
+    return read_problem(body, status=status, headers=headers)
+
+
+class Decoder:
+    """Reads one response, streamed or whole."""
+
+    __slots__ = (
+        "_assembly", "_calls", "_choice", "_first_text", "_kept", "_rare", "_reader", "_said", "_slots",
+        "_thought", "_whole",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
+        dialect: Dialect = PLAIN,
+        bounds: AnswerBounds = USUAL_BOUNDS,
+    ) -> None:
+        self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
+        self._slots = CallSlots(self._assembly)
+        self._calls = CallReader(self._assembly, self._slots)
+        self._rare: Extensions | None = None  # until there are any
+        self._kept = Kept()
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, read_batch=self._take_many)
+        self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
+        self._said = 0  # characters of text that came in deltas
+        self._first_text = ""
+        self._thought = 0  # characters of thinking that came in deltas
+        self._whole = False  # a whole message came, not in an event stream: its JSON's end is the end
+
+    @property
+    def ended(self) -> bool:
+        """Whether the protocol's own end was seen."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        if self._assembly.phase != "closed":
+            self._read(self._reader.feed(data))
+        return self._assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        if self._assembly.phase != "closed":
+            self._read(self._reader.close())
+        if self._whole:
+            self._end()
+        self._end_audio()
+        native = self._kept.native()
+        if native is not None:
+            self._assembly.end_native = native
+        self._calls.close(is_ended=self._assembly.reason is not None)
+        stray = self._reader.stray
+        empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
+        self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._calls.close(is_ended=False)
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    def _end(self) -> None:
+        """The end marker, or the end of a whole response."""
+        assembly = self._assembly
+        self._end_audio()
+        if assembly.phase == "open" and assembly.reason is None and not assembly.is_empty:
+            assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
+            if self._is_refused():
+                assembly.finish(None, "content_filter")
+        self._calls.close(is_ended=True)
+        assembly.end()
+
+    def _end_audio(self) -> None:
+        if self._rare is not None:
+            self._rare.end_audio()
+
+    def _is_refused(self) -> bool:
+        return self._rare is not None and self._rare.refused
+
+    # ------------------------------------------------------------ frames
+
+    def _read(self, frames: Iterable[Frame]) -> None:
+        try:
+            for data, name in frames:
+                if data == b"[DONE]":
+                    self._end()
+                    continue
+                chunk = decode_chunk(data)
+                if type(chunk) is not Chunk:
+                    self._odd_frame(data, name)
+                elif chunk.choices:
+                    self._chunk(chunk, data)
+                else:
+                    self._bare_chunk(chunk, data, name)
+        except TooLarge as problem:
+            self._assembly.fail("too_large", str(problem))
+
+    def _take_many(self, lines: list[bytes]) -> bool:
+        """Chunks that all let the text grow, or all one call."""
+        if b'"arguments"' in lines[0]:
+            grown = read_arguments(lines, self._choice)
+            return grown is not None and self._slots.grow_many(*grown)
+        told = read_texts(lines, self._choice)
+        if told is None:
+            return False
+        texts, filters = told
+        if filters is not NOTHING:
+            self._kept.filters = Raw(bytes(filters))
+        self._assembly.texts(texts)
+        self._first_text = self._first_text or texts[0]
+        self._said += sum(map(len, texts))
+        return True
+
+    def _odd_frame(self, data: bytes, name: bytes) -> None:
+        """What the typed reader refuses: the end marker, another shape, broken JSON."""
+        text = data.strip()
+        if text.strip(b'"').upper() in (b"[DONE]", b"DONE"):
+            self._end()
+            return
+        value = _json.decode(text)
+        if not isinstance(value, Malformed):
+            self._odd_value(value, data, name, is_exact=True)
+            return
+        value = _json.decode_lenient(text)
+        if not isinstance(value, Malformed):
+            lenient.say_why_lenient(text, self._assembly)
+            self._odd_value(value, _json.encode(value), name)
+            return
+        values = _json.split_values(text.decode("utf-8", "replace"))
+        if not isinstance(values, Malformed):
+            self._assembly.deviate("bare-json-line", "chunk", "several in one frame")
+            self._read((inner.encode("utf-8", "replace"), name) for inner in values)
+        elif name == b"error":
+            self._fail(text.decode("utf-8", "replace"))
+        elif self.ended:
+            self._assembly.deviate("after-end", "chunk")
+        else:
+            self._assembly.unreadable("chunk", value.problem)
+
+    def _odd_value(self, value: Json, data: bytes, name: bytes, *, is_exact: bool = False) -> None:
+        """JSON that does not fit the Structs: an object is read without the fields that they do not know, then field by
+        field; the objects of a list one by one.
+
+        Args:
+            is_exact: the strict reader of JSON read it.
+        """
+        if isinstance(value, list):
+            for item in value:
+                if isinstance(item, dict):
+                    self._odd_value(item, _json.encode(item), name)
+            return
+        if not isinstance(value, dict):
+            self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+            return
+        known, taken = without_unknown(value)
+        chunk = decode_chunk(_json.encode(known)) if is_exact and taken else None
+        if not isinstance(chunk, Chunk):
+            chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
+            lenient.keep_number_forms(chunk, data)
+            lenient.join_surrogates(chunk, self._assembly)
+        self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
+        if chunk.choices:
+            self._chunk(chunk, data)
+        else:
+            self._bare_chunk(chunk, data, name)
+
+    def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
+        """A chunk without choices: usage, an error, a wrapped response, something else."""
+        usage = chunk.usage
+        if isinstance(usage, dict) and not self._assembly.started:
+            self._start(data)
+        elif usage is not None and chunk.choices is not None and (told := read_bare_usage(data)) is not None:
+            counts, cost, rest = told
+            self._assembly.usage(counts, cost)
+            self._kept.usage(rest)
+            self._kept.late(data)
+            return
+        self._usage(chunk)
+        self._kept.late(data)
+        value = _json.decode(data)
+        if self._error_in(chunk.error) is not None:
+            self._fail(value)
+            return
+        if not isinstance(value, dict):
+            return
+        inner = lenient.unwrap(value, self._assembly.deviate)
+        if inner is not value and "choices" in inner:
+            self._odd_value(inner, _json.encode(inner), name)
+            return
+        if name == b"error" or lenient.is_problem(value):
+            self._fail(value)
+        elif "usage" not in value and "choices" not in value:
+            self._assembly.deviate("missing-field", "choices")
+
+    # ------------------------------------------------------------ chunks
+
+    def _chunk(self, chunk: Chunk, data: bytes) -> None:
+        if not self._assembly.started:
+            self._start(data)
+        if chunk.usage is not None or chunk.x_groq is not None:
+            self._usage(chunk)
+        error = None if chunk.error is None else self._error_in(chunk.error)
+        for choice in chunk.choices or ():
+            if choice.index != self._choice and not self._is_ours(choice.index):
+                continue
+            if choice.error is not None:
+                error = self._error_in(choice.error) or error
+            if choice.content_filter_results is not NOTHING:
+                self._kept.filters = Raw(bytes(choice.content_filter_results))
+            if choice.delta is not None:
+                self._delta(choice.delta)
+            if choice.message is not None:
+                self._message(choice.message)
+            if choice.text is not None or choice.usage is not None:
+                self._odd_places(choice)
+            if choice.finish_reason and error is None:
+                self._finish(choice.finish_reason)
+                self._kept.late(data)
+        if error is not None:
+            self._fail({"error": error})
+
+    def _error_in(self, value: Json) -> Json:
+        """The error that a field holds; None when it holds none."""
+        if value is None or holds_error(value):
+            return value
+        self._assembly.deviate("empty-error", "error")
+        return None
+
+    def _start(self, data: bytes) -> None:
+        id, model, created, rest = read_head(data)
+        self._assembly.start(id, model, created, native=self._kept.begin(rest))
+
+    def _is_ours(self, index: int | None) -> bool:
+        """Choices of the first one's index are one answer; others were not asked for."""
+        if self._choice == _NO_CHOICE or (self._choice is None and index is not None):
+            self._choice = index
+            return True
+        if index is None:
+            return True
+        # quirk: answer-in-two-choices
+        self._assembly.deviate("extra-choice", "choices", f"index {index}")
+        return False
+
+    def _odd_places(self, choice: Choice) -> None:
+        """Text and usage that stand in a choice."""
+        if choice.text and choice.delta is None and choice.message is None:
+            self._assembly.deviate("sibling-key", "choices[0].text")
+            self._assembly.text(choice.text)
+        if isinstance(choice.usage, dict):
+            self._assembly.deviate("usage-place", "choices[0].usage")
+            self._assembly.usage(read_usage(choice.usage), read_cost(choice.usage))
+
+    def _delta(self, delta: Delta) -> None:
+        if has_rare(delta):
+            self._rare_delta(delta)
+            return
+        thinking, content, calls = delta.reasoning_content or delta.reasoning, delta.content, delta.tool_calls
+        if thinking:
+            self._assembly.thinking(thinking)
+            self._thought += len(thinking)
+        if content:
+            self._assembly.text(content)
+            self._first_text = self._first_text or content
+            self._said += len(content)
+        if calls and len(calls) == 1:
+            self._calls.read(calls[0])
+        elif calls:
+            self._calls.read_many(calls)
+
+    def _rare_delta(self, delta: Delta) -> None:
+        """What the usual fields say, and all that stands beside them."""
+        rare, content = self._rare_fields(), delta.content
+        thinking = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta)
+        self._delta(Delta(reasoning_content=thinking))
+        rare.sealed_thinking(delta)
+        if content and google_fields(delta.extra_content).get("thought") is True:
+            self._assembly.thinking(content)
+        else:
+            self._delta(Delta(content=content))
+        rare.read(delta)
+        self._delta(Delta(tool_calls=delta.tool_calls))
+        self._calls.read_legacy(delta)
+
+    def _message(self, message: Delta) -> None:
+        """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
+        if self._reader.kind != "events":
+            self._whole = True
+        rare = self._rare_fields() if has_rare(message) else None
+        thinking = message.reasoning_content or message.reasoning or (rare.thinking_in(message) if rare else "")
+        thinking = self._unsaid(thinking, self._thought, "reasoning")
+        if thinking:
+            self._assembly.thinking(thinking)
+        if rare and not self._thought:
+            rare.sealed_thinking(message)
+        content = self._unsaid(message.content or "", self._said, "content")
+        if content:
+            self._assembly.text(content)
+        if rare and not self._said:
+            rare.read(message)
+        for piece in message.tool_calls or ():
+            self._calls.read_whole(piece)
+        if rare:
+            self._calls.read_whole_legacy(message)
+
+    def _rare_fields(self) -> Extensions:
+        if self._rare is None:
+            self._rare = Extensions(self._assembly, self._slots, self._kept)
+        return self._rare
+
+    def _unsaid(self, text: str, said: int, where: str) -> str:
+        """What of a final text the deltas did not say."""
+        if not text or not said:
+            return text
+        self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")
+        if len(text) < said or (where == "content" and not text.startswith(self._first_text)):
+            self._assembly.deviate("final-differs", f"choices[0].message.{where}")
+            return ""
+        return text[said:]
+
+    def _finish(self, word: str) -> None:
+        reason = REASONS.get(word) or foreign_reason(word)
+        if reason is None:
+            return  # quirk: finish-reason-empty-then-foreign
+        if reason == "failed":
+            self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
+            return
+        if word not in REASONS:
+            self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)
+        self._end_audio()
+        if reason == "stop" and self._is_refused():
+            reason = "content_filter"
+        self._assembly.finish(word, reason)
+        self._assembly.settle_whole_calls()
+
+    def _usage(self, chunk: Chunk) -> None:
+        usage, groq = chunk.usage, chunk.x_groq
+        if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
+            self._assembly.deviate("usage-place", "x_groq.usage")  # quirk: usage-of-groq
+            usage = groq["usage"]
+        if isinstance(usage, dict):
+            self._assembly.usage(read_usage(usage), read_cost(usage))
+            self._kept.usage(rest_of_usage(usage))
+        if isinstance(groq, dict) and holds_error(groq.get("error")):
+            self._fail(groq)
+
+    def _fail(self, value: Json) -> None:
+        if self.ended:
+            self._assembly.deviate("after-end", "error")
+            return
+        self._calls.close(is_ended=False)
+        told = read_problem(value, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)

@@ -1,0 +1,172 @@
+"""What a delta or a message seldom holds: sealed thinking, content in parts, refusals, images, sound, notes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.codec.parts.open_parts import OpenPart
+from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.openai_chat.response.unmodelled import Kept
+from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
+from dragoman.types import Media, Native, Opaque
+
+_PIECES_OF_AUDIO: Final = ("data", "transcript", "id", "format")
+
+
+class Extensions:
+    """Reads them into one response."""
+
+    __slots__ = ("_annotations", "_assembly", "_audio", "_kept", "_noted", "_refusal", "_rest_of_audio", "_slots")
+
+    def __init__(self, assembly: Assembly, slots: CallSlots, kept: Kept) -> None:
+        self._kept = kept
+        self._annotations: list[Json] = []  # of the text whose index is `_noted`
+        self._noted = -1
+        self._rest_of_audio: dict[str, Json] = {}
+        self._assembly = assembly
+        self._slots = slots
+        self._audio: dict[str, list[str]] = {}
+        self._refusal: OpenPart | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model declined to answer."""
+        return self._refusal is not None
+
+    # ------------------------------------------------------------ thinking
+
+    def thinking_in(self, delta: Delta) -> str:
+        """Thinking under its rarer names."""
+        words = "".join(texts_in(delta.thinking)) or delta.reasoning_text
+        if words:
+            self._assembly.deviate("sibling-key", "choices[0].delta", "thinking")
+            return words
+        details = delta.reasoning_details
+        return "".join(texts_in(details)) if isinstance(details, list) else ""
+
+    def sealed_thinking(self, delta: Delta) -> None:
+        """Signatures and sealed data, and what else must be sent back with the thinking."""
+        if delta.reasoning_opaque:
+            self._sign(delta.reasoning_opaque)
+        details = delta.reasoning_details
+        for detail in details if isinstance(details, list) else ():
+            if not isinstance(detail, dict):
+                continue
+            rest = {key: value for key, value in detail.items() if key not in ("text", "summary", "signature", "data")}
+            data, signature = detail.get("data"), detail.get("signature")
+            if isinstance(data, str) and data:
+                self._assembly.end_run()
+                part = self._assembly.open_part(ThinkingStart)
+                part.redacted = data
+                part.native = _native("reasoning_detail", rest)
+                self._assembly.end_part(part)
+            elif isinstance(signature, str) and signature:
+                self._sign(signature, native=_native("reasoning_detail", rest))
+
+    def _sign(self, signature: str, *, native: Native | None = None) -> None:
+        """Seal the thinking that is running; a seal that comes alone is a part of its own."""
+        running = self._assembly.running(ThinkingStart)
+        part = running or self._assembly.open_part(ThinkingStart)
+        part.signature = signature
+        part.native = native
+        if running is None:
+            self._assembly.end_part(part)
+
+    # ------------------------------------------------------------ the rest
+
+    def read(self, delta: Delta) -> None:
+        """All that is neither thinking, nor a plain text, nor a call."""
+        parts: Json = delta.content_parts
+        for part in parts if isinstance(parts, list) else ():
+            self._part(part)
+        if delta.refusal:
+            self._refuse(delta.refusal)
+        self._notes(delta)
+        images = delta.images
+        for image in images if isinstance(images, list) else ():
+            self._part(image)
+        audio = delta.audio
+        for key in _PIECES_OF_AUDIO if isinstance(audio, dict) else ():
+            if isinstance(audio.get(key), str):
+                self._audio.setdefault(key, []).append(audio[key])
+        if isinstance(audio, dict):
+            self._rest_of_audio |= {key: value for key, value in audio.items() if key not in _PIECES_OF_AUDIO}
+
+    def _notes(self, delta: Delta) -> None:
+        """What belongs to a text: its seal and its annotations. Where no text is open the message keeps them."""
+        running = self._assembly.running(TextStart)
+        notes = delta.annotations if isinstance(delta.annotations, list) else []
+        seal = google_fields(delta.extra_content).get("thought_signature")
+        if running is not None and notes:
+            if self._noted != running.index:
+                self._noted, self._annotations = running.index, []
+            self._annotations += notes
+            running.native = _native("annotations", self._annotations)
+        elif notes:
+            self._kept.message({"annotations": notes})
+        if running is not None and isinstance(seal, str):
+            running.signature = seal
+        elif delta.extra_content and google_fields(delta.extra_content).keys() != {"thought"}:
+            self._kept.message({"extra_content": delta.extra_content})
+
+    def _refuse(self, words: str) -> None:
+        """A refusal's words are text; `native` tells what they were."""
+        if self._refusal is None:
+            self._assembly.end_run()
+            self._refusal = self._assembly.open_part(TextStart, native=_native("refusal", True))
+        self._assembly.add(self._refusal, words)
+
+    def end_audio(self) -> None:
+        """Sound comes in pieces; as a part it is whole."""
+        if not self._audio:
+            return
+        pieces = {key: "".join(texts) for key, texts in self._audio.items()}
+        self._audio = {}
+        if not any(pieces.values()):
+            return  # quirk: audio-of-nothing
+        said = {key: _json.raw(value) for key, value in self._rest_of_audio.items() if value is not None}
+        said |= {key: _json.raw(pieces[key]) for key in ("id", "transcript") if pieces.get(key)}
+        mime = f"audio/{pieces['format']}" if pieces.get("format") else None
+        native = Native(NAME, said) if said else None
+        self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data", ""), native=native))
+
+    def _part(self, part: Json) -> None:
+        """An entry of a `content` that is a list, or of `images`."""
+        if isinstance(part, str):
+            part = {"type": "text", "text": part}
+        if not isinstance(part, dict):
+            return
+        kind = part.get("type")
+        url = part.get("image_url")
+        url = url.get("url") if isinstance(url, dict) else url
+        if kind in ("text", "output_text", "thinking", "reasoning", None):
+            self._words(part, is_thinking=kind in ("thinking", "reasoning"))
+        elif kind == "refusal" and isinstance(part.get("refusal"), str):
+            self._refuse(part["refusal"])
+        elif isinstance(url, str):
+            self._assembly.whole_part(media_at("image", url))
+        elif kind in ("tool_use", "tool_call", "function_call") and isinstance(part.get("name"), str):
+            self._assembly.deviate("sibling-key", "choices[0].content", kind)
+            arguments = part.get("input", part.get("arguments"))
+            text = arguments if isinstance(arguments, str) else _json.to_text(arguments)
+            self._slots.whole(str(part.get("id") or ""), part["name"], text)
+        else:
+            self._assembly.deviate("unknown-part", "choices[0].content", kind)
+            self._assembly.whole_part(Opaque(NAME, _json.raw(part)))
+
+    def _words(self, part: dict[str, Json], *, is_thinking: bool) -> None:
+        words = "".join(texts_in(part))
+        if words and is_thinking:
+            self._assembly.thinking(words)
+        elif words:
+            self._assembly.text(words)
+        if is_thinking and isinstance(part.get("signature"), str):
+            self._sign(part["signature"])
+
+
+def _native(key: str, value: Json) -> Native:
+    return Native(NAME, {key: _json.raw(value)})

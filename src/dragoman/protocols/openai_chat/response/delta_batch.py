@@ -1,0 +1,96 @@
+"""Chunks that came together and let one thing grow, and the one at the end with usage: their shape, told by the JSON
+reader itself.
+
+What does not fit these Structs is read chunk by chunk (`decode.py`), which gives the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.delta_batch import narrowed, one, read_alike
+from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
+from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
+from dragoman.types import Cost, Usage
+
+_NO_OTHERS: Final[Mapping[str, Any]] = {}
+
+#: What a delta may say besides without a change of the events.
+_SAYS_NOTHING: Final[Mapping[str, Any]] = {"role": ..., "channel": ..., "token_id": ...}
+
+_Text: Final = narrowed(Delta, {"content": str, **_SAYS_NOTHING})
+_Function: Final = narrowed(FunctionPiece, {"arguments": str})
+_Call: Final = narrowed(CallPiece, {"index": int, "function": _Function, "type": ...})
+_Arguments: Final = narrowed(Delta, {"tool_calls": one(_Call), **_SAYS_NOTHING})
+
+
+def _chunk(delta: Any, others: Mapping[str, Any] = _NO_OTHERS) -> Any:
+    """A chunk of one choice whose delta is such a one. `others`: what else its choice may hold."""
+    return narrowed(Chunk, {"choices": one(narrowed(Choice, {"index": int, "delta": delta, **others}))})
+
+
+class _UsageChunk(msgspec.Struct, gc=False):
+    """A chunk without choices that tells usage and nothing else: the fields by which others tell of an error."""
+
+    object: Literal["chat.completion.chunk"]
+    usage: dict[str, Json]
+    x_groq: None = None
+    message: None = None
+    msg: None = None
+    detail: None = None
+    type: None = None
+    status: None = None
+    success: None = None
+    base_resp: None = None
+
+
+#: Of chunks that are alike the first tells what its choice holds besides.
+_decode_first: Final = _json.lines_decoder(_chunk(_Text, {"content_filter_results": ...}))
+_decode_texts: Final = _json.lines_decoder(_chunk(_Text))
+_decode_arguments: Final = _json.lines_decoder(_chunk(_Arguments))
+_decode_usage: Final = _json.typed_decoder(_UsageChunk)
+
+
+def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:
+    """The texts of chunks that hold text alone, none of them empty, and the result of the content filter that all have;
+    None when any holds something else.
+
+    Args:
+        choice: the index of the choice that is read.
+    """
+    alike = read_alike(lines, b'"content"')
+    chunks = _decode_first(lines[:1]) if alike else _decode_texts(lines)
+    if chunks is None:
+        return None
+    choices = [chunk.choices[0] for chunk in chunks]
+    texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
+    if len(texts) < len(chunks):
+        return None
+    return alike or texts, choices[0].content_filter_results or NOTHING
+
+
+def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[str]] | None:
+    """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
+    holds something else."""
+    alike = read_alike(lines, b'"arguments"')
+    chunks = _decode_arguments(lines[:1] if alike else lines)
+    if chunks is None:
+        return None
+    calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
+    index = calls[0].index if calls else 0
+    texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]
+    return (index, alike or texts) if len(texts) == len(chunks) else None
+
+
+def read_bare_usage(chunk: bytes) -> tuple[Usage, Cost | None, dict[str, Json]] | None:
+    """The usage of a chunk that holds nothing else, with what of it is not modelled; None when it may hold something
+    else."""
+    read = _decode_usage(chunk)
+    if isinstance(read, _json.Malformed) or b"rror" in chunk:
+        return None
+    return read_usage(read.usage), read_cost(read.usage), rest_of_usage(read.usage)

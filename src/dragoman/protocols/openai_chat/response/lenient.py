@@ -1,0 +1,261 @@
+"""Chunks that do not fit the Structs of `wire.py`, read field by field into them; each oddity is a deviation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.error_body import holds_error
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.protocols.openai_chat.wire import (
+    ENVELOPES,
+    NOTHING,
+    CallPiece,
+    Choice,
+    Chunk,
+    Delta,
+    Deviate,
+    FunctionPiece,
+    texts_in,
+)
+
+_DEEPEST_ENVELOPE: Final = 3
+_PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
+
+
+def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
+    """The response inside of `{"data": {"choices": …}}` and the like."""
+    for _ in range(_DEEPEST_ENVELOPE):
+        key = next((key for key in ENVELOPES if _holds_response(value.get(key))), None)
+        if key is None or "choices" in value:
+            break
+        deviate("envelope", key, "")
+        value = value[key]
+    return value
+
+
+def is_problem(value: dict[str, Json]) -> bool:
+    """Whether an object without choices and without `error` is an error in another form."""
+    state = value.get("base_resp")  # MiniMax
+    return (
+        any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEM_FIELDS)
+        or any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())
+        or "error" in (value.get("object"), value.get("type"), value.get("status"))
+        or value.get("success") is False
+        or (isinstance(state, dict) and bool(state.get("status_code")))
+    )
+
+
+def _holds_response(value: Json) -> bool:
+    return isinstance(value, dict) and not value.keys().isdisjoint({"choices", *ENVELOPES})
+
+
+def read_chunk_leniently(value: dict[str, Json], deviate: Deviate) -> Chunk:
+    """Read a chunk field by field."""
+    choices = value.get("choices")
+    if isinstance(choices, dict):
+        deviate("wrong-type", "choices", "an object")
+        choices = [choices]
+    usage, error, groq = [_clean(value.get(key)) for key in ("usage", "error", "x_groq")]
+    chunk = Chunk(usage=usage, error=error, x_groq=groq)
+    if isinstance(choices, list):
+        chunk.choices = [
+            _read_choice_leniently(choice, deviate, f"choices[{number}]")
+            for number, choice in enumerate(choices)
+            if isinstance(choice, dict)
+        ]
+    elif choices is not None:
+        deviate("wrong-type", "choices", type(choices).__name__)
+    return chunk
+
+
+class _RawFunction(msgspec.Struct, gc=False):
+    arguments: Raw = NOTHING
+
+
+class _RawCall(msgspec.Struct, gc=False):
+    function: _RawFunction | None = None
+
+
+class _RawDelta(msgspec.Struct, gc=False):
+    tool_calls: list[_RawCall] | None = None
+
+
+class _RawChoice(msgspec.Struct, gc=False):
+    delta: _RawDelta | None = None
+    message: _RawDelta | None = None
+
+
+class _RawChunk(msgspec.Struct, gc=False):
+    choices: list[_RawChoice] = []
+
+
+_decode_arguments: Final = _json.typed_decoder(_RawChunk)
+
+
+def keep_number_forms(chunk: Chunk, data: bytes) -> None:
+    """Put the exact text of arguments that came as objects into a loosened chunk: 1.50 stays 1.50."""
+    exact = _decode_arguments(data)
+    if isinstance(exact, Malformed):
+        return
+    for choice, raw_choice in zip(chunk.choices or (), exact.choices, strict=False):
+        for delta, raw_delta in ((choice.delta, raw_choice.delta), (choice.message, raw_choice.message)):
+            calls = (delta and delta.tool_calls) or ()
+            for call, raw_call in zip(calls, (raw_delta and raw_delta.tool_calls) or (), strict=False):
+                if call.function is not None and raw_call.function is not None:
+                    text = _json.raw_text(raw_call.function.arguments)
+                    if text[:1] == "{":
+                        call.function.arguments = text
+
+
+def join_surrogates(chunk: Chunk, assembly: Assembly) -> None:
+    """Make whole characters of the texts of a loosened chunk."""
+    clean = assembly.lenient_text
+    for choice in chunk.choices or ():
+        for delta in (choice.delta, choice.message):
+            if delta is not None:
+                delta.reasoning_content = delta.reasoning_content and clean(delta.reasoning_content)
+                delta.reasoning = delta.reasoning and clean(delta.reasoning)
+                delta.content = delta.content and clean(delta.content)
+                delta.refusal = delta.refusal and clean(delta.refusal)
+
+
+def say_why_lenient(text: bytes, assembly: Assembly) -> None:
+    """Report what the strict reader refused."""
+    if "\ufffd" in text.decode("utf-8", "replace"):
+        assembly.deviate("invalid-utf8", "chunk")
+    elif min(text) < 0x20:
+        assembly.deviate("control-character", "chunk")
+
+
+def _read_choice_leniently(value: dict[str, Json], deviate: Deviate, where: str) -> Choice:
+    filters = value.get("content_filter_results")
+    return Choice(
+        index=_index(value.get("index"), deviate, f"{where}.index"),
+        delta=_read_delta_leniently(value.get("delta"), deviate, f"{where}.delta"),
+        finish_reason=_text(value.get("finish_reason"), deviate, f"{where}.finish_reason"),
+        message=_read_delta_leniently(value.get("message"), deviate, f"{where}.message"),
+        text=_text(value.get("text"), deviate, f"{where}.text"),
+        usage=_clean(value.get("usage")),
+        error=_clean(value.get("error")),
+        content_filter_results=NOTHING if filters is None else _json.raw(filters),
+    )
+
+
+def _read_delta_leniently(value: Json, deviate: Deviate, where: str) -> Delta | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        deviate("wrong-type", where, type(value).__name__)
+        return Delta(content=value) if isinstance(value, str) else None
+    delta = Delta(
+        tool_calls=_read_calls_leniently(value.get("tool_calls"), deviate, f"{where}.tool_calls"),
+        reasoning_content=_words(value.get("reasoning_content"), deviate, f"{where}.reasoning_content"),
+        reasoning=_words(value.get("reasoning"), deviate, f"{where}.reasoning"),
+        reasoning_text=_words(value.get("reasoning_text"), deviate, f"{where}.reasoning_text"),
+        reasoning_opaque=_text(value.get("reasoning_opaque"), deviate, f"{where}.reasoning_opaque"),
+        refusal=_words(value.get("refusal"), deviate, f"{where}.refusal"),
+        thinking=_clean(value.get("thinking")),
+        reasoning_details=_clean(value.get("reasoning_details")),
+        audio=_clean(value.get("audio")),
+        images=_clean(value.get("images")),
+        extra_content=_clean(value.get("extra_content")),
+        annotations=_clean(value.get("annotations")),
+    )
+    content = value.get("content")
+    if isinstance(content, list | dict):
+        deviate("wrong-type", f"{where}.content", "parts")
+        delta.content_parts = _clean(content if isinstance(content, list) else [content])
+    else:
+        delta.content = _text(content, deviate, f"{where}.content")
+    legacy = value.get("function_call")
+    if isinstance(legacy, dict):
+        delta.function_call = _read_function_leniently(legacy, deviate, f"{where}.function_call")
+    return delta
+
+
+def _read_calls_leniently(value: Json, deviate: Deviate, where: str) -> list[CallPiece] | None:
+    if isinstance(value, str):
+        inner = _json.decode(value)
+        value = inner if isinstance(inner, list | dict) else None
+        deviate("wrong-type", where, "a string")
+    if isinstance(value, dict):
+        deviate("wrong-type", where, "an object")
+        value = [value] if {"function", "id", "name"} & value.keys() else list(value.values())
+    if not isinstance(value, list):
+        return None
+    return [
+        _read_call_leniently(call, deviate, f"{where}[{number}]")
+        for number, call in enumerate(value)
+        if isinstance(call, dict)
+    ]
+
+
+def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -> CallPiece:
+    function = value.get("function")
+    if isinstance(function, str):
+        deviate("wrong-type", f"{where}.function", "a string")
+        function = {"name": function, "arguments": value.get("arguments")}
+    return CallPiece(
+        index=_index(value.get("index"), deviate, f"{where}.index"),
+        function=_read_function_leniently(function, deviate, f"{where}.function")
+        if isinstance(function, dict)
+        else None,
+        id=_text(value.get("id"), deviate, f"{where}.id"),
+        type=_text(value.get("type"), deviate, f"{where}.type"),
+        name=_text(value.get("name"), deviate, f"{where}.name"),
+        arguments=_arguments(value.get("arguments"), deviate, f"{where}.arguments"),
+        custom=_clean(value.get("custom")),
+        extra_content=_clean(value.get("extra_content")),
+    )
+
+
+def _read_function_leniently(value: dict[str, Json], deviate: Deviate, where: str) -> FunctionPiece:
+    parameters = value.get("parameters")
+    return FunctionPiece(
+        _arguments(value.get("arguments"), deviate, f"{where}.arguments"),
+        _text(value.get("name"), deviate, f"{where}.name"),
+        NOTHING if parameters is None else _json.raw(parameters),
+    )
+
+
+def _arguments(value: Json, deviate: Deviate, where: str) -> str | None:
+    """Arguments are text; as a value they become their JSON text."""
+    if value is None or isinstance(value, str):
+        return value
+    deviate("arguments-type", where, type(value).__name__)
+    return _json.to_text(value)
+
+
+def _text(value: Json, deviate: Deviate, where: str) -> str | None:
+    """A string; numbers count as their digits, all else as absent."""
+    if value is None or isinstance(value, str):
+        return value
+    deviate("wrong-type", where, type(value).__name__)
+    return None if isinstance(value, bool | list | dict) else _json.to_text(value)
+
+
+def _words(value: Json, deviate: Deviate, where: str) -> str | None:
+    """A text; a list of parts or an object counts as the texts in it."""
+    return "".join(texts_in(value)) if isinstance(value, list | dict) else _text(value, deviate, where)
+
+
+def _index(value: Json, deviate: Deviate, where: str) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str):
+        deviate("odd-index", where, value)
+        return int(value) if value.strip().isdecimal() and len(value) < 10 else None
+    deviate("wrong-type", where, type(value).__name__)
+    return None
+
+
+def _clean(value: Json) -> Json:
+    """A value as the strict reader would have given it: of whole characters, without NaN."""
+    strict = None if value is None else _json.decode(_json.encode(value))
+    return None if isinstance(strict, Malformed) else strict

@@ -1,0 +1,188 @@
+"""What of an answer is not modelled: it is gathered while the answer is read, and comes back in the same protocol.
+
+The fields stand in native records under their path in a whole response: `{"choices": [{"logprobs": …, "message": {…}}],
+"usage": {…}}`, those of the response itself by their names.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.citations import Citation, CitationForm
+from dragoman.codec.json_fields import Fields
+from dragoman.protocols.openai_chat.wire import (
+    CALL_FIELDS,
+    CHOICE_FIELDS,
+    DELTA_FIELDS,
+    NAME,
+    NOTHING,
+    Chunk,
+    decode_fields,
+    rest_of_response,
+)
+from dragoman.types import Native
+
+
+def _render_citation(cited: Citation) -> Json:
+    page: Json = {"url": cited.url, "title": cited.title or "", "start_index": cited.start, "end_index": cited.end}
+    return {"type": "url_citation", "url_citation": page | ({"content": cited.quote} if cited.quote else {})}
+
+
+def placed(annotations: Raw, start: int, end: int) -> Json:
+    """Annotations of a text; pages of which nobody said where they stand do behind all of it: clients need a place."""
+    entries = _json.decode(bytes(annotations))
+    for entry in entries if isinstance(entries, list) else ():
+        page = entry.get("url_citation") if isinstance(entry, dict) else None
+        if isinstance(page, dict) and page.get("start_index", 0) is None:
+            page |= {"start_index": start, "end_index": end}
+    return None if isinstance(entries, Malformed) else entries
+
+
+CITED: Final = CitationForm(_render_citation, has_places=True, has_quotes=True, of_message=True)
+_DEEPEST: Final = 32  # objects in each other whose fields are joined
+
+
+class Kept:
+    """Gathers the fields of one answer. Of fields that come in pieces lists grow, objects are joined, others replaced.
+
+    Attributes:
+        filters: what Azure's filter says of the latest text.
+    """
+
+    __slots__ = ("_choice", "_head", "_message", "_response", "_usage", "filters")
+
+    def __init__(self) -> None:
+        self.filters = NOTHING
+        self._head: Fields = {}
+        self._choice: dict[str, Json] = {}
+        self._message: dict[str, Json] = {}
+        self._usage: dict[str, Json] = {}
+        self._response: Fields = {}
+
+    def choice(self, fields: dict[str, Json]) -> None:
+        """Fields of a choice."""
+        _join(self._choice, fields)
+
+    def message(self, fields: dict[str, Json]) -> None:
+        """Fields of a message or a delta."""
+        _join(self._message, fields)
+
+    def usage(self, rest: dict[str, Json]) -> None:
+        """What `Usage` does not hold; the last report counts."""
+        self._usage = rest
+
+    def unknown(self, chunk: Chunk, taken: list[Unknown], ours: int | None) -> None:
+        """What was taken out of the choice that is read, and of its calls.
+
+        Args:
+            ours: its index; None: the first one's.
+        """
+        _attach_to_calls(chunk, taken)
+        for choice, unknown in zip(chunk.choices or (), taken, strict=False):
+            if ours is None or choice.index in (ours, None):
+                self.choice(unknown.choice)
+                self.message(unknown.message)
+                break
+
+    def begin(self, fields: Fields) -> Native | None:
+        """Fields of the response that its start tells, as a native record."""
+        self._head = fields
+        return Native(NAME, fields) if fields else None
+
+    def late(self, data: bytes) -> None:
+        """Fields of the response that only its end tells, or tells otherwise than its start."""
+        fields = decode_fields(data)
+        if not isinstance(fields, Malformed):
+            late = rest_of_response(fields)
+            self._response |= {key: value for key, value in late.items() if self._head.get(key) != value}
+
+    def native(self) -> Native | None:
+        """All that the start did not tell; None when there is nothing."""
+        filters = _json.decode(self.filters) if self.filters else None
+        if isinstance(filters, dict):
+            self.choice({"content_filter_results": filters})
+        fields = dict(self._response)
+        choice = {**self._choice, **({"message": self._message} if self._message else {})}
+        if choice:
+            fields["choices"] = _json.raw([choice])
+        if self._usage:
+            fields["usage"] = _json.raw(self._usage)
+        return Native(NAME, fields) if fields else None
+
+
+def _join(whole: dict[str, Json], piece: dict[str, Json], depth: int = 0) -> None:
+    """Add a piece's fields; what says nothing changes nothing."""
+    for key, value in piece.items():
+        earlier = whole.get(key)
+        if value is None or value == "" or value == [] or value == {}:
+            continue
+        if isinstance(value, dict) and isinstance(earlier, dict) and depth < _DEEPEST:
+            _join(earlier, value, depth + 1)
+        elif isinstance(value, list) and isinstance(earlier, list):
+            _extend(earlier, value)
+        else:
+            whole[key] = value
+
+
+def _extend(whole: list[Json], piece: list[Json]) -> None:
+    """Add a piece's items; one with the index of an earlier one stands in its place."""
+    last = whole[-1] if whole else None
+    for item in piece:
+        index = item.get("index") if isinstance(item, dict) else None
+        if index is not None and isinstance(last, dict) and last.get("index") == index:
+            whole[-1] = last = {**last, **item}
+        else:
+            whole.append(item)
+            last = item
+
+
+class Unknown(NamedTuple):
+    """What was taken out of one choice, of its delta or message, and of each of their calls."""
+
+    choice: dict[str, Json]
+    message: dict[str, Json]
+    calls: list[dict[str, Json]]
+
+
+def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:
+    """A chunk or a response without the fields that no Struct knows, and these, choice by choice."""
+    choices = value.get("choices")
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        return value, []
+    taken = [Unknown({}, {}, []) for _ in choices]
+    known = [_known_choice(choice, unknown) for choice, unknown in zip(choices, taken, strict=True)]
+    return {**value, "choices": known}, taken
+
+
+def _attach_to_calls(chunk: Chunk, taken: list[Unknown]) -> None:
+    """Put what was taken out of calls beside them."""
+    for choice, unknown in zip(chunk.choices or (), taken, strict=False):
+        deltas = [delta for delta in (choice.delta, choice.message) if delta is not None]
+        calls = [call for delta in deltas for call in delta.tool_calls or ()]
+        if len(calls) == len(unknown.calls):
+            for call, rest in zip(calls, unknown.calls, strict=True):
+                beside: Json = rest or None
+                call.rest = beside
+
+
+def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
+    known = _split(choice, CHOICE_FIELDS, unknown.choice)
+    for key in ("delta", "message"):
+        message = known.get(key)
+        if isinstance(message, dict):
+            known[key] = message = _split(message, DELTA_FIELDS, unknown.message)
+            calls = message.get("tool_calls")
+            if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
+                taken: list[dict[str, Json]] = [{} for _ in calls]
+                pairs = zip(calls, taken, strict=True)
+                message["tool_calls"] = [_split(call, CALL_FIELDS, rest) for call, rest in pairs]
+                unknown.calls.extend(taken)
+    return known
+
+
+def _split(fields: dict[str, Json], names: frozenset[str], rest: dict[str, Json]) -> dict[str, Json]:
+    """The fields of these names; the others are put into `rest`, unless they are null."""
+    rest.update({key: value for key, value in fields.items() if key not in names and value is not None})
+    return {key: value for key, value in fields.items() if key in names}

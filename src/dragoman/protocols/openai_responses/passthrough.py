@@ -1,0 +1,115 @@
+"""What must be known of a Responses request before its bytes are passed on, and of a whole answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from dragoman import _json
+from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.events import Finish
+from dragoman.protocol import Peek
+from dragoman.types import Usage
+
+
+class _Seen(msgspec.Struct, gc=False):
+    model: str
+    stream: bool | None = None
+    store: bool | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: _json.Json = None
+    max_output_tokens: int | None = None
+
+
+_decode: Final = _json.fields_decoder(_Seen)
+
+
+def peek(body: bytes, *, path: str = "") -> Peek | None:
+    """The model and whether a stream is asked for, the rest unread; None when it must be read. What is stored, or goes
+    on from something stored, is the gateway's business."""
+    read = _decode(body)
+    if isinstance(read, _json.Malformed):
+        return None
+    seen, fields = read
+    if seen.store is not False or seen.background:
+        return None
+    if seen.previous_response_id is not None or seen.conversation is not None:
+        return None
+    return Peek(seen.model, bool(seen.stream), fields, max_tokens=seen.max_output_tokens)
+
+
+# ---------------------------------------------------------------- a whole answer
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+
+
+class _Text(msgspec.Struct, tag_field="type", tag="output_text", gc=False):
+    text: _Name
+
+
+class _Message(msgspec.Struct, tag_field="type", tag="message", gc=False):
+    id: _Name
+    role: Literal["assistant"]
+    content: Annotated[list[_Text], msgspec.Meta(min_length=1)]
+    status: Literal["completed"] = "completed"
+
+
+class _Call(msgspec.Struct, tag_field="type", tag="function_call", gc=False):
+    id: _Name
+    call_id: _Name
+    name: _Name
+    arguments: str
+    status: Literal["completed"] = "completed"
+
+
+class _Read(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    cached_tokens: _Count | None = None
+
+
+class _Written(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    reasoning_tokens: _Count | None = None
+
+
+class _Usage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    input_tokens: _Count
+    output_tokens: _Count
+    total_tokens: _Count
+    input_tokens_details: _Read
+    output_tokens_details: _Written
+
+
+class _Answer(msgspec.Struct, gc=False):
+    id: _Name
+    object: Literal["response"]
+    status: Literal["completed"]
+    output: Annotated[list[_Message | _Call], msgspec.Meta(min_length=1)]
+    usage: _Usage
+    type: None = None
+    error: None = None
+    incomplete_details: None = None
+
+
+_decode_answer: Final = _json.typed_decoder(_Answer)
+
+
+def check_whole(body: bytes) -> Finish | None:
+    """As `CheckWhole`."""
+    answer = _decode_answer(body)
+    if isinstance(answer, _json.Malformed):
+        return None
+    items = answer.output
+    calls = [item for item in items if type(item) is _Call]
+    if len({item.id for item in items}) < len(items) or len({call.call_id for call in calls}) < len(calls):
+        return None
+    if not all(is_plain_object(call.arguments) for call in calls):
+        return None
+    usage = answer.usage
+    read, thought = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens
+    return Finish(
+        "tool_use" if calls else "stop",
+        answer.status,
+        Usage(usage.input_tokens, usage.output_tokens, read, None, thought),
+    )

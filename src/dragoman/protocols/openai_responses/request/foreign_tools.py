@@ -1,0 +1,333 @@
+"""Responses' tools in everybody's words: what its clients run themselves becomes functions, and calls go back.
+
+Shapes: https://platform.openai.com/docs/guides/tools-shell, …/tools-apply-patch, …/tools-tool-search (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import native_fields, read, read_items
+from dragoman.deviations import clip
+from dragoman.events import Deviation
+from dragoman.native_tools import NativeTool, Opened, ToolForms, Written
+from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
+from dragoman.protocols.openai_responses.request.tools import parse_tools
+from dragoman.protocols.openai_responses.wire import NAME, text_of
+from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolResult
+
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "array", "items": _TEXT}
+_NUMBER: Final = {"type": "integer"}
+
+
+def _object(properties: dict[str, Json], *required: str) -> Json:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _function(name: str, description: str, schema: Json) -> Tool:
+    return Tool(name, description, _json.raw(schema))
+
+
+#: By type, what a client runs itself.
+_FUNCTIONS: Final[dict[str, Tool]] = {
+    "shell": _function(
+        "shell", "Run shell commands on the user's machine, one after the other.",
+        _object({"commands": _TEXTS, "timeout_ms": _NUMBER, "max_output_length": _NUMBER}, "commands")),
+    "local_shell": _function(
+        "local_shell", "Run one command on the user's machine, given as a list of arguments.",
+        _object({"command": _TEXTS, "timeout_ms": _NUMBER, "working_directory": _TEXT, "user": _TEXT,
+                 "env": {"type": "object", "additionalProperties": _TEXT}}, "command")),
+    "apply_patch": _function(
+        "apply_patch",
+        "Create, update or delete one file. `diff`: for create_file every line of the file behind a +; for update_file "
+        "hunks in the V4A form: @@ lines with context, and lines behind a space, - or +; not for delete_file.",
+        _object({"type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]}, "path": _TEXT,
+                 "diff": _TEXT}, "type", "path")),
+}  # fmt: skip
+_SEARCH: Final = "tool_search"
+_SEARCH_SCHEMA: Final = _object({"query": _TEXT, "limit": _NUMBER}, "query")
+#: What providers run, by the beginning of the type.
+_KINDS: Final = (
+    ("web_search", "web_search"), ("file_search", "file_search"), ("code_interpreter", "code_execution"),
+    ("mcp", "mcp"), ("image_generation", "image_generation"), ("computer", "computer"), ("tool_search", "tool_search"),
+    ("shell", "shell"),
+)  # fmt: skip
+_BRINGING: Final = ("additional_tools", "tool_search_output")
+#: Items of calls and of their results → the tool.
+_CALLS: Final = {"shell_call": "shell", "local_shell_call": "local_shell", "apply_patch_call": "apply_patch",
+                 "tool_search_call": "tool_search"}  # fmt: skip
+_RESULTS: Final = {"shell_call_output": "shell", "local_shell_call_output": "local_shell",
+                   "apply_patch_call_output": "apply_patch", "tool_search_output": "tool_search"}  # fmt: skip
+
+
+def open_request(request: Request) -> Opened:
+    """As `ToolForms.open_request`."""
+    deviations: list[Deviation] = []
+    native = dict(native_fields(request.native, NAME))
+    tools, forms = _opened_tools(request.tools, deviations)
+    others = [_native_tool(item) for item in _entries(native.pop("tools", None))]
+    brought: list[Tool] = []
+    for item in _bringing(request):
+        parsed, hosted = parse_tools(_json.raw(item["tools"]), deviations)
+        brought += parsed
+        others += [_native_tool(_plain(entry)) for entry in hosted]
+    if brought:
+        found, more = _opened_tools(tuple(brought), deviations, found=True)
+        known = {tool.name for tool in tools}
+        tools += [tool for tool in {tool.name: tool for tool in found}.values() if tool.name not in known]
+        forms |= more
+    choice, forced = request.tool_choice, ""
+    said = read(native.pop("tool_choice", None))
+    if isinstance(said, dict) and said.get("type") == "allowed_tools":
+        tools, others = _allowed(said, tools, others, forms)
+    elif isinstance(said, dict):
+        forced = next((tool.name for tool in others if _is_meant(tool, said)), str(said.get("type")))
+        choice = Named(forced) if any(tool.name == forced and tool.function for tool in others) else "auto"
+    names = frozenset([tool.name for tool in tools])
+    messages = tuple([_opened_message(message, names) for message in request.messages])
+    opened = msgspec.structs.replace(
+        request,
+        messages=messages,
+        tools=tuple(tools),
+        tool_choice=choice,
+        native=Native(NAME, native) if native else None,
+    )
+    return Opened(opened, tuple(others), forced, forms, tuple(deviations))
+
+
+def _opened_tools(
+    given: tuple[Tool, ...], deviations: list[Deviation], *, found: bool = False
+) -> tuple[list[Tool], dict[str, Native]]:
+    """Tools without their place in a namespace, and what calls of them carry instead. Deferred ones are not there until
+    they were found."""
+    tools: list[Tool] = []
+    forms: dict[str, Native] = {}
+    hidden = 0
+    for tool in given:
+        own = dict(native_fields(tool.native, NAME))
+        space, name = place_of(own)
+        own.pop("namespace", None)
+        own.pop("name", None)
+        if own.pop("defer_loading", None) == Raw(b"true") and not found:
+            hidden += 1
+            continue
+        if space:
+            forms[tool.name] = Native(NAME, {"namespace": _json.raw(space), "name": _json.raw(name)})
+        tools.append(msgspec.structs.replace(tool, native=Native(NAME, own) if own else None))
+    if hidden:
+        deviations.append(Deviation("changed", "tools", f"{hidden} deferred tools, until they are found", "note"))
+    return tools, forms
+
+
+def _entries(raw: Raw | None) -> list[dict[str, Any]]:
+    return [entry for item in read_items(raw) or () if isinstance(entry := read(item), dict)]
+
+
+def _plain(entry: Json) -> dict[str, Any]:
+    value = _json.decode(_json.raw(entry))
+    return value if isinstance(value, dict) else {}
+
+
+def _native_tool(entry: dict[str, Any]) -> NativeTool:
+    type = str(entry.get("type") or "tool")
+    where = f"tools.{clip(type)}"
+    environment = entry.get("environment")
+    is_local = not isinstance(environment, dict) or environment.get("type") == "local"
+    if type in _FUNCTIONS and (type != "shell" or is_local):
+        return NativeTool(type, type, where, "client", _FUNCTIONS[type], unsaid=_unsaid(entry, "environment"))
+    if type == _SEARCH and entry.get("execution") == "client":
+        schema = entry.get("parameters") or _SEARCH_SCHEMA
+        words = str(entry.get("description") or "Find tools by what they do. What is found can be called afterwards.")
+        unsaid = _unsaid(entry, "execution", "description", "parameters")
+        return NativeTool(type, type, where, "client", _function(type, words, schema), unsaid=unsaid)
+    kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
+    return NativeTool(kind, type, where, "client" if kind == "computer" else "provider", None, _settings(entry))
+
+
+def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
+    """The fields that are said nowhere else."""
+    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in ("type", *said))
+
+
+def _settings(entry: dict[str, Any]) -> dict[str, Json]:
+    filters = entry.get("filters")
+    found = dict(filters) if isinstance(filters, dict) else {}
+    place = entry.get("user_location")
+    kept = {"allowed_domains": found.get("allowed_domains"), "blocked_domains": found.get("blocked_domains"),
+            "user_location": place, "search_context_size": entry.get("search_context_size")}  # fmt: skip
+    return {name: value for name, value in kept.items() if value}
+
+
+def _is_meant(tool: NativeTool, said: dict[str, Any]) -> bool:
+    return tool.name == said.get("type") or tool.name == said.get("name")
+
+
+def _allowed(
+    said: dict[str, Any], tools: list[Tool], others: list[NativeTool], forms: dict[str, Native]
+) -> tuple[list[Tool], list[NativeTool]]:
+    """Only what a choice allows; a namespace allows all of it."""
+    entries = [entry for entry in said.get("tools") or () if isinstance(entry, dict)]
+    meant = {(text_of(entry.get("namespace")), text_of(entry.get("name"))) for entry in entries}
+    spaces = {text_of(entry.get("name")) for entry in entries if entry.get("type") == "namespace"}
+
+    def is_allowed(tool: Tool) -> bool:
+        space, name = place_of(forms[tool.name].fields) if tool.name in forms else ("", tool.name)
+        return (space, name) in meant or ("", name) in meant or space in spaces or ("", tool.name) in meant
+
+    kept = [tool for tool in others if any(_is_meant(tool, entry) for entry in entries)]
+    return [tool for tool in tools if is_allowed(tool)], kept
+
+
+# ---------------------------------------------------------------- the conversation
+
+
+def _bringing(request: Request) -> list[dict[str, Any]]:
+    """The items that bring tools."""
+    found = []
+    for message in request.messages:
+        for part in message.parts:
+            if type(part) is Opaque and part.protocol == NAME:
+                item = read(part.raw)
+                if isinstance(item, dict) and item.get("type") in _BRINGING and isinstance(item.get("tools"), list):
+                    found.append(item)
+    return found
+
+
+def _opened_message(message: Message, names: frozenset[str]) -> Message:
+    parts: list[Part] = []
+    for part in message.parts:
+        if type(part) is Opaque and part.protocol == NAME:
+            opened = _opened_part(part)
+            parts += (part,) if opened is None else opened
+        elif type(part) is ToolCall and part.native is not None:
+            parts.append(_opened_call(part, names))
+        else:
+            parts.append(part)
+    is_same = len(parts) == len(message.parts) and all(
+        new is old for new, old in zip(parts, message.parts, strict=True)
+    )
+    return message if is_same else msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _opened_call(call: ToolCall, names: frozenset[str]) -> ToolCall:
+    """A call by the one name of its function."""
+    own = native_fields(call.native, NAME)
+    space, name = place_of(own)
+    if not space:
+        return call
+    rest = {key: value for key, value in own.items() if key not in ("namespace", "name")}
+    native = Native(NAME, rest) if rest else None
+    return msgspec.structs.replace(call, name=known_name(space, name, names), native=native)
+
+
+def _opened_part(part: Opaque) -> tuple[Part, ...] | None:
+    """A part of a tool that the client runs, as a call or a result; None for any other."""
+    item = read(part.raw)
+    if not isinstance(item, dict):
+        return None
+    type, id = str(item.get("type")), text_of(item.get("call_id") or item.get("id"))
+    if type == "additional_tools":
+        return ()
+    if type in _CALLS:
+        arguments = item.get({"apply_patch_call": "operation", "tool_search_call": "arguments"}.get(type, "action"))
+        if isinstance(arguments, dict):
+            arguments = {key: value for key, value in arguments.items() if value is not None}
+            if type == "local_shell_call":
+                arguments = {key: value for key, value in arguments.items() if key != "type" and value != {}}
+        text = arguments if isinstance(arguments, str) else _json.to_text(arguments or {})
+        return (ToolCall(id, _CALLS[type], text),)
+    if type not in _RESULTS:
+        return None
+    name = _RESULTS[type]
+    if name == _SEARCH:
+        return (ToolResult(id, name, (Text(_found(item.get("tools"))),)),)
+    is_error = item.get("status") == "failed"
+    return (ToolResult(id, name, (Text(_output_text(item.get("output"))),), is_error),)
+
+
+def _found(tools: Json) -> str:
+    """What a search has found, said to a model."""
+    parsed, _ = parse_tools(_json.raw(tools or []), [])
+    names = ", ".join(dict.fromkeys(tool.name for tool in parsed))
+    return f"These tools can be called now: {names}." if names else "No tool was found."
+
+
+def _output_text(output: Json) -> str:
+    if isinstance(output, str):
+        return output
+    texts = []
+    for entry in output if isinstance(output, list) else ():
+        if isinstance(entry, dict):
+            outcome = entry.get("outcome") or {}
+            code = outcome.get("exit_code") if isinstance(outcome, dict) else None
+            ended = f"\n(exit code {code})" if code else "\n(timed out)" if _has_timed_out(outcome) else ""
+            texts.append(f"{entry.get('stdout') or ''}{entry.get('stderr') or ''}{ended}")
+    return "\n".join(texts) if texts else _json.to_text(output) if output else ""
+
+
+def _has_timed_out(outcome: Json) -> bool:
+    return isinstance(outcome, dict) and outcome.get("type") == "timeout"
+
+
+# ---------------------------------------------------------------- calls, as clients read them
+
+
+def _write_shell(values: dict[str, Json]) -> dict[str, Json]:
+    return {"action": {"timeout_ms": None, "max_output_length": None, **values}}
+
+
+def _write_local_shell(values: dict[str, Json]) -> dict[str, Json]:
+    return {"action": {"type": "exec", "env": {}, **values}}
+
+
+_WRITERS: Final[dict[str, Callable[[dict[str, Json]], dict[str, Json]]]] = {
+    "shell": _write_shell,
+    "local_shell": _write_local_shell,
+    "apply_patch": lambda values: {"operation": values},
+    "tool_search": lambda values: {"execution": "client", "arguments": values},
+}
+
+
+def write_call(kind: str, call: ToolCall) -> Opaque | None:
+    """A call of a tool that the client runs, as the item that it knows; None: as a function's."""
+    write = _WRITERS.get(kind)
+    values = _json.decode_object(call.arguments)
+    if write is None or isinstance(values, _json.Malformed):
+        return None
+    item = {"id": f"item_{call.id}", "type": f"{kind}_call", "call_id": call.id, "status": "completed", **write(values)}
+    return Opaque(NAME, _json.raw(item))
+
+
+def write_tool(tool: NativeTool) -> Written | None:
+    """A tool that the provider runs, as this protocol says it."""
+    if tool.kind == "code_execution":
+        entry: dict[str, Json] = {"type": "code_interpreter", "container": {"type": "auto"}}
+        return Written(_json.raw(entry), _json.raw({"type": "code_interpreter"}))
+    if tool.kind != "web_search":
+        return None
+    entry = {"type": "web_search"}
+    domains = {key: tool.settings[key] for key in ("allowed_domains", "blocked_domains") if key in tool.settings}
+    if domains:
+        entry["filters"] = domains
+    for key in ("user_location", "search_context_size"):
+        if key in tool.settings:
+            entry[key] = tool.settings[key]
+    unsaid = ("max_uses",) if "max_uses" in tool.settings else ()
+    return Written(_json.raw(entry), _json.raw({"type": "web_search"}), unsaid)
+
+
+FORMS: Final = ToolForms(
+    re.compile(r"[A-Za-z0-9_-]+"),
+    64,
+    keeps_custom=True,
+    open_request=open_request,
+    write_call=write_call,
+    write_tool=write_tool,
+)

@@ -1,0 +1,68 @@
+"""Functions in namespaces: one name of its own for each, by which everybody else knows it.
+
+`mcp__server` and `search` are `mcp__server__search`. The function's own name and its namespace stand in the native
+fields of tools and calls, so that this protocol says them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import read_fields, read_text
+
+_JOINT: Final = "__"
+_DIGITS: Final = 8
+
+
+def joined(namespace: str, name: str) -> str:
+    """The one name of a function in a namespace."""
+    return f"{namespace.removesuffix(_JOINT)}{_JOINT}{name}"
+
+
+def hashed(namespace: str, name: str) -> str:
+    """The same for one whose joined name is another tool's already."""
+    digest = hashlib.sha256(f"{namespace}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{joined(namespace, name)}_{digest[:_DIGITS]}"
+
+
+def new_name(namespace: str, name: str, taken: Collection[str]) -> str:
+    """A name that no tool has."""
+    plain = joined(namespace, name)
+    return plain if plain not in taken else hashed(namespace, name)
+
+
+def known_name(namespace: str, name: str, offered: Collection[str]) -> str:
+    """The name by which a function that is called was offered."""
+    if not namespace:
+        return name
+    found = hashed(namespace, name) if offered else ""
+    return found if found in offered else joined(namespace, name)
+
+
+def place_of(fields: Mapping[str, Raw]) -> tuple[str, str]:
+    """The namespace and the own name of a function, from the native fields of its tool or call; "" and "" without."""
+    space = fields.get("namespace")
+    if space is None:
+        return "", ""
+    group = read_fields(space)
+    return read_text(group.get("name") if group is not None else space), read_text(fields.get("name"))
+
+
+def place(namespace: Raw, name: str) -> dict[str, Raw]:
+    """Native fields that say where a function stands."""
+    return {"namespace": namespace, "name": _json.raw(name)}
+
+
+def offered_name(item: Mapping[str, Json], native: dict[str, Raw], offered: Collection[str]) -> str:
+    """The name by which a function was offered that an item calls, or its own where none in that namespace was offered;
+    "" without one. `native`: the item's native fields, which gain its own name."""
+    name, space = item.get("name"), item.get("namespace")
+    if not isinstance(name, str) or not name or not isinstance(space, str) or not space:
+        return name if isinstance(name, str) else ""
+    native |= place(_json.raw(space), name)
+    found = known_name(space, name, offered)
+    return found if found in offered else name

@@ -1,0 +1,205 @@
+"""The items of a request's `input` → messages.
+
+An answer is several items (reasoning, message, calls) and one message of ours; results that follow one another are
+one message of role "tool". Item fields that we do not model (ids, `phase`, `status`) stand in the parts' `native`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.errors import WireError
+from dragoman.events import Deviation
+from dragoman.protocols.openai_responses.content import (
+    parse_content,
+)
+from dragoman.protocols.openai_responses.request.namespaces import known_name, place
+from dragoman.protocols.openai_responses.wire import (
+    CONTENT_TYPE,
+    NAME,
+    ItemKind,
+    as_list,
+    make_native,
+    native_fields,
+    text_of,
+)
+from dragoman.types import Media, Message, Native, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+
+_ROLES: Final[dict[str, Role]] = {
+    "user": "user", "system": "system", "developer": "system", "assistant": "assistant", "tool": "tool",
+}  # fmt: skip
+_split_list: Final = _json.typed_decoder(list[Raw])
+_RESULT_TYPES: Final = ("function_call_output", "custom_tool_call_output")
+
+
+class _Turns:
+    """Gathers parts into messages."""
+
+    __slots__ = ("_parts", "_role", "call_names", "messages", "offered")
+
+    def __init__(self, offered: frozenset[str]) -> None:
+        self.offered = offered
+        self.messages: list[Message] = []
+        self.call_names: dict[str, str] = {}
+        self._role: Role = "assistant"
+        self._parts: list[Part] = []
+
+    def add(self, role: Role, parts: tuple[Part, ...] | list[Part]) -> None:
+        """Parts of the model's turn, or results: they join those before."""
+        if role != self._role:
+            self.flush()
+            self._role = role
+        self._parts += parts
+
+    def message(self, message: Message) -> None:
+        """A message of its own."""
+        self.flush()
+        self.messages.append(message)
+
+    def flush(self) -> None:
+        if self._parts:
+            self.messages.append(Message(self._role, tuple(self._parts)))
+            self._parts = []
+
+    def next_call_id(self) -> str:
+        """A made-up id, the same for the same conversation: `call_` and 24 letters or digits."""
+        place = f"t{len(self.messages)}c{sum(isinstance(part, ToolCall) for part in self._parts)}"
+        return f"call_{place:0<24}"
+
+
+def parse_items(raw: Raw, deviations: list[Deviation], offered: frozenset[str] = frozenset()) -> list[Message]:
+    """Messages of `input`: a list of items, one item, or text as the one message of the user. `offered`: the tools'
+    names.
+
+    Raises:
+        WireError: it is none of these, or an item is neither an object nor text.
+    """
+    value = _json.decode(raw)
+    items = [value] if isinstance(value, str | dict) else value
+    if not isinstance(items, list):
+        problem = value.problem if isinstance(value, Malformed) else type(value).__name__
+        raise WireError(f"expected text or a list of items, got {problem}", path="input")
+    texts: list[Raw] = []  # of the items, once they are needed
+    turns = _Turns(offered)
+    for index, item in enumerate(items):
+        where = f"input[{index}]"
+        if isinstance(item, str):
+            turns.message(Message("user", (Text(item),)))
+        elif not isinstance(item, dict):
+            raise WireError(f"expected an item, got {type(item).__name__}", path=where)
+        elif not _parse_item(item, turns, deviations, where):
+            # built-in tools, references, compactions: only this protocol knows them
+            texts = texts or ([raw] if items is not value else _split(raw, items))
+            is_result = isinstance(item.get("type"), str) and item["type"].endswith("_output")
+            turns.add("tool" if is_result else "assistant", [Opaque(NAME, Raw(bytes(texts[index])))])
+    turns.flush()
+    return turns.messages
+
+
+def _split(raw: Raw, items: Json) -> list[Raw]:
+    texts = _split_list(raw)
+    return [_json.raw(item) for item in items] if isinstance(texts, Malformed) else texts
+
+
+def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> bool:
+    """Whether the item is one that the other protocols have too."""
+    kind = item.get("type")
+    if kind == "message" or (kind is None and "role" in item):
+        _parse_message(item, turns, deviations, where)
+    elif kind == "function_call" or kind == "custom_tool_call":
+        turns.add("assistant", [_parse_call(item, turns, kind=kind, deviations=deviations, where=where)])
+    elif kind in _RESULT_TYPES:
+        turns.add("tool", [_parse_result(item, turns, deviations, where)])
+    elif kind == "reasoning":
+        turns.add("assistant", _parse_reasoning(item))
+    else:
+        return False
+    return True
+
+
+def _parse_message(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> None:
+    said = item.get("role")
+    role = _ROLES.get(said) if isinstance(said, str) else None
+    if role is None:
+        deviations.append(Deviation("wrong-type", f"{where}.role", str(said)[:60]))
+        role = "user"
+    parts = parse_content(item.get("content"), deviations, f"{where}.content")
+    if role == "tool":  # Chat's form of a result
+        call_id = text_of(item.get("tool_call_id") or item.get("call_id"))
+        turns.add("tool", [ToolResult(call_id, turns.call_names.get(call_id, ""), parts)])
+        return
+    fields = {
+        name: _json.raw(inner)
+        for name, inner in item.items()
+        if name not in ("type", "role", "content") and inner is not None
+    }
+    if role == "assistant":
+        turns.add("assistant", [_with_fields(part, fields) for part in parts])
+        return
+    if said == "developer":
+        fields["role"] = Raw(b'"developer"')
+    turns.message(Message(role, parts, make_native(fields)))
+
+
+def _with_fields(part: Text | Media | Opaque, fields: dict[str, Raw]) -> Part:
+    if not isinstance(part, Text) or not fields:
+        return part
+    own = part.native.fields if part.native is not None else {}
+    return Text(part.text, part.signature, Native(NAME, fields | own))
+
+
+def _parse_call(
+    item: dict[str, Json], turns: _Turns, *, kind: ItemKind, deviations: list[Deviation], where: str
+) -> ToolCall:
+    call_id = item.get("call_id") or item.get("id")
+    if not isinstance(call_id, str):
+        deviations.append(Deviation("missing-id", f"{where}.call_id"))
+        call_id = turns.next_call_id()
+    name = text_of(item.get("name"))
+    arguments = item.get("input") if kind == "custom_tool_call" else item.get("arguments")
+    if not isinstance(arguments, str):
+        if arguments is not None:
+            deviations.append(Deviation("arguments-type", f"{where}.arguments", type(arguments).__name__))
+        arguments = "" if arguments is None else _json.to_text(arguments)
+    if kind == "function_call" and not arguments.strip():
+        deviations.append(Deviation("missing-arguments", f"{where}.arguments"))
+        arguments = "{}"
+    fields = native_fields(item)
+    if item.get("namespace"):
+        fields |= place(fields["namespace"], name)
+        name = known_name(text_of(item["namespace"]), name, turns.offered)
+    turns.call_names[call_id] = name
+    if item.get("status") not in (None, "completed"):
+        fields["status"] = _json.raw(item["status"])
+    return ToolCall(
+        call_id, name, arguments, "custom" if kind == "custom_tool_call" else "function", native=make_native(fields)
+    )
+
+
+def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> ToolResult:
+    call_id = text_of(item.get("call_id"))
+    fields = {
+        name: _json.raw(inner)
+        for name, inner in item.items()
+        if name not in ("type", "call_id", "output") and inner is not None
+    }
+    if item["type"] == "custom_tool_call_output" and call_id not in turns.call_names:
+        fields["type"] = _json.raw(item["type"])
+    parts = parse_content(item.get("output"), deviations, f"{where}.output")
+    return ToolResult(call_id, turns.call_names.get(call_id, ""), parts, native=make_native(fields))
+
+
+def _parse_reasoning(item: dict[str, Json]) -> list[Part]:
+    """A part for each summary and each content text; the last one has the seal."""
+    fields = native_fields(item)
+    if item.get("status") not in (None, "completed"):
+        fields["status"] = _json.raw(item["status"])
+    texts = [(text_of(entry), fields) for entry in as_list(item.get("summary"))]
+    texts += [(text_of(entry), {**fields, "type": CONTENT_TYPE}) for entry in as_list(item.get("content"))]
+    texts = texts or [("", fields)]
+    seal = item.get("encrypted_content")
+    parts: list[Part] = [Thinking(text, native=make_native(own)) for text, own in texts[:-1]]
+    last, own = texts[-1]
+    return [*parts, Thinking(last, seal if isinstance(seal, str) else None, native=make_native(own))]

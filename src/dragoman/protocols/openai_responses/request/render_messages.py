@@ -1,0 +1,217 @@
+"""Our messages → the items of a request's `input`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman._json import Json, Raw
+from dragoman.codec.parts.call_ids import shape_id
+from dragoman.deviations import part_path
+from dragoman.events import Deviation
+from dragoman.protocol import Dialect
+from dragoman.protocols.openai_responses.content import is_content_part, render_media, render_text
+from dragoman.protocols.openai_responses.wire import CONTENT_TYPE, NAME
+from dragoman.types import Media, Message, Native, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+
+#: Native fields of an assistant's text that belong to its item, not to the part.
+_ITEM_FIELDS: Final = ("id", "status", "phase")
+#: Characters of a call id.
+_LONGEST_ID: Final = 64
+
+
+class _Writer:
+    """Renders messages as input items."""
+
+    __slots__ = ("_custom", "_deviations", "_dialect", "_open", "_stateless", "items")
+
+    def __init__(self, deviations: list[Deviation], dialect: Dialect, *, stateless: bool) -> None:
+        self.items: list[dict[str, Json] | Raw] = []
+        self._deviations = deviations
+        self._dialect = dialect
+        self._stateless = stateless
+        self._custom: set[str] = set()
+        self._open: tuple[str, dict[str, Raw]] | None = None  # the item that the next part may join
+
+    def message(self, message: Message, place: int) -> None:
+        self._open = None
+        if message.role in ("assistant", "tool"):
+            for index, part in enumerate(message.parts):
+                if isinstance(part, Thinking) and not self._is_kept(message.parts[index:]):
+                    self._drop((place, index), "thinking without its seal")
+                else:
+                    self._part(part, message.role, (place, index))
+            return
+        role: Json = message.role if message.role == "user" else self._dialect.system_role
+        fields = dict(_own(message.native))
+        content = [
+            value
+            for index, part in enumerate(message.parts)
+            if (value := self._client_part(part, (place, index))) is not None
+        ]
+        self.items.append({"type": "message", "role": role, **fields, "content": content})
+
+    def _is_kept(self, parts: tuple[Part, ...]) -> bool:
+        """Whether the thinking that comes first may be sent: hosts refuse what they can neither check nor remember."""
+        if self._dialect.replay_reasoning:
+            return True
+        for part in parts:
+            if not isinstance(part, Thinking):
+                return False
+            if part.signature is not None or (_own(part.native) and not self._stateless):
+                return True
+        return False
+
+    def _client_part(self, part: Part, at: tuple[int, ...]) -> Json:
+        if isinstance(part, Text):
+            self._drop_seal(part, at)
+            return render_text(part, output=False)
+        if isinstance(part, Media):
+            return self._media(part, at)
+        if isinstance(part, Opaque):
+            return part.raw if part.protocol == NAME else None  # of another protocol: `crossing` names it
+        self._drop(at, "no place for it in a client's message")
+        return None
+
+    def _part(self, part: Part, role: Role, at: tuple[int, ...]) -> None:
+        if isinstance(part, Text) and role == "assistant":
+            self._drop_seal(part, at)
+            self._text(part)
+        elif isinstance(part, ToolCall):
+            self._open = None
+            self._call(part, at)
+        elif isinstance(part, ToolResult):
+            self._open = None
+            self._result(part, at)
+        elif isinstance(part, Thinking):
+            self._thinking(part, at)
+        elif isinstance(part, Opaque) and part.protocol == NAME:
+            if self._open is not None and self._open[0] == "message" and is_content_part(part):
+                self._content().append(part.raw)
+                return
+            self._open = None
+            is_inside = is_content_part(part)
+            self.items.append({"type": "message", "role": role, "content": [part.raw]} if is_inside else part.raw)
+        elif not isinstance(part, Opaque):
+            self._open = None
+            content = self._client_part(part, at)
+            if content is not None:
+                self._say("moved", at, "into a message of the user")
+                self.items.append({"type": "message", "role": "user", "content": [content]})
+
+    def _drop_seal(self, part: Text, at: tuple[int, ...]) -> None:
+        if part.signature is not None:
+            self._say("dropped", at, "texts have no seal", field=".signature")
+
+    def _content(self) -> list[Json]:
+        item: Any = self.items[-1]
+        content: list[Json] = item["content"]
+        return content
+
+    def _text(self, part: Text) -> None:
+        own = _own(part.native)
+        if not own:  # another provider's words: an item of the list form must have an id of this provider's store
+            self._open = None
+            self.items.append({"type": "message", "role": "assistant", "content": part.text})
+            return
+        fields = {name: raw for name, raw in own.items() if name in _ITEM_FIELDS}
+        value = render_text(part, output=True, item_fields=_ITEM_FIELDS)
+        if self._open == ("message", fields):
+            self._content().append(value)
+            return
+        self.items.append({"type": "message", "role": "assistant", **fields, "content": [value]})
+        self._open = ("message", fields)
+
+    def _thinking(self, part: Thinking, at: tuple[int, ...]) -> None:
+        fields = dict(_own(part.native))
+        is_content = fields.pop("type", None) == CONTENT_TYPE
+        if self._open != ("reasoning", fields):
+            self.items.append({"type": "reasoning", **fields, "summary": []})
+            self._open = ("reasoning", fields)
+        item: Any = self.items[-1]
+        if is_content or (not fields and part.signature is None):
+            item.setdefault("content", []).append({"type": "reasoning_text", "text": part.text})
+        elif part.text:
+            item["summary"].append({"type": "summary_text", "text": part.text})
+        if part.signature is not None:
+            item["encrypted_content"] = part.signature
+            self._open = None
+        if part.redacted is not None:
+            self._say("dropped", at, "sealed thinking of another protocol", field=".redacted")
+
+    def _id(self, id: str, at: tuple[int, ...], field: str) -> str:
+        shaped = shape_id(id, _LONGEST_ID, plain=True)
+        if shaped != id:
+            self._say("changed", at, f"at most {_LONGEST_ID} letters, digits, _ and -", field=field)
+        return shaped
+
+    def _call(self, call: ToolCall, at: tuple[int, ...]) -> None:
+        fields = _own(call.native)
+        id = self._id(call.id, at, ".id")
+        if call.kind == "custom":
+            self._custom.add(call.id)
+            self.items.append(
+                {"type": "custom_tool_call", "name": call.name, **fields, "call_id": id, "input": call.arguments}
+            )
+        else:
+            self.items.append(
+                {"type": "function_call", "name": call.name, **fields, "call_id": id, "arguments": call.arguments}
+            )
+
+    def _result(self, result: ToolResult, at: tuple[int, ...]) -> None:
+        fields = dict(_own(result.native))
+        parts: tuple[Text | Media | Opaque, ...] = result.parts
+        if result.is_error:
+            self._say("changed", at, "said in words before the text", field=".is_error")
+            parts = _say_error(parts)
+        kind = fields.pop("type", Raw(b'"function_call_output"'))
+        value: dict[str, Json] = {"type": kind, **fields, "call_id": self._id(result.call_id, at, ".call_id")}
+        if result.call_id in self._custom:
+            value["type"] = "custom_tool_call_output"
+        if not parts:
+            value["output"] = ""
+        elif len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None:
+            value["output"] = parts[0].text
+        else:
+            value["output"] = [
+                content
+                for index, part in enumerate(parts)
+                if (content := self._client_part(part, (*at, index))) is not None
+            ]
+        self.items.append(value)
+
+    def _media(self, part: Media, at: tuple[int, ...]) -> dict[str, Json] | None:
+        if part.data is None and not self._dialect.supports_image_url and part.kind == "image":
+            self._drop(at, "this host takes no image by address")
+            return None
+        rendered = render_media(part)
+        if rendered is None:
+            self._drop(at, f"no {part.kind} in this protocol")
+        return rendered
+
+    def _drop(self, at: tuple[int, ...], why: str) -> None:
+        self._say("dropped", at, why)
+
+    def _say(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
+        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        self._deviations.append(Deviation(code, part_path(at) + field, why))
+
+
+def _own(native: Native | None) -> dict[str, Raw]:
+    return native.fields if native is not None and native.protocol == NAME else {}
+
+
+def _say_error(parts: tuple[Text | Media | Opaque, ...]) -> tuple[Text | Media | Opaque, ...]:
+    """The protocol has no mark for a failed tool, so its text says it."""
+    if parts and isinstance(parts[0], Text):
+        return (Text(f"Error: {parts[0].text}"), *parts[1:])
+    return (Text("Error: the tool failed"), *parts)
+
+
+def render_items(
+    messages: list[tuple[int, Message]], deviations: list[Deviation], dialect: Dialect, *, stateless: bool
+) -> list[Json]:
+    """Input items of messages, each with its place in the request. `stateless`: the host keeps no earlier items."""
+    writer = _Writer(deviations, dialect, stateless=stateless)
+    for place, message in messages:
+        writer.message(message, place)
+    return [*writer.items]

@@ -1,0 +1,187 @@
+"""Tools and tool choice: wire ↔ ours.
+
+Functions are flat here. A namespace is a named group of functions, and calls of them carry its name; we know its
+functions by names of their own (`namespaces`), and their native says where they stand. Hosted tools (web_search, mcp,
+…) are not ours: the list of them stays in the request's native fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import native_fields
+from dragoman.events import Deviation
+from dragoman.protocol import Dialect
+from dragoman.protocols.openai_responses.request.namespaces import known_name, new_name, place, place_of
+from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
+from dragoman.types import Named, Request, Tool, ToolChoice
+
+_NULL: Final = Raw(b"null")
+_FALSE: Final = Raw(b"false")
+_KNOWN: Final = ("type", "name", "description", "parameters")
+_decode_tools = _json.typed_decoder(list[dict[str, Raw]])
+_decode_list = _json.typed_decoder(list[Raw])
+
+
+def parse_tools(raw: Raw, deviations: list[Deviation]) -> tuple[tuple[Tool, ...], list[Json]]:
+    """The tools that a client's program runs, and the others as they are."""
+    entries = _decode_tools(raw)
+    if isinstance(entries, Malformed):
+        if bytes(raw) != b"null":
+            deviations.append(Deviation("wrong-type", "tools", entries.problem))
+        return (), []
+    tools: list[Tool] = []
+    hosted: list[Json] = []
+    taken = {_text(entry, "name") for entry in entries if _text(entry, "type") != "namespace"}
+    for index, entry in enumerate(entries):
+        kind = _text(entry, "type")
+        if kind in ("function", "custom", "") and not (kind == "" and "name" not in entry and "function" not in entry):
+            tools.append(_parse_tool(entry, deviations, f"tools[{index}]"))
+        elif kind == "namespace" and "tools" in entry:
+            inner, others = _parse_namespace(entry, taken, deviations)
+            tools += inner
+            if others:
+                hosted.append({**entry, "tools": others})
+        else:
+            hosted.append(entry)
+    return tuple(tools), hosted
+
+
+def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) -> Tool:
+    if "function" in entry and "name" not in entry:  # Chat's form
+        inner = _json.typed_decoder(dict[str, Raw])(entry["function"])
+        if not isinstance(inner, Malformed):
+            deviations.append(Deviation("sibling-key", f"{where}.function"))
+            entry = inner
+    is_custom = _text(entry, "type") == "custom"
+    schema = entry.get("parameters")
+    rest = {name: raw for name, raw in entry.items() if name not in _KNOWN and raw != _NULL}
+    if not is_custom:
+        # absent is not false here: hosts are strict unless told
+        strict = entry.get("strict", _NULL)
+        rest.pop("strict", None)
+        if strict != _FALSE:
+            rest["strict"] = strict
+    return Tool(
+        _text(entry, "name"),
+        _text(entry, "description"),
+        None if is_custom or schema is None or schema == _NULL else Raw(bytes(schema)),
+        "custom" if is_custom else "function",
+        make_native(rest),
+    )
+
+
+def _parse_namespace(
+    entry: dict[str, Raw], taken: set[str], deviations: list[Deviation]
+) -> tuple[list[Tool], list[Json]]:
+    """The functions of a namespace, each by a name of its own; `taken` gains them. One that comes again stays where
+    only this protocol sees it."""
+    group = _json.raw({name: raw for name, raw in entry.items() if name != "tools"})
+    space = _text(entry, "name")
+    inner, others = parse_tools(entry["tools"], deviations)
+    tools: list[Tool] = []
+    seen: set[str] = set()
+    for tool in inner:
+        name = new_name(space, tool.name, taken)
+        if tool.name in seen or name in taken:
+            deviations.append(Deviation("dropped", f"tools.{name[:80]}", "the same tool comes again"))
+            others.append(_render_tool(tool))
+            continue
+        seen.add(tool.name)
+        taken.add(name)
+        own = tool.native.fields if tool.native is not None else {}
+        native = make_native({**own, **place(group, tool.name)})
+        tools.append(Tool(name, tool.description, tool.schema, tool.kind, native))
+    return tools, others
+
+
+def _text(entry: dict[str, Raw], name: str) -> str:
+    return text_of(_json.decode(entry[name])) if name in entry else ""
+
+
+def parse_tool_choice(
+    value: Json, deviations: list[Deviation], offered: Collection[str] = ()
+) -> tuple[ToolChoice, bool]:
+    """The choice, and whether ours says all of it. `offered`: the tools' names."""
+    if value is None or value == "auto":
+        return "auto", True
+    if value == "none":
+        return "none", True
+    if value == "required" or value == "any":
+        return "any", True
+    if isinstance(value, dict):
+        function = value.get("function")
+        name = value.get("name") or (function.get("name") if isinstance(function, dict) else None)
+        space = value.get("namespace")
+        if isinstance(name, str) and isinstance(space, str) and space:
+            name = known_name(space, name, offered)
+        kind = value.get("type")
+        if isinstance(name, str) and kind in ("function", "custom", "tool", None):
+            return Named(name), True
+        if kind == "allowed_tools":
+            return ("any" if value.get("mode") == "required" else "auto"), False
+        return "auto", False
+    deviations.append(Deviation("wrong-type", "tool_choice", str(value)[:60]))
+    return "auto", True
+
+
+# ---------------------------------------------------------------- rendering
+
+
+def render_tools(request: Request, hosted: Raw | None) -> list[Json]:
+    """All tools; functions of one namespace stand together again."""
+    rendered: list[Json] = []
+    groups: dict[bytes, list[Json]] = {}
+    for tool in request.tools:
+        value = _render_tool(tool)
+        namespace = value.pop("namespace", None)
+        if not isinstance(namespace, Raw):
+            rendered.append(value)
+            continue
+        group = bytes(namespace)
+        if group not in groups:
+            groups[group] = []
+            fields = _json.decode(group)
+            rendered.append({**fields, "tools": groups[group]} if isinstance(fields, dict) else value)
+        groups[group].append(value)
+    entries = _decode_list(hosted) if hosted is not None else []
+    return [*rendered, *([] if isinstance(entries, Malformed) else entries)]
+
+
+def _render_tool(tool: Tool) -> dict[str, Json]:
+    own = dict(tool.native.fields) if tool.native is not None and tool.native.protocol == NAME else {}
+    value: dict[str, Json] = {"type": tool.kind, "name": tool.name}
+    if tool.description:
+        value["description"] = tool.description
+    if tool.kind == "function":
+        value["parameters"] = tool.schema if tool.schema is not None else {"type": "object", "properties": {}}
+        said = own.pop("strict", None)
+        if said is None:
+            value["strict"] = False  # hosts are strict unless told, and then refuse most schemas
+        elif said != _NULL:
+            value["strict"] = said
+    return value | own
+
+
+def render_tool_choice(request: Request, dialect: Dialect, deviations: list[Deviation]) -> Json:
+    """The choice; None when it is the default or cannot be said."""
+    choice = request.tool_choice
+    if choice == "auto":
+        return None
+    if not dialect.supports_tool_choice:
+        deviations.append(Deviation("dropped", "tool_choice", "this host knows no tool choice"))
+        return None
+    if choice == "none":
+        return "none"
+    if isinstance(choice, Named) and dialect.supports_named_tool_choice:
+        tool = next((tool for tool in request.tools if tool.name == choice.name), None)
+        if tool is None:
+            return {"type": "function", "name": choice.name}
+        space, own = place_of(native_fields(tool.native, NAME))
+        return {"type": tool.kind, "name": own or tool.name} | ({"namespace": space} if space else {})
+    if isinstance(choice, Named):
+        deviations.append(Deviation("changed", "tool_choice", "any tool, not the named one"))
+    return "required"

@@ -1,0 +1,400 @@
+"""OpenAI Responses bytes → events, for streams and whole responses alike.
+
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-21). The end is
+response.completed, .incomplete or .failed, or the `status` of a whole response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.events import Event, Failure
+from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocols.openai_responses.response.delta_batch import read_burst
+from dragoman.protocols.openai_responses.response.items import Item, Items, Place
+from dragoman.protocols.openai_responses.response.snapshot import reconcile
+from dragoman.protocols.openai_responses.response.unmodelled import created_at, kept_fields
+from dragoman.protocols.openai_responses.response.usage import read_cost, read_usage
+from dragoman.protocols.openai_responses.wire import (
+    ARGUMENTS_DELTA,
+    INCOMPLETE_REASONS,
+    RUNNING,
+    SILENT_EVENTS,
+    TEXT_DELTA,
+    EventPlace,
+    ItemKind,
+    PlainDelta,
+    decode_delta,
+    holds_refusal,
+    is_response,
+    item_kind,
+    make_native,
+    oddity,
+    place_of_text,
+    read_leniently,
+    read_place,
+    status_of,
+    text_of,
+)
+from dragoman.types import StopReason
+
+_STATUS_OF_EVENT: Final[dict[str, str]] = {
+    "response.completed": "completed", "response.done": "completed", "response.incomplete": "incomplete",
+    "response.failed": "failed", "response.cancelled": "cancelled", "response.canceled": "cancelled",
+}  # fmt: skip
+_START_EVENTS: Final = ("response.created", "response.in_progress", "response.queued")
+_LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
+_WRAPPERS: Final = ("response", "data", "result", "body", "event")
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class Decoder:
+    """Reads one response. Never raises; the same events however the bytes are cut."""
+
+    __slots__ = ("_assembly", "_dialect", "_items", "_kept", "_reader", "_refused", "_running")
+
+    def __init__(
+        self,
+        *,
+        new_id: NewId,
+        offered_names: frozenset[str] = frozenset(),
+        takes_nothing: TakesNothing = takes_nothing,
+        dialect: Dialect = PLAIN,
+        bounds: AnswerBounds = USUAL_BOUNDS,
+    ) -> None:
+        self._assembly = Assembly(
+            new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False
+        )
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, read_batch=self._take_many)
+        self._items = Items(self._assembly)
+        self._dialect = dialect
+        self._refused = False
+        self._kept: dict[str, Raw] = {}  # the fields that `Start` told
+        self._running = ""  # the status of a response that goes on in the background
+
+    @property
+    def ended(self) -> bool:
+        """The protocol's own end was seen."""
+        return self._assembly.phase != "open"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        if self._assembly.phase == "closed":
+            return []
+        try:
+            self._take(self._reader.feed(data))
+        except TooLarge as bound:
+            self._assembly.fail("too_large", str(bound))
+        return self._assembly.take()
+
+    def close(self) -> list[Event]:
+        """The body ended."""
+        try:
+            self._take(self._reader.close())
+        except TooLarge as bound:
+            self._assembly.fail("too_large", str(bound))
+        if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
+            problem = read_problem(self._reader.stray, status=None)
+            kind = "wire" if problem.kind == "internal" else problem.kind
+            self._assembly.fail(kind, f"expected a response, got: {problem.message}")
+        if self._running and self._assembly.phase == "open":
+            self._assembly.finish(self._running, "other")
+        self._assembly.close(marker="" if self._running else "response.completed", is_running=bool(self._running))
+        return self._assembly.take()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """The connection broke."""
+        self._assembly.break_off(failure)
+        return self._assembly.take()
+
+    # ------------------------------------------------------------ frames
+
+    def _take(self, frames: Iterable[Frame]) -> None:
+        """Plain deltas of open items take a short cut; all else is rare."""
+        assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
+        for data, name in frames:
+            event = decode_delta(data)
+            if type(event) is PlainDelta and (delta := event.delta):
+                item = live.get(event.output_index)
+                if item is not None:
+                    kind = event.type
+                    if kind == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
+                        item.pieces.append(delta)
+                        assembly.add(item.part, delta)
+                        continue
+                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None:
+                        is_usual = call.live is not None and event.item_id == item.id and not event.call_id
+                        if is_usual or are_own(item, event.item_id, event.call_id):
+                            assembly.add_arguments(call, delta)
+                            continue
+            self._rare_frame(data, name)
+            if assembly.phase != "open":
+                live.clear()
+
+    def _take_many(self, lines: list[bytes]) -> bool:
+        """Plain deltas that all let one part grow."""
+        burst = read_burst(lines)
+        item = self._items.live.get(burst.item) if burst is not None else None
+        if burst is None or item is None:
+            return False
+        if burst.place < 0 and item.call is not None:
+            if not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
+                return False
+            self._assembly.add_many_arguments(item.call, burst.texts)
+        elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
+            item.pieces += burst.texts
+            self._assembly.add_many(item.part, burst.texts)
+        else:
+            return False
+        return True
+
+    def _rare_frame(self, data: bytes, name: bytes) -> None:
+        """Everything but the plain deltas of items that are open."""
+        value = _json.decode(data)
+        if type(value) is Malformed:
+            if data.strip() == b"[DONE]":
+                self._assembly.deviate("unknown-event", "body", "[DONE]")
+                return
+            value = read_leniently(data)
+            if type(value) is Malformed:
+                if self._assembly.phase == "open":
+                    self._assembly.unreadable(f"event {name.decode('utf-8', 'replace')}".strip(), value.problem)
+                return
+            self._assembly.deviate(*oddity(data))
+        if not isinstance(value, dict):
+            self._assembly.deviate("unknown-event", "body", type(value).__name__)
+            return
+        kind = value.get("type")
+        if not isinstance(kind, str) or not kind:
+            kind = name.decode("utf-8", "replace")
+            if kind and kind != "message":
+                self._assembly.deviate("missing-field", "type", kind)
+        self._event(kind, value, data=data, path=())
+
+    def _event(self, kind: str, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
+        if self._assembly.phase != "open":
+            self._after_end(value)
+            return
+        if kind.endswith("error") or ("error" in value and not is_response(value)):
+            if kind.endswith("error") or holds_error(value["error"]):
+                self._fail(value)
+                return
+            self._assembly.deviate("empty-error", "error")
+        if kind in ("", "message", "response"):
+            self._untyped(value, data=data, path=path)
+            return
+        if not kind.startswith("response.") and kind not in SILENT_EVENTS:
+            self._assembly.deviate("sibling-key", "type", kind)
+            kind = f"response.{kind}"
+        if kind in _START_EVENTS:
+            if kind == "response.created" and self._assembly.started:
+                self._assembly.deviate("duplicate-start", "response.created")
+            response = self._response_of(value, kind)
+            self._begin(response)
+            self._running = status_of(response) if kind == "response.queued" else ""
+            return
+        self._running = ""
+        if not self._assembly.started:
+            self._assembly.deviate("missing-start", "body")
+        if kind in _STATUS_OF_EVENT:
+            inner = (*path, "response") if isinstance(value.get("response"), dict) else path
+            self._end(self._response_of(value, kind), _STATUS_OF_EVENT[kind], place=(data, inner))
+        elif is_response(value):
+            self._untyped(value, data=data, path=path)
+        else:
+            self._part_event(kind, value, place=(data, path))
+
+    def _response_of(self, value: dict[str, Json], kind: str) -> dict[str, Json]:
+        """The response object of an event; the event itself when it has none."""
+        response = value.get("response")
+        if isinstance(response, dict):
+            return response
+        self._assembly.deviate("missing-field", "response", kind)
+        return value
+
+    def _untyped(self, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
+        """A whole response, or something that wraps one."""
+        if is_response(value):
+            status = value.get("status")
+            if not isinstance(status, str):
+                self._assembly.deviate("missing-field", "status")
+                status = "completed"
+            self._end(value, status, place=(data, path))
+            return
+        for key in _WRAPPERS:
+            inner = value.get(key)
+            if isinstance(inner, dict) and (is_response(inner) or isinstance(inner.get("type"), str)):
+                self._assembly.deviate("envelope", key)
+                self._event(str(inner.get("type") or ""), inner, data=data, path=(*path, key))
+                return
+        if any(key in value for key in ("message", "detail", "msg", "error_message")):
+            self._fail(value)
+        else:
+            self._assembly.deviate("unknown-event", "body", ", ".join(list(value)[:5]))
+
+    def _after_end(self, value: dict[str, Json]) -> None:
+        """After the end only usage counts."""
+        if self._assembly.phase == "ended":
+            self._assembly.deviate("after-end", "end", value.get("type") or "")
+            response = value.get("response")
+            self._usage(response if isinstance(response, dict) else value)
+
+    def _fail(self, value: Json) -> None:
+        told = read_problem(value, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)
+
+    # ------------------------------------------------------------ the response
+
+    def _begin(self, response: dict[str, Json]) -> None:
+        if not self._assembly.started:
+            id, model = response.get("id"), response.get("model")
+            self._kept = kept_fields(response)
+            self._assembly.start(
+                id if isinstance(id, str) else None,
+                model if isinstance(model, str) else None,
+                created_at(response),
+                native=make_native(self._kept),
+            )
+        self._usage(response)
+
+    def _usage(self, response: dict[str, Json]) -> None:
+        usage = response.get("usage")
+        if isinstance(usage, dict):
+            cost = read_cost(usage) if self._dialect.cost_in_usage else None
+            self._assembly.usage(read_usage(usage, self._assembly.deviate), cost)
+
+    def _end(self, response: dict[str, Json], status: str, *, place: Place) -> None:
+        """A final event, or a whole response: output that was not streamed, usage, and why it ended."""
+        said = response.get("status")
+        if isinstance(said, str) and said in _LAST_STATUSES and said != status and status != "failed":
+            self._assembly.deviate("stop-reason", "response.status", said)
+            status = said
+        self._begin(response)
+        output = response.get("output")
+        if isinstance(output, list):
+            self._refused = self._refused or holds_refusal(output)
+            reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
+        elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
+            self._assembly.text(self._assembly.lenient_text(response["output_text"]))
+        self._items.close()
+        if status == "failed" or status == "cancelled" or holds_error(response.get("error")):
+            error = response.get("error")
+            self._fail(error if holds_error(error) else {"message": f"the response ended as {status}"})
+        elif status == "completed":
+            self._finish(response, "completed", "content_filter" if self._refused else "stop")
+        elif status == "incomplete":
+            self._incomplete(response)
+        elif status in RUNNING:
+            # a whole body says how far a response in the background is; in a stream the end is still to come
+            self._running = status if self._reader.kind != "events" else ""
+        else:
+            self._assembly.deviate("stop-reason", "response.status", status)
+            if output and all(isinstance(item, dict) and status_of(item) == "completed" for item in output):
+                self._finish(response, status, "stop")
+
+    def _finish(self, response: dict[str, Json], word: str, reason: StopReason) -> None:
+        """The end, with what the response tells now and did not when it began."""
+        late = {key: value for key, value in kept_fields(response).items() if self._kept.get(key) != value}
+        self._assembly.finish(word, reason, native=make_native(late))
+        self._assembly.end()
+
+    def _incomplete(self, response: dict[str, Json]) -> None:
+        details = response.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else details
+        if not isinstance(reason, str) or not reason:
+            self._assembly.deviate("missing-stop-reason", "response.incomplete_details.reason")
+            reason = "max_output_tokens"
+        self._finish(response, reason, INCOMPLETE_REASONS.get(reason, "other"))
+
+    # ------------------------------------------------------------ items and their parts
+
+    def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
+        if kind.startswith(SILENT_EVENTS):
+            return
+        event = read_place(value, self._assembly.deviate)
+        if kind == "response.output_item.added" or kind == "response.output_item.done":
+            self._item_event(kind, event, value, place)
+        elif kind == "response.content_part.done" or kind == "response.content_part.added":
+            part = value.get("part")
+            item = self._items.find(event.output_index, event.item_id)
+            if isinstance(part, dict) and kind == "response.content_part.done":
+                item = item or self._items.open_unannounced(event.output_index, event.item_id, "message")
+                self._refused = self._refused or part.get("type") == "refusal"
+                self._items.final_content(item, event.content_index, part, (place[0], (*place[1], "part")))
+        elif not self._text_event(kind, event, value):
+            self._assembly.deviate("unknown-event", "type", kind)
+
+    def _item_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> None:
+        name = "item" if isinstance(value.get("item"), dict) else "output"
+        fields = value.get(name)
+        if not isinstance(fields, dict):
+            self._assembly.deviate("missing-field", "item", kind)
+            return
+        if name != "item":
+            self._assembly.deviate("sibling-key", name, kind)
+        inner = (place[0], (*place[1], name))
+        if kind == "response.output_item.added":
+            self._items.open(event.output_index, fields, inner)
+            return
+        item = self._items.places.find_whole(event.output_index, fields)
+        kind = item_kind(fields, _ignore, "")
+        if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
+            item = self._items.open(event.output_index, fields, inner)
+        self._refused = self._refused or holds_refusal([fields])
+        self._items.finish(item, fields, inner)
+
+    def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json]) -> bool:
+        """A delta or the whole text of a part; False when the event is none."""
+        name, _, step = kind.removeprefix("response.").rpartition(".")
+        if step != "delta" and step != "done":
+            return False
+        if name == "function_call_arguments":
+            self._arguments_event(event, value, step, "function_call")
+        elif name == "custom_tool_call_input":
+            self._arguments_event(event, value, step, "custom_tool_call")
+        else:
+            key, owner = place_of_text(name, event)
+            if not key[0]:
+                return False
+            item = self._find(event, owner)
+            if key[0] == "text" and item.kind == "reasoning":
+                self._assembly.deviate("sibling-key", "type", kind)
+                key = ("reasoning", key[1])
+            self._refused = self._refused or key[0] == "refusal"
+            if step == "delta":
+                self._items.grow(item, key, event.delta)
+            else:
+                self._items.final_text(item, key, text_of(value.get("refusal") or value))
+        return True
+
+    def _arguments_event(self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind) -> None:
+        item = self._items.find_call(event.output_index, event.item_id, event.call_id, kind)
+        if item is None or item.call is None:
+            return
+        if step == "delta":
+            if not (self._items.is_surplus(item, event.delta) or item.is_doubtful):
+                self._assembly.add_arguments(item.call, event.delta)
+        else:
+            self._items.name_call(item, value)
+            final = value.get("arguments", value.get("input"))
+            self._items.final_arguments(item, final if isinstance(final, str) else "")
+
+    def _find(self, event: EventPlace, kind: ItemKind) -> Item:
+        item = self._items.find(event.output_index, event.item_id)
+        return item or self._items.open_unannounced(event.output_index, event.item_id, kind)
+
+
+def _ignore(code: str, where: str, seen: str) -> None:
+    """Say nothing."""
+
+
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Read the body of a response with an error status."""
+    return read_problem(body, status=status, headers=headers)

@@ -1,0 +1,54 @@
+"""Delta events that came together and let one part grow: their shape, told by the JSON reader itself.
+
+What does not fit these Structs is read event by event (`decode.py`), which gives the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final, Literal, NamedTuple
+
+from dragoman import _json
+from dragoman.codec.delta_batch import narrowed
+from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta
+
+#: Where a delta belongs: its ids too, if it has any.
+_PLACE: Final = {"output_index": int, "content_index": ..., "item_id": ..., "call_id": ..., "delta": str}
+_Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE})
+_Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_PLACE})
+
+
+class Burst(NamedTuple):
+    """`item`: the index of the output item; `place`: that of its text, -1 for arguments; `texts`: none is empty.
+
+    `ids`: the item and call ids that came with arguments.
+    """
+
+    item: int
+    place: int
+    texts: list[str]
+    ids: set[tuple[str, str]]
+
+
+_ids_of: Final[Callable[[Any], tuple[str, str]]] = attrgetter("item_id", "call_id")
+_decode_texts: Final = _json.lines_decoder(_Text)
+_decode_arguments: Final = _json.lines_decoder(_Arguments)
+
+
+def read_burst(lines: list[bytes]) -> Burst | None:
+    """What the events say together; None when they are not all of one kind, or not of one part."""
+    if b'"response.output_text.delta"' in lines[0]:
+        said = _decode_texts(lines)
+        if said is None:
+            return None
+        item, place, ids = said[0].output_index, said[0].content_index, set[tuple[str, str]]()
+        texts = [each.delta for each in said if each.output_index == item and each.content_index == place]
+    else:
+        grown = _decode_arguments(lines)
+        if grown is None:
+            return None
+        item, place = grown[0].output_index, -1
+        texts = [each.delta for each in grown if each.output_index == item]
+        ids = set(map(_ids_of, grown))
+    return Burst(item, place, texts, ids) if len(texts) == len(lines) and all(texts) else None

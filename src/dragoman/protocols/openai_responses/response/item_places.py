@@ -1,0 +1,128 @@
+"""Which output item an event means: the one that its call id, item id and index name together.
+
+Specification: `output_index` names an item; `item_id` repeats its id. Servers leave some of them out, give another
+item id with each event (Copilot), or number all items 0. Arguments that may be those of several calls are given to
+none: they count as lost until a final event says them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from dragoman.protocols.openai_responses.request.namespaces import offered_name
+
+if TYPE_CHECKING:
+    from dragoman._json import Json
+    from dragoman.protocols.openai_responses.response.items import Item
+
+
+class Found(NamedTuple):
+    """The items that an event may mean; of one that `is_sure` it is the only one."""
+
+    items: list[Item]
+    is_sure: bool
+
+
+class Places:
+    """Knows the items of one response by their call id, item id and index.
+
+    Attributes:
+        is_shared: several items came with one index, so that an id counts more.
+    """
+
+    __slots__ = ("_by_call", "_by_id", "_by_index", "_last", "_repeated_ids", "is_shared")
+
+    def __init__(self) -> None:
+        self._by_call: dict[str, Item] = {}
+        self._by_id: dict[str, Item] = {}
+        self._repeated_ids: set[str] = set()  # that several items have, so that they name none
+        self._by_index: dict[int, Item] = {}
+        self._last: Item | None = None
+        self.is_shared = False
+
+    def add(self, item: Item) -> None:
+        """Know an item from now on."""
+        self._last = item
+        if item.id and self._by_id.setdefault(item.id, item) is not item:
+            self._repeated_ids.add(item.id)
+        if item.call_id:
+            self._by_call[item.call_id] = item
+        if item.index >= 0:
+            self._by_index[item.index] = item
+
+    def at(self, index: int) -> Item | None:
+        """The item that opened last at an index."""
+        return self._by_index.get(index)
+
+    def by_id(self, id: str) -> Item | None:
+        """The one item that has this id."""
+        return self._by_id.get(id) if id and id not in self._repeated_ids else None
+
+    def are_own(self, item: Item, id: str, call_id: str) -> bool:
+        """Whether arguments are surely the item's: it waits for some, and the ids are its own or name no other item."""
+        is_named = (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
+        return is_named and item.call is not None and item.call.text.phase != "closed"
+
+    def find(self, index: int, id: str) -> Item | None:
+        """The item of an event that is no call's: by its index, else by its id, else the last one that is open."""
+        if index >= 0:
+            item = self._by_index.get(index)
+            return self.by_id(id) or item if item is None or self.is_shared else item
+        item = self.by_id(id)
+        if item is None and self._last is not None and not self._last.done:
+            item = self._last
+        return item
+
+    def find_call(self, index: int, id: str, call_id: str, *, items: Iterable[Item]) -> Found:
+        """The call whose arguments an event holds; no item when it was never announced.
+
+        Args:
+            items: all of them, in the order in which they opened.
+        """
+        named = self._by_call.get(call_id) if call_id else None
+        found = [item for item in (named, self.by_id(id)) if item is not None]
+        at_index = self._by_index.get(index) if index >= 0 else None
+        if at_index is not None and not (self.is_shared and found):
+            found.append(at_index)
+        found = list(dict.fromkeys(found))
+        if found:
+            is_strange = bool(call_id) and named is None and any(item.call_id for item in found)
+            found = [item for item in found if item.call is not None]
+            if len(found) == 1 and not is_strange:
+                found[0].is_named = found[0].is_named or found[0].id == id
+                return Found(found, True)
+            return Found(found or waiting_calls(items), False)
+        if call_id or index >= 0:
+            return Found([], True)
+        waiting = [item for item in waiting_calls(items) if not (id and item.is_named)]
+        return Found(waiting, len(waiting) < 2)
+
+    def find_whole(self, index: int, fields: dict[str, Json]) -> Item | None:
+        """The item that a whole one ends: a call's id counts most, then the item's id, then its index."""
+        id, call_id = _text(fields, "id"), _text(fields, "call_id")
+        item = self._by_call.get(call_id) if call_id else None
+        if item is not None:
+            return item
+        item = self.find(index, id)
+        if item is None or not call_id or not item.call_id:
+            return item
+        # another call id at the same place: it rotates as the item's id does, or this is another call
+        if item.call is not None and item.call.name == offered_name(fields, {}, (item.call.name,)):
+            return item
+        item.is_doubtful = not item.done
+        return None
+
+
+def waiting_calls(items: Iterable[Item]) -> list[Item]:
+    """Calls whose arguments may still come."""
+    return [
+        item
+        for item in items
+        if item.call is not None and not item.done and item.call.is_open() and not item.call.text.is_closed()
+    ]
+
+
+def _text(fields: dict[str, Json], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""

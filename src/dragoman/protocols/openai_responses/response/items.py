@@ -1,0 +1,400 @@
+"""The output items of one response: which event belongs to which, what each has said, and what its end adds.
+
+Specification: `output_index` names an item; `item_id` repeats its id. Servers leave the index out (llama.cpp), give
+another item id with each event (Copilot), number all items 0, send only the item's end, or only the final list.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall, OpenPart
+from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.openai_responses.request.namespaces import offered_name
+from dragoman.protocols.openai_responses.response.item_places import Places, waiting_calls
+from dragoman.protocols.openai_responses.wire import (
+    NAME,
+    ItemKind,
+    as_list,
+    exact,
+    item_kind,
+    make_native,
+    native_fields,
+    text_of,
+)
+from dragoman.types import Opaque
+
+#: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
+Key: TypeAlias = tuple[str, int]
+#: A frame and the path of a value in it.
+Place: TypeAlias = tuple[bytes, tuple[str | int, ...]]
+
+_THINKING_GROUPS: Final = ("summary", "reasoning")
+#: Native fields that mark what a part was, where the group's usual form is another.
+_MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(b'"reasoning_text"')}
+_NOWHERE: Final[Key] = ("", -1)
+
+
+class Item:
+    """One output item.
+
+    Attributes:
+        key: what its open part is; `_NOWHERE` when none is open.
+        text_index: the content index of its open part when that is plain text, else -1.
+        said: the text of each of its parts so far, in pieces.
+        pieces: those of its open part.
+        extras: native fields of its open part that came after the part's start.
+        prefill: whole arguments that came when the item opened; they count when nothing else comes.
+        call_id: the id of its call as the wire told it first.
+        is_named: an event named it by its id, so that another id is not its own.
+        is_doubtful: arguments came that may be its own, so that only a final event can tell them.
+        is_final: its arguments were told whole.
+        done: its end was seen.
+        repeated: the final list of output has named it.
+    """
+
+    __slots__ = (
+        "call", "call_id", "done", "extras", "id", "index", "is_doubtful", "is_final", "is_named", "key", "kind",
+        "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "type",
+    )  # fmt: skip
+
+    def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
+        self.kind: ItemKind = kind
+        self.index = index
+        self.id = id
+        self.type = type
+        self.native = native
+        self.call: OpenCall | None = None
+        self.part: OpenPart | None = None
+        self.key = _NOWHERE
+        self.text_index = -1
+        self.said: dict[Key, list[str]] = {}
+        self.pieces: list[str] = []
+        self.extras: dict[str, Raw] = {}
+        self.prefill = ""
+        self.call_id = ""
+        self.is_named = False
+        self.is_doubtful = False
+        self.is_final = False
+        self.done = False
+        self.repeated = False
+
+    def text(self) -> str:
+        """All that its parts said."""
+        return "".join(piece for pieces in self.said.values() for piece in pieces)
+
+
+class Items:
+    """The items of one response, in the order in which they opened.
+
+    `live` holds by `output_index` those that are open, for the short cut of plain deltas; nothing while indices are
+    not to be trusted.
+    """
+
+    __slots__ = ("_assembly", "_talking", "all", "live", "places")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self.all: list[Item] = []
+        self.places = Places()
+        self._talking: Item | None = None  # the item whose text or thinking is open
+        self.live: dict[int, Item] = {}
+
+    # ------------------------------------------------------------ which item
+
+    def find(self, index: int, id: str) -> Item | None:
+        """The item of an event that is no call's."""
+        if index < 0:
+            self._assembly.deviate("missing-index", "output_index")  # quirk: responses-llamacpp-no-index
+        return self.places.find(index, id)
+
+    def find_call(self, index: int, id: str, call_id: str, kind: ItemKind) -> Item | None:
+        """The call whose arguments an event holds; None when it may be those of several, or of none that there is."""
+        if index < 0:
+            self._assembly.deviate("missing-index", "output_index")
+        found = self.places.find_call(index, id, call_id, items=self.all)
+        if not found.is_sure:
+            self._doubt(found.items)
+            return None
+        return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
+
+    def _doubt(self, items: list[Item]) -> None:
+        """Arguments came that each of these calls may own."""
+        self._assembly.deviate("lost-arguments", "output", f"{len(items)} calls may have them")
+        for item in items:
+            item.is_doubtful = True
+            self.live.pop(item.index, None)
+
+    def is_surplus(self, item: Item, text: str) -> bool:
+        """Whether arguments for a call that is whole may be those of another, which waits for some."""
+        if item.call is None or not text.strip() or (item.call.is_open() and not item.call.text.is_closed()):
+            return False
+        waiting = waiting_calls(self.all)
+        if waiting:
+            self._doubt([*waiting, item])
+        return bool(waiting)
+
+    def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
+        """An item begins; an item that was announced before is found again."""
+        where = f"output[{index}]" if index >= 0 else "output"
+        kind = item_kind(fields, self._assembly.deviate, where)
+        id = fields["id"] if isinstance(fields.get("id"), str) else ""
+        known = self.places.at(index) if index >= 0 else self.places.by_id(id)
+        if known is not None:
+            if not known.done and known.kind == kind and _is_same(known, id, fields):
+                self._assembly.deviate("duplicate-start", where)
+                if known.call is not None:
+                    told = (known.prefill, self._arguments(known, fields, place))
+                    known.prefill, is_one = told_once(told)
+                    if not is_one:
+                        self._assembly.contradict(known.call, where)
+                return known
+            self._assembly.deviate("reused-index", where)
+            self.places.is_shared = True
+            self.live.clear()
+        item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields))
+        self._hush()
+        if kind in ("function_call", "custom_tool_call"):
+            self._open_call(item, fields, place)
+        return self._add(item)
+
+    def open_unannounced(self, index: int, id: str, kind: ItemKind, *, call_id: str = "") -> Item:
+        """An event came for an item that was never announced."""
+        self._assembly.deviate("part-not-opened", f"output[{index}]" if index >= 0 else "output")
+        item = Item(kind, index, id=id, type=kind, native={"id": _json.raw(id)} if id else {})
+        self._hush()
+        if kind in ("function_call", "custom_tool_call"):
+            item.call_id = call_id
+            item.call = self._assembly.open_call(
+                call_id, None, kind="custom" if kind == "custom_tool_call" else "function", wait=True
+            )
+        return self._add(item)
+
+    def _add(self, item: Item) -> Item:
+        self.all.append(item)
+        self.places.add(item)
+        if item.index >= 0 and not self.places.is_shared:
+            self.live[item.index] = item
+        return item
+
+    # ------------------------------------------------------------ text and thinking
+
+    def grow(self, item: Item, key: Key, text: str) -> None:
+        """Let a part of an item grow; it opens with its first text."""
+        if not text:
+            return
+        part = item.part
+        if part is None or item.key != key:
+            part = self._open_part(item, key)
+        text = self._assembly.lenient_text(text)
+        item.pieces.append(text)
+        self._assembly.add(part, text)
+
+    def _open_part(self, item: Item, key: Key) -> OpenPart:
+        self._hush()
+        self._talking = item
+        fields = dict(item.native)
+        if key[0] in _MARKS:
+            fields["type"] = _MARKS[key[0]]
+        kind = ThinkingStart if key[0] in _THINKING_GROUPS else TextStart
+        item.part = self._assembly.open_part(kind, native=make_native(fields))
+        item.key = key
+        item.text_index = key[1] if key[0] == "text" else -1
+        item.pieces = item.said.setdefault(key, [])
+        return item.part
+
+    def _hush(self) -> None:
+        """Another part opens: servers leave out the end of reasoning and messages, and only calls interleave."""
+        if self._talking is not None:
+            self._end_part(self._talking)
+
+    def _end_part(self, item: Item) -> None:
+        if item.part is not None:
+            item.part.native = make_native(item.extras)
+            self._assembly.end_part(item.part)
+            self._talking = None
+        item.part, item.key, item.text_index, item.extras = None, _NOWHERE, -1, {}
+
+    def final_text(self, item: Item, key: Key, text: str) -> None:
+        """The whole text of a part, after its deltas or in their place."""
+        pieces = item.said.get(key)
+        if pieces is None:
+            if text and not any("".join(other) == text for other in item.said.values()):
+                self.grow(item, key, text)
+            return
+        said = "".join(pieces)
+        if text.startswith(said):
+            self.grow(item, key, text[len(said) :])
+        elif text:
+            self._assembly.deviate("final-differs", f"output[{item.index}]")
+
+    def final_content(self, item: Item, index: int, value: Json, place: Place) -> None:
+        """A whole entry of an item's `content`."""
+        kind = value.get("type") if isinstance(value, dict) else "output_text"
+        group = "reasoning" if item.kind == "reasoning" or kind == "reasoning_text" else "text"
+        if kind == "refusal":
+            group = "refusal"
+            text = text_of(value.get("refusal") or value)
+        elif kind in (None, "output_text", "text", "input_text", "summary_text", "reasoning_text"):
+            text = text_of(value)
+        else:
+            self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
+            self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))
+            return
+        key = (group, index)
+        self.final_text(item, key, text)
+        if item.key == key and isinstance(value, dict):
+            item.extras |= {
+                name: _json.raw(inner)
+                for name, inner in value.items()
+                if inner and name not in ("type", "text", "refusal", "content", "parsed")
+            }
+
+    # ------------------------------------------------------------ calls
+
+    def _open_call(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        id = fields.get("call_id")
+        item.call_id = id if isinstance(id, str) else ""
+        item.call = self._assembly.open_call(
+            item.call_id,
+            offered_name(fields, item.native, self._assembly.offered_names) or None,
+            kind="custom" if item.kind == "custom_tool_call" else "function",
+            native=make_native(item.native),
+            wait=not item.call_id,  # the item's end may still tell it
+        )
+        prefill = self._arguments(item, fields, place)
+        if prefill and item.call.kind == "function":
+            if isinstance(_json.decode_object(prefill), _json.Malformed):
+                self._assembly.add_arguments(item.call, prefill)
+            else:
+                item.prefill = prefill
+
+    def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
+        """The argument text of an item; an object where text belongs keeps its own text."""
+        name = "input" if item.kind == "custom_tool_call" and "input" in fields else "arguments"
+        value = fields.get(name)
+        if value is None or isinstance(value, str):
+            return value or ""
+        self._assembly.deviate("arguments-type", f"output[{item.index}].{name}", type(value).__name__)
+        return _json.raw_text(exact(place[0], (*place[1], name), value))
+
+    def final_arguments(self, item: Item, text: str) -> None:
+        """The whole arguments of a call, after their deltas or in their place."""
+        item.is_final = True
+        if item.call is not None:
+            self._assembly.tell_whole(item.call, text, f"output[{item.index}].arguments")
+        if text:
+            item.is_doubtful = False
+
+    def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        if item.call is not None:  # an item that ended is told once more: a call must be the same
+            self.name_call(item, fields)
+            self.final_arguments(item, self._arguments(item, fields, place))
+            if fields.get("status") == "incomplete":
+                self._assembly.contradict(item.call, f"output[{item.index}].status")
+
+    def name_call(self, item: Item, fields: dict[str, Json]) -> None:
+        """What the end of a call says of its id and name, when its start did not."""
+        call = item.call
+        id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.offered_names)
+        if call is not None and call.name and name not in ("", call.name):
+            self._assembly.contradict(call, f"output[{item.index}].name")
+        if call is None or call.state != "waiting" or call.repeats is not None:
+            return
+        if not call.name and name:
+            self._assembly.deviate("late-name", f"output[{item.index}]")
+            call.name = name
+        if not call.id and isinstance(id, str) and id:
+            self._assembly.deviate("late-id", f"output[{item.index}]")
+            item.call_id = id
+            self._take_id(call, id)
+
+    def _take_id(self, call: OpenCall, id: str) -> None:
+        if self._assembly.call_of(id) is None:
+            call.id = id
+            self._assembly.register(call)
+
+    # ------------------------------------------------------------ the end of an item
+
+    def finish(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        """An item is whole: what its deltas did not say is added, its parts close."""
+        if item.done:
+            self._assembly.deviate("duplicate-final", f"output[{item.index}]")
+            self.again(item, fields, place)
+            return
+        self.complete(item, fields, place)
+        item.done = True
+        self.live.pop(item.index, None)
+        self._end_part(item)
+        if item.call is not None:
+            self._end_call(item, item.call, fields)
+
+    def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        """Add what a whole item says and its deltas did not."""
+        late = {name: raw for name, raw in native_fields(fields).items() if item.native.get(name) != raw}
+        if item.kind == "message":
+            for index, value in enumerate(as_list(fields.get("content"))):
+                self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+        elif item.kind == "reasoning":
+            self._complete_reasoning(item, fields, place)
+        elif item.call is not None:
+            self.name_call(item, fields)
+            self.final_arguments(item, self._arguments(item, fields, place))
+            self.final_arguments(item, item.prefill)
+            if late:
+                item.call.native = make_native(item.native | late)
+        elif not item.done:
+            self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, fields))))
+        if item.part is not None:
+            item.extras |= late
+
+    def _complete_reasoning(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        for index, value in enumerate(as_list(fields.get("summary"))):
+            self.final_text(item, ("summary", index), text_of(value))
+        content = fields.get("content") or fields.get("reasoning_content") or fields.get("text")
+        for index, value in enumerate(as_list(content)):
+            self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+        seal = fields.get("encrypted_content")
+        if item.done or not isinstance(seal, str):
+            seal = None
+        if item.part is None and not item.done and (seal or (not item.said and item.id.startswith("rs_"))):
+            self._open_part(item, ("summary", 0))  # nothing to show, but to be sent back
+        if item.part is not None and seal:
+            item.part.signature = seal
+
+    def _end_call(self, item: Item, call: OpenCall, fields: dict[str, Json]) -> None:
+        if call.is_open() and not call.id and item.id:
+            self._assembly.deviate("missing-id", f"output[{item.index}].call_id")
+            self._take_id(call, item.id)
+        if item.is_doubtful:
+            self._drop_doubtful(call)
+        elif fields.get("status") == "incomplete":  # if it is whole, somebody may have closed it
+            kind: Literal["refused", "cut"] = "refused" if call.text.is_whole() else "cut"
+            self._drop_cut(call, "the provider says that it is incomplete", kind=kind)
+        else:
+            self._assembly.end_call(call)
+
+    def close(self) -> None:
+        """No final event can tell any more what the arguments of a call are. Free text has no end of its own."""
+        for item in self.all:
+            if item.is_doubtful and item.call is not None:
+                self._drop_doubtful(item.call)
+            elif item.call is not None and item.call.kind == "custom" and not item.is_final:
+                self._drop_cut(item.call, "nothing says that its input is whole")
+
+    def _drop_cut(self, call: OpenCall, why: str, *, kind: Literal["cut", "refused"] = "cut") -> None:
+        self._assembly.drop_call(call, kind, f"tool call {call.name or '(no name)'}: {why}")
+
+    def _drop_doubtful(self, call: OpenCall) -> None:
+        message = f"tool call {call.name or '(no name)'}: arguments came that do not say which call they belong to"
+        self._assembly.drop_call(call, "lost", message)
+
+
+def _is_same(item: Item, id: str, fields: dict[str, Json]) -> bool:
+    """Whether a second start says the same item: its call, or where no call tells, its id."""
+    call_id = fields.get("call_id")
+    return item.call_id == call_id if item.call_id and call_id else item.id == id

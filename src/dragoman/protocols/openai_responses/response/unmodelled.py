@@ -1,0 +1,40 @@
+"""The head of a response object, and its fields that are not modelled: they come back in the same protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.protocols.openai_responses.response.usage import rest_of_usage
+
+#: Fields of a response object that are ours, or repeat the request.
+_MODELLED: Final = frozenset(
+    {"id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage",
+     "instructions", "tools", "output_text"}
+)  # fmt: skip
+
+#: What the response repeats of the request, when the request did not say it.
+DEFAULTS: Final[dict[str, Json]] = {
+    "instructions": None, "max_output_tokens": None, "metadata": {}, "parallel_tool_calls": True,
+    "previous_response_id": None, "reasoning": {"effort": None, "summary": None}, "store": False,
+    "temperature": None, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": None,
+    "truncation": "disabled", "user": None,
+}  # fmt: skip
+
+
+def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
+    """What a response says beside what is modelled; of its usage what `Usage` does not hold."""
+    fields = {key: _json.raw(value) for key, value in response.items() if key not in _MODELLED and value is not None}
+    usage = response.get("usage")
+    rest = rest_of_usage(usage) if isinstance(usage, dict) else None
+    if rest:
+        fields["usage"] = _json.raw(rest)
+    return fields
+
+
+def created_at(response: dict[str, Json]) -> int | None:
+    """When a response was made, in Unix seconds; None when it does not say so."""
+    created = response.get("created_at")
+    is_time = isinstance(created, int | float) and not isinstance(created, bool) and 0 <= created < 1e11
+    return int(created) if created is not None and is_time else None

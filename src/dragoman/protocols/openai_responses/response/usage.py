@@ -1,0 +1,92 @@
+"""Token counts and costs of a response, read and written."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from dragoman._json import Json, Raw
+from dragoman.codec.framing.body import Deviate
+from dragoman.codec.json_fields import overlaid
+from dragoman.types import Cost, Usage
+
+_COUNT_LIMIT: Final = 1 << 53
+#: Counts that `Usage` holds, by their place.
+_COUNTS: Final = frozenset({"input_tokens", "output_tokens", "total_tokens"})
+_DETAILS: Final[dict[str, frozenset[str]]] = {
+    "input_tokens_details": frozenset({"cached_tokens", "cache_write_tokens"}),
+    "output_tokens_details": frozenset({"reasoning_tokens"}),
+}
+
+
+def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:
+    """Token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do."""
+    inner = value.get("input_tokens_details") or value.get("prompt_tokens_details")
+    outer = value.get("output_tokens_details") or value.get("completion_tokens_details")
+    inner = inner if isinstance(inner, dict) else {}
+    outer = outer if isinstance(outer, dict) else {}
+    return Usage(
+        input=_count(value, ("input_tokens", "prompt_tokens"), deviate),
+        output=_count(value, ("output_tokens", "completion_tokens"), deviate),
+        cache_read=_count(inner, ("cached_tokens",), deviate),
+        cache_write=_count(inner, ("cache_write_tokens",), deviate),
+        reasoning=_count(outer, ("reasoning_tokens",), deviate),
+    )
+
+
+def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) -> int | None:
+    for name in names:
+        value = fields.get(name)
+        if value is None:
+            continue
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is int and 0 <= value < _COUNT_LIMIT:
+            return value
+        deviate("usage-place", f"usage.{name}", type(value).__name__)
+    return None
+
+
+def read_cost(usage: dict[str, Json]) -> Cost | None:
+    """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`, Perplexity's object)."""
+    value = usage.get("cost")
+    value = value.get("total_cost") if isinstance(value, dict) else value
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        usd = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return Cost(usd, "provider") if usd.is_finite() and usd >= 0 else None
+
+
+def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
+    """What `Usage` does not hold of the counts."""
+    rest: dict[str, Json] = {}
+    for key, value in usage.items():
+        if key in _DETAILS and isinstance(value, dict):
+            value = {name: count for name, count in value.items() if name not in _DETAILS[key]}
+        if key not in _COUNTS and value is not None and value != {}:
+            rest[key] = value
+    return rest
+
+
+def render_usage(usage: Usage, kept: Raw | None = None) -> dict[str, Json] | None:
+    """The counts over what was `kept` of others; None when nothing was reported.
+
+    A field that the specification requires is 0 where its count is unknown: clients read it without asking.
+    """
+    if usage.input is None and usage.output is None:
+        return None
+    given, made = usage.input or 0, usage.output or 0
+    counts: dict[str, Json] = {
+        "input_tokens": given,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read or 0,
+            "cache_write_tokens": usage.cache_write or 0,
+        },
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": given + made,
+    }
+    return counts if kept is None else overlaid(kept, counts)

@@ -1,0 +1,344 @@
+"""The providers and their models, as data: `catalog.toml` and `models.json` beside this file.
+
+Nothing is read before it is asked for, and nothing here knows a provider by name. A user's tables lie over the
+catalogue's; a name that the catalogue does not have makes a provider of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.errors import ConfigError, UsageError
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits
+from dragoman.types import ProtocolName
+
+Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "none"]
+Modality: TypeAlias = Literal["text", "image", "audio", "video", "document"]
+
+
+@final
+class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A service, or a server on this machine, that answers requests. `catalog.toml` explains the fields.
+
+    `path` "": the protocol's own. `body`, `path` and `query` belong to `protocol`, not to those of `also`.
+    `has_logins`: its own clients log in to it, and send a bearer in place of a key.
+    `retired`: the day (ISO 8601) on which the vendor closed it; None while it is open.
+    """
+
+    name: str
+    protocol: ProtocolName
+    base_url: str
+    also: dict[ProtocolName, str] = {}
+    regions: dict[str, dict[ProtocolName, str]] = {}
+    placeholders: dict[str, str] = {}
+    api_key_env: tuple[str, ...] = ()
+    auth: Auth = "bearer"
+    headers: dict[str, str] = {}
+    query: dict[str, str] = {}
+    path: str = ""
+    body: dict[str, Any] = {}
+    local: bool = False
+    retired: str | None = None
+    has_logins: bool = False
+    dialect: Dialect = PLAIN
+    source: str = ""
+
+    def speaking(self, protocol: ProtocolName) -> Provider:
+        """The same provider in another of its protocols.
+
+        Raises:
+            ConfigError: it does not offer that protocol.
+        """
+        if protocol == self.protocol:
+            return self
+        if protocol not in self.also:
+            offered = ", ".join((self.protocol, *self.also))
+            raise ConfigError(f"provider {self.name}: expected one of its protocols ({offered}), got {protocol}")
+        also = {**self.also, self.protocol: self.base_url}
+        base_url = also.pop(protocol)
+        return msgspec.structs.replace(
+            self, protocol=protocol, base_url=base_url, also=also, path="", query={}, body={}
+        )
+
+
+@final
+class Model(msgspec.Struct, frozen=True):
+    """What is known of a model; None is "not known", never a guess.
+
+    `context` and `max_output` in tokens. Some sources give the longest input as the context. `digest` names the
+    weights, where a server tells.
+    """
+
+    provider: str
+    id: str
+    context: int | None = None
+    max_output: int | None = None
+    input_modalities: tuple[Modality, ...] | None = None
+    tools: bool | None = None
+    thinking: bool | None = None
+    digest: str | None = None
+
+    @property
+    def target(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider}/{self.id}"
+
+    def limits(self, *, num_ctx_cap: int = UNKNOWN_MODEL.num_ctx_cap) -> ModelLimits:
+        """What a protocol wants to know when it renders a request to this model."""
+        return ModelLimits(self.context, self.max_output, num_ctx_cap)
+
+
+@final
+class ModelSource(msgspec.Struct, frozen=True):
+    """Where rows of `models.json` come from. `date`: when the source was made, `read`: when it was read (ISO 8601)."""
+
+    name: str
+    version: str | None
+    date: str | None
+    read: str
+    licence: str | None
+    providers: tuple[str, ...]
+
+
+@final
+class Catalog(msgspec.Struct, frozen=True):
+    """All providers by name, the user's among them. Models are read at the first question about one."""
+
+    providers: dict[str, Provider]
+
+    def provider(self, name: str) -> Provider:
+        """The provider of that name.
+
+        Raises:
+            UsageError: there is none; names the nearest.
+        """
+        found = self.providers.get(name)
+        if found is None:
+            raise UsageError(f"unknown provider {_clip(name)}{nearest(name, self.providers)}")
+        return found
+
+    def models(self, provider: str) -> tuple[Model, ...]:
+        """The models that the catalogue lists for a provider, by id; local servers have none here.
+
+        Raises:
+            UsageError: no such provider.
+        """
+        self.provider(provider)
+        return _models(provider)
+
+    def model(self, target: str) -> Model:
+        """What is known of a target's model. New and local models are in no list: everything about them is None.
+
+        Raises:
+            UsageError: no such provider, or not a target.
+        """
+        provider, model_id = split_target(target)
+        return _find(self.models(provider), model_id) or Model(provider, model_id)
+
+    def known_model(self, target: str) -> Model:
+        """The listed model of that name.
+
+        Raises:
+            UsageError: the provider or the model is not listed; names the nearest.
+        """
+        provider, model_id = split_target(target)
+        listed = self.models(provider)
+        found = _find(listed, model_id)
+        if found is None:
+            near = nearest(model_id, [model.id for model in listed])
+            raise UsageError(f"unknown model {_clip(model_id)} of provider {provider}{near}")
+        return found
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """`provider/model` → its two halves; everything after the first "/" is the model.
+
+    Raises:
+        UsageError: one of the halves is missing, or the model's name has a segment that means another path to a server
+            which has the name in its URL: "", "." or "..".
+    """
+    provider, _, model_id = target.partition("/")
+    if not provider or not model_id:
+        raise UsageError(f"expected a target provider/model, got {_clip(target)}")
+    if "/" in model_id or model_id[0] == ".":
+        check_segments(model_id)
+    return provider, model_id
+
+
+def check_segments(model: str) -> None:
+    """Refuse a model's name that changes the path in which it stands.
+
+    Raises:
+        UsageError: one of its segments is "", "." or "..".
+    """
+    if not {"", ".", ".."}.isdisjoint(model.split("/")):
+        raise UsageError(f"expected a model's name without empty segments, '.' and '..', got {_clip(model)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A tail for a message about an unknown name: `; nearest: a, b`, or "" when nothing is near."""
+    import difflib
+
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; nearest: {', '.join(near)}" if near else ""
+
+
+# ---------------------------------------------------------------- reading
+
+
+#: Keys of a user's provider table that belong to whoever reads the configuration.
+_USERS_OWN: Final = ("api_key", "clean", "client_login")
+_FIELDS: Final = (*(name for name in Provider.__struct_fields__ if name != "name"), "region")
+
+
+def load_catalog(overlay: Mapping[str, Mapping[str, Any]] | None = None) -> Catalog:
+    """The catalogue, with the user's provider tables over it.
+
+    Args:
+        overlay: provider name → table, in `catalog.toml`'s form; `region` picks one of `regions`, another `protocol`
+            one of `also`. `dialect`, `headers`, `query` and `body` are merged key by key, all else replaces.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type, a region or protocol that the provider does not have.
+    """
+    tables = dict(_tables())
+    for name, table in (overlay or {}).items():
+        tables[name] = _laid_over(name, tables.get(name, {}), table)
+    return Catalog({name: _provider(name, table) for name, table in tables.items()})
+
+
+def load_model_sources() -> tuple[ModelSource, ...]:
+    """Where the model list comes from, and how old it is."""
+    return _model_file().sources
+
+
+def _laid_over(name: str, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One provider's table with the user's over it; region and protocol become a base URL."""
+    if not name or "/" in name:
+        raise ConfigError(f"providers.{_clip(name)}: expected a name without '/'")
+    for key in above:
+        if key not in _FIELDS and key not in _USERS_OWN:
+            raise ConfigError(f"providers.{name}.{key[:80]}: unknown key{nearest(key, (*_FIELDS, *_USERS_OWN))}")
+    table = dict(below)
+    protocol, region = above.get("protocol", below.get("protocol")), above.get("region")
+    if region is not None or (below and protocol != below.get("protocol")):
+        table |= _elsewhere(name, below, protocol, region=region, has_url="base_url" in above)
+    if "base_url" in above:
+        table["also"] = {}  # the vendor's other addresses say nothing about this one
+    for key, value in above.items():
+        if key in ("dialect", "headers", "query", "body") and isinstance(value, Mapping):
+            table[key] = {**table.get(key, {}), **value}
+        elif key != "region" and key not in _USERS_OWN:
+            table[key] = value
+    return table
+
+
+def _elsewhere(
+    name: str, below: Mapping[str, Any], protocol: object, *, region: object, has_url: bool
+) -> dict[str, Any]:
+    """What changes when a provider is asked for at another site or in another protocol."""
+    main: object = below.get("protocol")
+    sites = below.get("regions", {})
+    if region is not None and region not in sites:
+        known = ", ".join(sites) or "none"
+        raise ConfigError(f"providers.{name}.region: expected one of its regions ({known}), got {_clip(str(region))}")
+    urls = sites[region] if region is not None else {main: below.get("base_url"), **below.get("also", {})}
+    changed: dict[str, Any] = {"also": {key: url for key, url in urls.items() if key != protocol}}
+    if protocol in urls:
+        changed["base_url"] = urls[protocol]
+    elif not has_url:
+        offered = ", ".join(map(str, urls))
+        raise ConfigError(f"providers.{name}: expected one of the protocols it has there ({offered}), got {protocol}")
+    # The main protocol's own path, query and fixed fields mean nothing in another one.
+    return changed if protocol == main else changed | {"path": "", "query": {}, "body": {}}
+
+
+def _provider(name: str, table: Mapping[str, Any]) -> Provider:
+    for key in ("protocol", "base_url"):
+        if key not in table:
+            raise ConfigError(f"providers.{name}.{key}: missing; a provider outside the catalogue needs it")
+    dialect = table.get("dialect", {})
+    if isinstance(dialect, Mapping):
+        for key in dialect:
+            if key not in Dialect.__struct_fields__:
+                near = nearest(key, Dialect.__struct_fields__)
+                raise ConfigError(f"providers.{name}.dialect.{key[:80]}: unknown key{near}")
+    try:
+        provider = msgspec.convert({**table, "name": name}, Provider)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"providers.{name}: {problem}") from None
+    for url in (provider.base_url, *provider.also.values()):
+        _check_url(name, url)
+    return provider
+
+
+def _check_url(name: str, url: str) -> None:
+    """Refuse what is no address, and one with a password in it, which would show in messages."""
+    if not url:
+        return  # known only when the server runs
+    scheme, separator, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    if scheme not in ("http", "https") or not separator or not host:
+        raise ConfigError(f"providers.{name}.base_url: expected http://… or https://…, got {_clip(url)}")
+    if "@" in host:
+        raise ConfigError(f"providers.{name}.base_url: expected no user or password in it; set api_key instead")
+    if "?" in url or "#" in url:
+        raise ConfigError(f"providers.{name}.base_url: expected no query in it; set query instead")
+
+
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    """A line of `models.json`."""
+
+    id: str
+    context: int | None
+    max_output: int | None
+    input: tuple[Modality, ...] | None
+    tools: bool | None
+    thinking: bool | None
+
+
+class _ModelFile(msgspec.Struct, frozen=True):
+    fields: tuple[str, ...]
+    sources: tuple[ModelSource, ...]
+    models: dict[str, tuple[_Row, ...]]
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, Any]]:
+    import tomllib
+
+    return tomllib.loads(_read("catalog.toml").decode())
+
+
+@cache
+def _model_file() -> _ModelFile:
+    file = _json.typed_decoder(_ModelFile)(_read("models.json"))
+    if isinstance(file, _json.Malformed):
+        raise ConfigError(f"the installed models.json cannot be read: {file.problem}")
+    return file
+
+
+@cache
+def _models(provider: str) -> tuple[Model, ...]:
+    rows = _model_file().models.get(provider, ())
+    return tuple(Model(provider, *msgspec.structs.astuple(row)) for row in rows)
+
+
+def _find(models: Iterable[Model], model_id: str) -> Model | None:
+    return next((model for model in models if model.id == model_id), None)
+
+
+def _read(name: str) -> bytes:
+    """A data file of this package."""
+    from pathlib import Path
+
+    return Path(__file__).with_name(name).read_bytes()
+
+
+def _clip(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:79] + "…")

@@ -1,0 +1,88 @@
+"""Stages: events → events, between a decoder and whoever reads. `stages_for` is the one place with their order."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import msgspec
+
+from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
+from dragoman.stages.argument_repair.stage import ArgumentRepair
+from dragoman.stages.expected import Expected
+from dragoman.stages.json_schema import nothing_fits
+from dragoman.stages.parallel_wrapper import ParallelWrapper
+from dragoman.stages.rescue import FAMILIES, Rescue
+from dragoman.stages.sequencer import Sequencer
+from dragoman.stages.strict import Strict
+from dragoman.stages.thinking.stage import ThinkingTags
+from dragoman.stages.tool_names import ToolNames
+from dragoman.tool_emulation.prompted import Prompted
+from dragoman.tool_emulation.structured import Structured
+from dragoman.types import Tool
+
+
+@final
+class Policy(msgspec.Struct, frozen=True):
+    """What a route asks of the stages.
+
+    `rescue`: calls written as text are taken out of it. `arguments`: "live" repairs and coerces them while they
+    stream, "whole" when they are whole, "raw" leaves them as they came. `strict`: the first deviation ends the
+    response; notes do with "notes" alone. `sequential`: one part open at a time, for encoders. `way`: how the tools
+    were asked for (`dragoman.tool_emulation.reading_mode`).
+    """
+
+    rescue: bool = True
+    arguments: Literal["live", "whole", "raw"] = "live"
+    strict: Strictness = False
+    sequential: bool = False
+    way: ToolMode = "native"
+
+
+def stages_for(
+    tools: tuple[Tool, ...],
+    policy: Policy,
+    *,
+    new_id: NewId,
+    dialect: Dialect = PLAIN,
+    expectation: Expectation = NOTHING_EXPECTED,
+) -> list[Stage]:
+    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended.
+
+    Args:
+        tools: those that were offered, in whatever way.
+        expectation: what else the request asked for.
+    """
+    stages: list[Stage] = [ThinkingTags(dialect)]
+    if tools:
+        if policy.way == "schema":
+            stages.append(Structured(new_id=new_id))
+        if policy.way == "prompted":
+            stages.append(Prompted(tools, lenient=policy.rescue, new_id=new_id))
+        elif policy.rescue:
+            stages.append(Rescue(tools, FAMILIES, new_id=new_id))
+        names = frozenset([tool.name for tool in tools])
+        stages.append(ParallelWrapper(names))
+        stages.append(ToolNames(names))
+        if policy.arguments != "raw":
+            stages.append(ArgumentRepair(tools, live=policy.arguments == "live"))
+    if expectation != NOTHING_EXPECTED:
+        stages.append(Expected(expectation))
+    if policy.strict:
+        stages.append(Strict(takes_notes=policy.strict != "notes"))
+    if policy.sequential:
+        stages.append(Sequencer())
+    return stages
+
+
+__all__ = [
+    "ArgumentRepair",
+    "ToolNames",
+    "ParallelWrapper",
+    "Policy",
+    "Rescue",
+    "Sequencer",
+    "Strict",
+    "ThinkingTags",
+    "nothing_fits",
+    "stages_for",
+]

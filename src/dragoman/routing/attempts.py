@@ -1,0 +1,201 @@
+"""One request's way along a chain: which target is asked, what came of it, what comes next. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from dragoman.events import Event, Failure, Finish
+from dragoman.routing.fallback import Attempt, Candidate, Move, Outcome, Stop, decide, pick_first
+from dragoman.routing.target import Chain, Target
+from dragoman.routing.target_health import Health, HealthTable
+from dragoman.types import NO_USAGE
+
+
+@final
+class Attempts:
+    """The state of one request.
+
+    Attributes:
+        attempts: what came of the targets so far; the one that is being asked is not among them.
+        target: the one to ask.
+    """
+
+    __slots__ = (
+        "_begun", "_candidates", "_chain", "_is_under_way", "_log", "_position", "_sent", "_standing", "_standings",
+        "_tries", "attempts",
+    )  # fmt: skip
+
+    def __init__(self, chain: Chain, health_table: HealthTable, *, log: Callable[[str], None]) -> None:
+        """`log` is told each decision, in one line."""
+        self._chain = chain
+        self._standings = health_table
+        self._log = log
+        self._position = 0
+        self._sent = 0
+        self._tries = 0
+        self._begun = 0.0
+        self._is_under_way = False
+        self._standing: Health | None = None
+        self._candidates: Sequence[Candidate] = ()
+        self.attempts: list[Attempt] = []
+        for name, reason in chain.unusable:
+            self._skip(name, reason)
+
+    @property
+    def target(self) -> Target:
+        """The target to ask."""
+        return self._chain.targets[self._position]
+
+    @property
+    def retries(self) -> bool:
+        """Whether a failure may lead to another request."""
+        return self._chain.retries > 0 or len(self._chain.targets) > 1
+
+    def begin(self, now: float) -> None:
+        """Pick the first target, unless one is being asked already."""
+        if len(self._chain.targets) > 1 and not self._is_under_way:
+            self._look(now)
+            self._go(pick_first(self._candidates), says="")
+
+    def sent(self, now: float) -> None:
+        """A request to the target is on its way; nothing new when it is the same one in another form."""
+        if self._is_under_way:
+            return
+        self._standing = self._standings.of(self.target.name)
+        if not self._tries:
+            self._standing.budget.note_request(now)
+        self._standing.breaker.begin(now)
+        self._begun = now
+        self._is_under_way = True
+        self._sent += 1
+        self._tries += 1
+
+    def unusable(self, reason: str, now: float) -> bool:
+        """The target cannot be asked at all; whether there is another one to ask."""
+        self._skip(self.target.name, reason)
+        if self._position + 1 == len(self._chain.targets):
+            return False
+        self._look(now)
+        first = pick_first(self._candidates[self._position + 1 :])
+        start = self._position + 1
+        self._go(
+            Move(start + first.position, tuple(start + number for number in first.skipped), "cannot be asked"),
+            says=reason,
+        )
+        return True
+
+    def failed(
+        self, failure: Failure, *, now: float, random: float, most_wait: float, should_retry: bool | None = None
+    ) -> float | None:
+        """The request failed before anything of its answer was given out.
+
+        Args:
+            failure: the last event of its answer.
+            now: seconds.
+            random: from 0 to 1.
+            most_wait: seconds that are left of the request's time.
+            should_retry: the provider's own word.
+
+        Returns:
+            The seconds to wait before `target` is asked, which may be another one now; None: the failure stands.
+        """
+        self._settle("failed", failure, now)
+        self._look(now)
+        decision = decide(
+            failure,
+            self._candidates,
+            position=self._position,
+            attempts=self._sent,
+            tries=self._tries,
+            retries=self._chain.retries,
+            random=random,
+            should_retry=should_retry,
+        )
+        if isinstance(decision, Move):
+            self._go(decision, says=failure.kind)
+            return 0.0
+        if not isinstance(decision, Stop):
+            if decision.seconds >= most_wait:
+                decision = Stop("no time is left")
+            elif not self._standings.of(self.target.name).budget.take(now):
+                decision = Stop("the budget of retries is spent")
+            else:
+                self._note(f"{failure.kind}: {decision.reason}")
+                return decision.seconds
+        self._note(f"{failure.kind} stands: {decision.reason}")
+        return None
+
+    def ended(self, end: Event, now: float) -> None:
+        """The answer, of which something was given out, ended so. A second word changes nothing."""
+        if self._is_under_way and isinstance(end, Finish | Failure):
+            failure = end if isinstance(end, Failure) else None
+            self._settle("broken" if failure else "answered", failure, now, end=end)
+            if failure:
+                self._note(f"{failure.kind} stands: something of the answer was given out")
+
+    def abandoned(self, now: float) -> None:
+        """Nobody waits for the answer any more."""
+        if self._is_under_way and self._standing is not None:
+            self._standing.breaker.abandoned(begun=self._begun)
+            self._is_under_way = False
+            self.attempts.append(Attempt(self.target.name, "cancelled", "given up", seconds=now - self._begun))
+
+    # ------------------------------------------------------------ inside
+
+    def _settle(
+        self, outcome: Outcome, failure: Failure | None, now: float, *, end: Finish | Failure | None = None
+    ) -> None:
+        """The request that is under way is over."""
+        standing, self._is_under_way = self._standing, False
+        assert standing is not None
+        name = self.target.name
+        if failure is None:
+            change = standing.breaker.succeeded(now, begun=self._begun)
+        else:
+            change = standing.breaker.failed(failure, now, begun=self._begun)
+        if change == "opened":
+            self._note("its circuit breaker opened: it is passed over where there is another")
+        elif change == "healed":
+            self._note("its circuit breaker closed: it is asked again")
+        told = failure or end
+        self.attempts.append(
+            Attempt(
+                name,
+                outcome,
+                failure.message if failure else "",
+                failure.kind if failure else None,
+                failure.status if failure else None,
+                now - self._begun,
+                told.usage if told else NO_USAGE,
+                told.cost if told else None,
+            )
+        )
+
+    def _look(self, now: float) -> None:
+        """How the chain's targets stand now."""
+        self._candidates = [
+            Candidate(
+                target.name,
+                target.limits.context,
+                self._standings.of(target.name).breaker.admits(now),
+                target.provider.local,
+            )
+            for target in self._chain.targets
+        ]
+
+    def _go(self, move: Move, *, says: str) -> None:
+        for position in move.skipped:
+            passed = self._candidates[position]
+            why = "not known to take so many tokens" if passed.is_admitted else "its circuit breaker is open"
+            self._skip(passed.name, why)
+        if says or move.position != self._position:
+            self._note(f"{says or 'passed over'}: next is {self._chain.targets[move.position].name}, {move.reason}")
+        self._position = move.position
+        self._tries = 0
+
+    def _skip(self, name: str, reason: str) -> None:
+        self.attempts.append(Attempt(name, "skipped", reason))
+
+    def _note(self, words: str) -> None:
+        self._log(f"{self._chain.name}: {self.target.name}: {words}")

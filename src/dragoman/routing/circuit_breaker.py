@@ -1,0 +1,117 @@
+"""A circuit breaker for one target. Pure: times come in as numbers.
+
+Failures count that say something of the target's health: also those in the middle of an answer, never those that a
+client's request brought upon itself. It opens after some in a row, or when too many of the last seconds' answers
+failed. While it is open the target is passed over, if there is another; then one request is let through as a probe,
+and its end decides. A target that asks for a pause (429 with a time) is passed over for that long, and it is no fault.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from dragoman.events import Failure, FailureKind
+from dragoman.routing.retry import LONGEST_WAIT
+
+#: Failures of the target. Of the rest most are the request's, or the account's; "rate" asks for a pause.
+COUNTED: Final[frozenset[FailureKind]] = frozenset({"overloaded", "timeout", "connection", "wire", "internal"})
+#: Failures in a row that open it.
+IN_A_ROW: Final = 5
+#: Or this share of the answers of the last seconds, once there are so many failures and answers.
+_SHARE: Final = 0.1
+_LEAST_FAILED: Final = 5
+_LEAST_ANSWERS: Final = 20
+_WINDOW: Final = 10  # seconds
+#: How long it stays open before a probe, in seconds.
+OPEN_SECONDS: Final = 5.0
+
+Change: TypeAlias = Literal["opened", "healed"]
+
+
+class CircuitBreaker:
+    """The health of one target.
+
+    Every request to it is announced by `begin` and settled by one of `succeeded`, `failed`, `abandoned`.
+    """
+
+    __slots__ = ("_answers", "_failures", "_in_a_row", "_open_until", "_opened", "_probe", "_rests_until", "_second")
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        self._opened: float | None = None  # when it opened; None while it is closed
+        self._open_until = 0.0
+        self._rests_until = 0.0
+        self._probe: float | None = None  # when the probe that is under way began
+        self._answers = [0] * _WINDOW
+        self._failures = [0] * _WINDOW
+        self._second = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it opened and did not heal yet."""
+        return self._opened is not None
+
+    def admits(self, now: float) -> bool:
+        """Whether a request may go to the target: always, as a probe, or not now."""
+        if now < self._rests_until:
+            return False
+        return self._opened is None or (now >= self._open_until and self._probe is None)
+
+    def begin(self, now: float) -> None:
+        """A request goes to the target, admitted or not: the last one of a chain is always asked."""
+        if self._opened is not None and now >= self._open_until and self._probe is None:
+            self._probe = now
+
+    def succeeded(self, now: float, *, begun: float) -> Change | None:
+        """A request that began at `begun` was answered to its end, or refused for what it is."""
+        self._settle(begun)
+        self._in_a_row = 0
+        self._count(now, failed=False)
+        if self._opened is None or begun < self._opened:
+            return None
+        self._opened = None
+        self._answers = [0] * _WINDOW
+        self._failures = [0] * _WINDOW
+        return "healed"
+
+    def failed(self, failure: Failure, now: float, *, begun: float) -> Change | None:
+        """A request that began at `begun` failed, before its answer or in it."""
+        if failure.kind == "rate" and failure.retry_after is not None:
+            self._rests_until = max(self._rests_until, now + min(failure.retry_after, LONGEST_WAIT))
+        if failure.kind not in COUNTED:
+            return self.succeeded(now, begun=begun)
+        self._settle(begun)
+        self._in_a_row += 1
+        self._count(now, failed=True)
+        if self._opened is not None:
+            if begun >= self._opened:  # the probe, or one that had nowhere else to go
+                self._open_until = now + OPEN_SECONDS
+            return None
+        if self._in_a_row < IN_A_ROW and not self._fails_often():
+            return None
+        self._opened = now
+        self._open_until = now + OPEN_SECONDS
+        return "opened"
+
+    def abandoned(self, *, begun: float) -> None:
+        """A request that began at `begun` was given up by its caller: it says nothing."""
+        self._settle(begun)
+
+    def _settle(self, begun: float) -> None:
+        if self._probe == begun:
+            self._probe = None
+
+    def _count(self, now: float, *, failed: bool) -> None:
+        second = int(now)
+        for passed in range(self._second + 1, min(second, self._second + _WINDOW) + 1):
+            self._answers[passed % _WINDOW] = self._failures[passed % _WINDOW] = 0
+        if second > self._second + _WINDOW:
+            self._answers = [0] * _WINDOW
+            self._failures = [0] * _WINDOW
+        self._second = max(second, self._second)
+        self._answers[self._second % _WINDOW] += 1
+        self._failures[self._second % _WINDOW] += failed
+
+    def _fails_often(self) -> bool:
+        failures, answers = sum(self._failures), sum(self._answers)
+        return failures >= _LEAST_FAILED and answers >= _LEAST_ANSWERS and failures >= _SHARE * answers

@@ -1,0 +1,157 @@
+"""What happened so far → ask the next target, ask this one again, or let the failure stand. Pure decisions.
+
+Only failures before anything of the answer was given out come here: after that a failure stands, for a second model's
+words must never be spliced onto the first's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from dragoman.codec.context_overflow import read_overflow
+from dragoman.codec.error_body import refuses_tools
+from dragoman.events import Failure, FailureKind
+from dragoman.routing.retry import MOST_ATTEMPTS, pick_delay
+from dragoman.types import NO_USAGE, Cost, Usage
+
+#: Failures that lie with the target, its key or its account: another target may do better.
+_MOVES: Final[frozenset[FailureKind]] = frozenset(
+    {"rate", "overloaded", "timeout", "connection", "wire", "internal", "auth", "permission", "quota", "not_found"}
+)
+
+#: "answered": to its end; "failed": before anything of the answer; "broken": in the answer; "cancelled": its caller
+#: went; "skipped": it was not asked.
+Outcome: TypeAlias = Literal["answered", "failed", "broken", "cancelled", "skipped"]
+
+
+@final
+class Attempt(msgspec.Struct, frozen=True):
+    """What came of one target of a request.
+
+    `reason` in words, "" when it was answered; `kind` and `status` are its failure's; `seconds` from asking it to the
+    end of that; `usage` what it reported, also when it failed.
+    """
+
+    target: str
+    outcome: Outcome
+    reason: str = ""
+    kind: FailureKind | None = None
+    status: int | None = None
+    seconds: float = 0.0
+    usage: Usage = NO_USAGE
+    cost: Cost | None = None
+
+
+@final
+class Candidate(msgspec.Struct, frozen=True):
+    """A target of a chain as a decision sees it. `context` in tokens; `is_admitted`: its circuit breaker lets it."""
+
+    name: str
+    context: int | None = None
+    is_admitted: bool = True
+    is_local: bool = False
+
+
+@final
+class Move(msgspec.Struct, frozen=True):
+    """Ask the candidate at `position`; those at `skipped` are passed over."""
+
+    position: int
+    skipped: tuple[int, ...]
+    reason: str
+
+
+@final
+class Wait(msgspec.Struct, frozen=True):
+    """Ask the same one again after so many seconds."""
+
+    seconds: float
+    reason: str
+
+
+@final
+class Stop(msgspec.Struct, frozen=True):
+    """The failure stands."""
+
+    reason: str
+
+
+Decision: TypeAlias = Move | Wait | Stop
+
+
+def pick_first(candidates: Sequence[Candidate]) -> Move:
+    """The first candidate that is admitted; the last one always is."""
+    position = next((number for number, one in enumerate(candidates) if one.is_admitted), len(candidates) - 1)
+    return Move(position, tuple(range(position)), "first that is admitted" if position else "first")
+
+
+def decide(
+    failure: Failure,
+    candidates: Sequence[Candidate],
+    *,
+    position: int,
+    attempts: int,
+    tries: int,
+    retries: int,
+    random: float,
+    should_retry: bool | None = None,
+) -> Decision:
+    """What to do about a failure before the first event of an answer.
+
+    Args:
+        candidates: the chain, in the order in which it is asked.
+        position: of the one that failed.
+        attempts: requests that were sent so far, to any of them.
+        tries: those that were sent to this one in a row.
+        retries: how often one may be asked again at most.
+        random: from 0 to 1.
+        should_retry: the provider's own word.
+    """
+    after = _next(failure, candidates, position)
+    if isinstance(after, Move):
+        return after
+    if tries > retries or attempts >= MOST_ATTEMPTS:
+        return Stop(f"{after}; asked {attempts} times")
+    here = candidates[position]
+    delay = pick_delay(failure, tries=tries, random=random, is_local=here.is_local, should_retry=should_retry)
+    if isinstance(delay, str):
+        return Stop(f"{after}; {delay}")
+    return Wait(delay, f"{after}; again in {delay:.2f} s")
+
+
+def _next(failure: Failure, candidates: Sequence[Candidate], position: int) -> Move | str:
+    """The next candidate, or why there is none."""
+    rest = range(position + 1, len(candidates))
+    if not rest:
+        return "no target is left"
+    if failure.kind == "context":
+        needed = _tokens_needed(failure, candidates[position])
+        if needed is None:
+            return "the context is exceeded, and by how much is not known"
+        fitting = [number for number in rest if (candidates[number].context or 0) > needed]
+        if not fitting:
+            return f"no target left is known to take more than {needed} tokens"
+        return _picked(candidates, fitting, position, "a larger context")
+    if failure.kind in _MOVES or _is_of_the_target(failure):
+        return _picked(candidates, list(rest), position, f"{failure.kind} before the answer")
+    return f"no other target mends {failure.kind}"
+
+
+def _picked(candidates: Sequence[Candidate], numbers: Sequence[int], position: int, reason: str) -> Move:
+    chosen = next((number for number in numbers if candidates[number].is_admitted), numbers[-1])
+    return Move(chosen, tuple(range(position + 1, chosen)), reason)
+
+
+def _tokens_needed(failure: Failure, failed: Candidate) -> int | None:
+    """More than so many tokens must fit: those that the request has, where the failure says so, else the limit."""
+    overflow = read_overflow(failure.message)
+    figures = [figure for figure in (overflow.asked, overflow.limit or failed.context) if figure is not None]
+    return max(figures, default=None)
+
+
+def _is_of_the_target(failure: Failure) -> bool:
+    """A bad request that would be a good one elsewhere: its server knows no tools, or is no longer there."""
+    return refuses_tools(failure) or (failure.status is not None and 300 <= failure.status < 400)

@@ -1,0 +1,78 @@
+"""What a response costs: the provider's own report (it comes in the stream), the user's prices, the price catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from dragoman.config import Config, Price
+from dragoman.providers.catalog import split_target
+from dragoman.types import Cost, Usage
+
+_MILLION: Final = Decimal(1_000_000)
+_MOST_UNPRICED: Final = 1_024
+
+
+class Prices:
+    """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it only the user's prices hold."""
+
+    __slots__ = ("_calculate", "_config", "_unpriced")
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._unpriced: set[str] = set()  # targets that the catalogue does not know
+        self._calculate: Callable[..., Any] | bool | None = False  # False: not looked for yet
+
+    def cost(self, target: str, usage: Usage) -> Cost | None:
+        """US dollars for a usage; None when no price is known or the tokens were not reported."""
+        if usage.input is None or usage.output is None:
+            return None
+        price = self._config.prices.get(target)
+        if price is not None:
+            return Cost(_at(price, usage), "user")
+        return self._from_catalogue(target, usage)
+
+    def _from_catalogue(self, target: str, usage: Usage) -> Cost | None:
+        if target in self._unpriced:
+            return None
+        name, model = split_target(target)
+        provider = self._config.catalog.providers.get(name)
+        if provider is None or provider.local:
+            return None
+        if self._calculate is False:
+            self._calculate = _load()
+        if not callable(self._calculate):
+            return None
+        from genai_prices import Usage as CatalogueUsage
+
+        tokens = CatalogueUsage(
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cache_read_tokens=usage.cache_read,
+            cache_write_tokens=usage.cache_write,
+        )
+        try:
+            found = self._calculate(tokens, model_ref=model, provider_api_url=provider.base_url)
+        except (LookupError, ValueError):
+            if len(self._unpriced) < _MOST_UNPRICED:
+                self._unpriced.add(target)
+            return None
+        return Cost(found.total_price, "catalogue")
+
+
+def _at(price: Price, usage: Usage) -> Decimal:
+    read, write = usage.cache_read or 0, usage.cache_write or 0
+    plain = max((usage.input or 0) - read - write, 0)
+    dollars = plain * price.input + (usage.output or 0) * price.output
+    dollars += read * (price.input if price.cache_read is None else price.cache_read)
+    dollars += write * (price.input if price.cache_write is None else price.cache_write)
+    return dollars / _MILLION
+
+
+def _load() -> Callable[..., Any] | None:
+    try:
+        from genai_prices import calc_price
+    except ModuleNotFoundError:
+        return None
+    return calc_price

@@ -1,0 +1,133 @@
+"""A target's name, or a route's, → its `Chain` of targets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig, ToolsMode
+from dragoman.errors import ConfigError, UsageError
+from dragoman.protocol import Strictness
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers.catalog import Provider, nearest, split_target
+from dragoman.response_stages import Policy
+from dragoman.routing.target import Chain, Target
+from dragoman.secret import Secret
+from dragoman.types import Request
+
+_NO_MODEL_CONFIG: Final = ModelConfig()
+_NO_PROVIDER_CONFIG: Final = ProviderConfig()
+_NO_ROUTE: Final = RouteConfig(targets=())
+#: What of `Params` is not asked for.
+_UNSET: Final = (None, ())
+#: The route of every name that is no other route's.
+EVERY_OTHER: Final = "*"
+
+
+def resolve_chain(
+    name: str,
+    config: Config,
+    *,
+    strict: Strictness | None = None,
+    tools: ToolsMode | None = None,
+    retries: int | None = None,
+) -> Chain:
+    """All that answers to a name: `provider/model`, or a route.
+
+    Args:
+        name: as the caller has it, a route's alias too; the route `"*"` answers to every name without "/" that no
+            other route has.
+        strict: whether the first deviation fails; None takes the configuration's word.
+        tools: the way to ask for tools; None takes the configuration's word.
+        retries: how often a target is asked again; None takes the configuration's word.
+
+    Raises:
+        UsageError: no such provider or route; names the nearest.
+        ConfigError: the key of its target cannot be read, or those of all.
+    """
+    name = config.aliases.get(name, name)
+    if "/" in name:
+        target = _target(name, _NO_ROUTE, config, strict=strict, tools=tools)
+        return Chain(name, (target,), retries=config.http.retries if retries is None else retries)
+    route = config.routes.get(name) or config.routes.get(EVERY_OTHER)
+    if route is None:
+        near = nearest(name, (*config.routes, *config.catalog.providers))
+        raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
+    targets: list[Target] = []
+    problems: list[ConfigError] = []
+    unusable: list[tuple[str, str]] = []
+    for target_name in dict.fromkeys(route.targets):
+        try:
+            targets.append(_target(target_name, route, config, strict=strict, tools=tools))
+        except ConfigError as problem:
+            problems.append(problem)
+            unusable.append((target_name, str(problem)))
+    if not targets:
+        raise problems[0]
+    if retries is None:
+        retries = config.http.retries if route.retries is None else route.retries
+    return Chain(
+        name,
+        tuple(targets),
+        tuple(unusable),
+        order=route.order,
+        only_validated=route.only_validated,
+        allow_one_unvalidated=route.allow_one_unvalidated,
+        retries=retries,
+    )
+
+
+def resolve(name: str, config: Config, *, strict: Strictness | None = None, tools: ToolsMode | None = None) -> Target:
+    """The target of that name, or the first of a route's that can be asked. Arguments and errors as `resolve_chain`."""
+    return resolve_chain(name, config, strict=strict, tools=tools).targets[0]
+
+
+def _target(
+    name: str, route: RouteConfig, config: Config, *, strict: Strictness | None, tools: ToolsMode | None
+) -> Target:
+    """A target as a route asks it."""
+    provider_name, model_id = split_target(name)
+    provider = config.catalog.provider(provider_name)
+    model = config.models.get(name, _NO_MODEL_CONFIG)
+    theirs = config.providers.get(provider_name, _NO_PROVIDER_CONFIG)
+    if strict is None:
+        strict = model.strict
+    if strict is None:
+        strict = theirs.strict if theirs.strict == "notes" else route.strict or theirs.strict
+    required = model.tools_required if model.tools_required is not None else route.tools_required
+    way = tools or model.tools or route.tools
+    known = config.catalog.model(name)
+    options = msgspec.structs.replace(model.options, cache=model.options.cache or route.cache)
+    return Target(
+        provider=provider,
+        protocol=PROTOCOLS[provider.protocol],
+        model=model_id,
+        dialect=msgspec.structs.replace(provider.dialect, **model.dialect) if model.dialect else provider.dialect,
+        limits=known.limits(),
+        key=config.key(provider_name),
+        policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
+        options={name: option for name, option in msgspec.structs.asdict(options).items() if option not in _UNSET},
+        tools=way,
+        tools_required=required,
+        refuses_tools=way == "auto" and known.tools is False,
+        thinking=model.thinking or route.thinking,
+        client_login=theirs.client_login,
+        bounds=config.server.limits.answers(),
+        tool_policy=route.tool_policy,
+    )
+
+
+def with_defaults(request: Request, target: Target) -> Request:
+    """A request with the target's options where it names none of its own."""
+    params = request.params
+    changes = {name: option for name, option in target.options.items() if getattr(params, name) in _UNSET}
+    if changes:
+        params = msgspec.structs.replace(params, **changes)
+    return msgspec.structs.replace(request, model=target.model, params=params)
+
+
+def at_address(target: Target, base_url: str, key: Secret | None) -> Target:
+    """The same target at a server that was started for it."""
+    provider: Provider = msgspec.structs.replace(target.provider, base_url=base_url)
+    return msgspec.structs.replace(target, provider=provider, key=key)

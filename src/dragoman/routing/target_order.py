@@ -1,0 +1,83 @@
+"""Which targets of a route may be asked, and in which order: by what validation has shown, by price, by speed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final, final
+
+import msgspec
+
+from dragoman.proofs import Proof, is_proven
+from dragoman.routing.target import Chain
+
+#: Tokens of the answer that a target's speed is reckoned for.
+_ANSWER_TOKENS: Final = 300
+
+
+@final
+class Facts(msgspec.Struct, frozen=True):
+    """What is known of a target. `price`: US dollars for one and the same request; None: not known."""
+
+    proof: Proof | None = None
+    price: Decimal | None = None
+
+
+_NOTHING: Final = Facts()
+
+
+@final
+class TargetOrder(msgspec.Struct, frozen=True):
+    """A chain as it is asked now. `passed_over`: (target, reason); `is_unproven`: no target is proven, so all stay."""
+
+    chain: Chain
+    passed_over: tuple[tuple[str, str], ...] = ()
+    is_unproven: bool = False
+
+
+def line_up(chain: Chain, facts: Mapping[str, Facts]) -> TargetOrder:
+    """Put a chain's targets in order, and leave out those that may not be asked.
+
+    Args:
+        chain: as configured.
+        facts: by target's name.
+
+    Returns:
+        The lineup; its chain has no targets when none is proven and none may be asked without.
+    """
+    targets = sorted(chain.targets, key=lambda target: _rank(chain, facts.get(target.name, _NOTHING)))  # stable
+    if not chain.only_validated:
+        return TargetOrder(msgspec.structs.replace(chain, targets=tuple(targets)))
+    proven = [target for target in targets if is_proven(facts.get(target.name, _NOTHING).proof)]
+    if not proven and chain.allow_one_unvalidated:
+        return TargetOrder(msgspec.structs.replace(chain, targets=tuple(targets)), is_unproven=True)
+    passed_over = tuple((target.name, "not validated") for target in targets if target not in proven)
+    return TargetOrder(msgspec.structs.replace(chain, targets=tuple(proven)), passed_over)
+
+
+def _rank(chain: Chain, facts: Facts) -> tuple[float, ...]:
+    """The less, the earlier."""
+    proof = facts.proof
+    match chain.order:
+        case "declared":
+            return ()
+        case "proof":
+            return (0.0, -_share(proof)) if is_proven(proof) else (1.0 if proof is None else 2.0, 0.0)
+        case "price":
+            return (float(facts.price),) if facts.price is not None else (float("inf"),)
+        case "speed":
+            return (_seconds(proof),)
+
+
+def _share(proof: Proof | None) -> float:
+    """Of the probes that were decided, those that passed."""
+    verdicts = [result.verdict for result in proof.probes.values()] if proof is not None else []
+    decided = [verdict for verdict in verdicts if verdict != "error"]
+    return decided.count("passed") / len(decided) if decided else 0.0
+
+
+def _seconds(proof: Proof | None) -> float:
+    """How long an answer of usual length takes; infinity when that was not measured."""
+    if proof is None or proof.first_event is None or not proof.tokens_per_second:
+        return float("inf")
+    return proof.first_event + _ANSWER_TOKENS / proof.tokens_per_second

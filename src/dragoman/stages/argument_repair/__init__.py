@@ -1,0 +1,1 @@
+"""Argument text repaired and coerced to the tool's schema."""

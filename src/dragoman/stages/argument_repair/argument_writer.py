@@ -1,0 +1,254 @@
+"""Argument text written token by token, each value coerced to the tool's schema when it is whole: `ArgumentWriter`.
+
+White space and commas wait in `gap` for the token behind them, and so does the brace of an object: until its first key
+has come it may be a set. A value that the schema may change is captured, and judged when it closes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from dragoman import _json
+from dragoman._json import Malformed
+from dragoman.stages.argument_repair.string_text import Unreadable
+from dragoman.stages.json_schema import ReadInner, Shape, ToolSchema
+
+_DEEPEST: Final = 512
+_MOST_NOTES: Final = 200  # that are told of one call
+_DEEPEST_JUDGED: Final = 100  # levels below which a captured value keeps its own text, judged or not
+_ANYTHING: Final = Shape({}, None, False)
+
+
+class Container:
+    """An object or list that is open. `closer`: what closes it, a brace for a set."""
+
+    __slots__ = ("closer", "closers", "key", "keys", "kind", "shape")
+
+    def __init__(self, kind: Literal["{", "["], shape: Shape, closer: str) -> None:
+        self.kind = kind
+        self.closer = closer
+        self.closers = "," + closer  # what may follow a string that ends
+        self.shape = shape
+        self.key = ""
+        self.keys: set[str] = set()
+
+
+class ArgumentWriter:
+    """What the readers of one call's arguments write to.
+
+    Attributes:
+        capture: text of a value that is judged whole; None outside of one, where what is written leaves at once.
+        codes: what was repaired or coerced: deviation code, where, what was done; never a value. The first ones.
+        container: the innermost that is open.
+        gap: what waits for the next token.
+        missing: what the schema requires and did not come, outside of captured values.
+        out: text that may leave.
+        stack: all that are open.
+    """
+
+    __slots__ = (
+        "_capture_depth", "_capture_shape", "_deepest", "_noted", "_read_inner", "capture", "codes", "container", "gap",
+        "missing", "out", "schema", "stack",
+    )  # fmt: skip
+
+    def __init__(self, schema: ToolSchema, read_inner: ReadInner) -> None:
+        self.codes: list[tuple[str, str, str]] = []
+        self.container: Container | None = None
+        self.gap: list[str] = []
+        self.missing = ""
+        self._noted: set[str] = set()
+        self.out: list[str] = []
+        self.schema = schema
+        self.stack: list[Container] = []
+        self._read_inner = read_inner
+        self.capture: list[str] | None = None
+        self._capture_depth = 0
+        self._capture_shape = _ANYTHING
+        self._deepest = 0  # levels of the captured value
+
+    # ------------------------------------------------------------ notes
+
+    def note(self, code: str, done: str) -> None:
+        """Note what was done here."""
+        if len(self.codes) >= _MOST_NOTES:
+            return
+        path = "".join(f".{container.key}" if container.kind == "{" else "[]" for container in self.stack[:32])
+        self.codes.append((code, f"arguments{path}"[:120], done))
+
+    def note_once(self, done: str) -> None:
+        """Note a repair, if no such one was."""
+        if done not in self._noted:
+            self._noted.add(done)
+            self.note("repaired-arguments", done)
+
+    # ------------------------------------------------------------ text
+
+    def put(self, text: str) -> None:
+        """Write text of a token."""
+        (self.out if self.capture is None else self.capture).append(text)
+
+    def put_gap(self) -> None:
+        """Write what waited."""
+        gap = self.gap
+        if gap:
+            (self.out if self.capture is None else self.capture).extend(gap)
+            gap.clear()
+
+    def captured(self) -> str | None:
+        """The captured text so far; None outside of such a value."""
+        return None if self.capture is None else "".join(self.capture)
+
+    # ------------------------------------------------------------ containers
+
+    def open_root(self, kind: Literal["{", "["]) -> None:
+        """The whole value begins."""
+        self._open(kind, self.schema.root())
+
+    def open(self, kind: Literal["{", "["]) -> None:
+        """A list or an object begins where a value belongs."""
+        shape = self._begin_value("object" if kind == "{" else "array")
+        self._open(kind, shape)
+
+    def _open(self, kind: Literal["{", "["], shape: Shape) -> None:
+        if len(self.stack) >= _DEEPEST:
+            raise Unreadable(f"the arguments are nested deeper than {_DEEPEST} levels")
+        self.container = Container(kind, shape, "}" if kind == "{" else "]")
+        self.stack.append(self.container)
+        self._deepest = max(self._deepest, len(self.stack))
+        if kind == "{":
+            self.gap.append(kind)
+        else:
+            self.put(kind)
+
+    def make_set(self) -> None:
+        """The object that was begun is a set, which becomes a list."""
+        shape = self.stack.pop().shape
+        if shape.types is not None and "array" not in shape.types:
+            raise Unreadable("expected no set here")
+        self.gap[self.gap.index("{") :] = []
+        if not shape.takes_live("array"):
+            self._begin_capture(shape)
+        self.container = Container("[", shape, "}")
+        self.stack.append(self.container)
+        self.put("[")
+        self.note("repaired-arguments", "set")
+
+    def close(self) -> None:
+        """The innermost container ends."""
+        container = self.stack.pop()
+        self.put_gap()
+        self.put("}" if container.kind == "{" else "]")
+        if self.capture is None:
+            self._check_members(container)
+        self.container = self.stack[-1] if self.stack else None
+        if self.container is not None:
+            self.end_value()
+
+    def _check_members(self, container: Container) -> None:
+        required = container.shape.schema.get("required") if container.kind == "{" else None
+        missing = [key for key in required if key not in container.keys] if isinstance(required, list) else []
+        if missing:
+            self.missing = f"missing: {', '.join(map(str, missing))}"[:120]
+            self.note("arguments-misfit", self.missing)
+
+    def add_key(self, key: str, text: str) -> None:
+        """A key came. `text`: as JSON."""
+        container = self.container
+        assert container is not None
+        container.key = key
+        container.keys.add(key)
+        if self.capture is None and self.schema.is_unknown_member(container.shape, key):
+            self.note("arguments-misfit", "a key that the schema does not have")
+        self.put_gap()
+        self.put(text)
+
+    # ------------------------------------------------------------ values
+
+    def shape_of_value(self) -> Shape:
+        """What the schema says of the value that comes next."""
+        container = self.container
+        assert container is not None
+        if self.capture is not None:
+            return _ANYTHING
+        if container.kind == "{":
+            return self.schema.member(container.shape, container.key)
+        return self.schema.item(container.shape)
+
+    def _begin_value(self, kind: str) -> Shape:
+        shape = self.shape_of_value()
+        self.put_gap()
+        if not shape.takes_live(kind):
+            self._begin_capture(shape)
+        return shape
+
+    def _begin_capture(self, shape: Shape) -> None:
+        if self.capture is None:
+            self.capture = []
+            self._capture_depth = len(self.stack)
+            self._capture_shape = shape
+            self._deepest = 0
+
+    def begin_string(self) -> None:
+        """A string begins where a value belongs."""
+        self._begin_value("string")
+        self.put('"')
+
+    def end_string(self) -> None:
+        """The string ends, and with it its value."""
+        self.put('"')
+        self.end_value()
+
+    def put_literal(self, literal: str, *, written: str = "") -> None:
+        """A number, true, false or null. `written`: how it was written, where JSON writes it otherwise."""
+        shape = self.shape_of_value()
+        self.put_gap()
+        kind = "number" if literal[0] not in "tfn" else "null" if literal[0] == "n" else "boolean"
+        if shape.takes_live(kind):
+            self.put(literal)
+        else:
+            if written and kind == "number" and "string" in (shape.types or ()):
+                raise Unreadable("expected a text in quotes, got a number that JSON writes otherwise")
+            self.put(self._coerced(literal, shape))
+        self.end_value()
+
+    def end_value(self) -> None:
+        """A value is whole: what was captured is judged."""
+        if self.capture is None or len(self.stack) != self._capture_depth:
+            return
+        text = "".join(self.capture)
+        self.capture = None
+        self.put(self._coerced(text, self._capture_shape))
+
+    def _coerced(self, text: str, shape: Shape) -> str:
+        if self._deepest - self._capture_depth > _DEEPEST_JUDGED:
+            return text
+        value = _json.decode_exact(text)
+        if isinstance(value, Malformed):
+            raise Unreadable(f"a value is not JSON: {value.problem}")
+        changed = self.schema.coerced(value, shape.schema, read_inner=self._read_inner)
+        if not self.schema.fits(changed, shape.schema):
+            self.note("arguments-misfit", f"{_kind(value)} where {_wanted(shape)} is wanted")
+        if changed is value:
+            return text
+        try:
+            written = _json.encode_exact(changed)
+            if written == _json.encode_exact(value):
+                return text
+        except RecursionError:  # a list in a string may be of any depth
+            raise Unreadable("a value is nested too deeply") from None
+        self.note("coerced-arguments", f"{_kind(value)} to {_kind(changed)}")
+        return written
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, _json.Number):
+        return "number"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+
+
+def _wanted(shape: Shape) -> str:
+    if shape.types:
+        return " or ".join(sorted(shape.types))
+    return "one of the schema's values"

@@ -1,0 +1,1 @@
+"""One file per family of calls that models write as text."""

@@ -1,0 +1,178 @@
+"""MiniMax M3: each tag behind `]<]minimax[>[`, and arguments in tags of their own names:
+`]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>value]<]minimax[>[</KEY>…`. Objects have
+tags in their tags, lists have `<item>`, and a tag that comes again right behind itself is a list too."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+from dragoman import _json
+from dragoman.stages.json_schema import Shape, ToolSchema
+from dragoman.stages.rescue.argument_tags import quoted_name
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
+from dragoman.stages.rescue.xml_values import leaf, live_string, member
+
+_MARK: Final = "]<]minimax[>["
+_TAG_LIMIT: Final = 200
+#: No tag: a call begins in a value.
+_NESTED: Final = "<"
+_ENDS: Final = ("/invoke", "/tool_call")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    if opener.endswith("<tool_call>"):
+        yield from cursor.space()
+        yield from cursor.expect(f"{_MARK}<invoke name=", "<invoke name=")
+    yield from _call(cursor, tools)
+    yield from cursor.closing(f"{_MARK}</tool_call>")
+
+
+def _call(cursor: Cursor, tools: Tools) -> Parser:
+    """One call from behind its `name=` on."""
+    name = yield from quoted_name(cursor, tools)
+    yield from cursor.expect(">")
+    tag = yield from _next_tag(cursor)
+    if not tag and cursor.rest():
+        raise NotACall
+    yield Open(name)
+    schema = tools.schema(name)
+    keys: list[str] = []
+    while tag and not tag.startswith(("/", _NESTED)) and tag not in keys:
+        yield member(tag, keys)
+        tag = yield from _value(cursor, schema, schema.member(schema.root(), tag), tag)
+    if tag == _NESTED:
+        yield from refused_to_the_end(cursor)
+        return
+    if tag not in _ENDS:
+        yield from refused(cursor, tuple(f"{_MARK}<{end}>" for end in _ENDS))
+        return
+    yield Piece("}" if keys else "{}")
+    yield Close(cursor.marker)
+
+
+def _next_tag(cursor: Cursor) -> Generator[Action, None, str]:
+    """The tag that comes next, without its brackets."""
+    return (yield from _tag(cursor)) if (yield from cursor.closing(_MARK)) else ""
+
+
+def _tag(cursor: Cursor) -> Generator[Action, None, str]:
+    """The tag behind the mark."""
+    yield from cursor.space()
+    if not (yield from cursor.take("<")):
+        return ""
+    tag, end = yield from cursor.until(">", limit=_TAG_LIMIT)
+    return tag.strip() if end else ""
+
+
+def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Generator[Action, None, str]:
+    """The value of an argument and its closing tag, which may lack its mark; gives the tag behind it, "" when the
+    value has no end or more than one reading, `_NESTED` when a call begins in it."""
+    bare = f"</{key}>"
+    if shape.types is not None and shape.takes_live("string"):
+        stop = yield from live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False)
+        tag = (yield from _tag(cursor)) if stop else ""
+        if stop == _MARK:
+            nested = _NESTED if tag.startswith(("tool_call", "invoke name=")) else ""
+            return (yield from _next_tag(cursor)) if tag == f"/{key}" else nested
+        return tag if tag != f"/{key}" else ""
+    text, stop = yield from cursor.until(_MARK)
+    tag = (yield from _tag(cursor)) if stop else ""
+    if tag == f"/{key}":
+        yield Piece(leaf(text, shape))
+        return (yield from _next_tag(cursor))
+    if tag and text.rstrip().endswith(bare):
+        yield Piece(leaf(text.rstrip().removesuffix(bare), shape))
+        return tag
+    if tag and not text.strip() and not tag.startswith("/"):
+        return (yield from _nested(cursor, schema, _Container(key, shape, tag), tag))
+    return ""
+
+
+class _Container:
+    """An object or a list that is being read: its parts go to a list of texts, so that no depth is read twice."""
+
+    __slots__ = ("_is_list", "_is_repeated", "_keys", "_last", "_place", "key", "shape")
+
+    def __init__(self, key: str, shape: Shape, first: str) -> None:
+        self.key = key
+        self.shape = shape
+        self._is_list = first == "item" and (shape.types is None or "array" in shape.types)
+        self._keys: set[str] = set()
+        self._last = ""
+        self._place = 0  # where the value of the last key stands
+        self._is_repeated = False
+
+    def opening(self) -> str:
+        """What begins it."""
+        return "[" if self._is_list else "{"
+
+    def closing(self) -> str:
+        """What ends it."""
+        return "]" if self._is_list else "]}" if self._is_repeated else "}"
+
+    def begin(self, schema: ToolSchema, tag: str, out: list[str]) -> Shape | None:
+        """A value begins in it: gives its shape; None when it has no place in it."""
+        lead = ", " if self._keys else ""
+        if self._is_list:
+            self._keys.add(tag)
+            out.append(lead)
+            return schema.item(self.shape) if tag == "item" else None
+        if tag == self._last:
+            if not self._is_repeated:
+                out[self._place] = "["
+            self._is_repeated = True
+            out.append(lead)
+        elif tag in self._keys:
+            return None
+        else:
+            out.append(f"{']' if self._is_repeated else ''}{lead}{_json.encode_text(tag).decode()}: ")
+            self._keys.add(tag)
+            self._last, self._place, self._is_repeated = tag, len(out), False
+            out.append("")
+        return schema.member(self.shape, tag)
+
+
+def _nested(cursor: Cursor, schema: ToolSchema, outermost: _Container, tag: str) -> Generator[Action, None, str]:
+    """A value of tags, from behind its first inner tag on; gives the tag behind it, "" when its tags do not close each
+    other."""
+    out = [outermost.opening()]
+    stack = [outermost]
+    while True:
+        while tag == f"/{stack[-1].key}":
+            out.append(stack.pop().closing())
+            if not stack:
+                yield Piece("".join(out))
+            tag = yield from _next_tag(cursor)
+            if not stack:
+                return tag
+        shape = stack[-1].begin(schema, tag, out) if tag and not tag.startswith("/") else None
+        if shape is None:
+            return ""
+        text, stop = yield from cursor.until(_MARK)
+        inner = (yield from _tag(cursor)) if stop else ""
+        if inner == f"/{tag}":
+            out.append(leaf(text, shape))
+            tag = yield from _next_tag(cursor)
+        elif inner and not text.strip():
+            stack.append(_Container(tag, shape, inner))
+            out.append(stack[-1].opening())
+            tag = inner
+        else:
+            return ""
+
+
+FAMILY = Family(
+    name="minimax-m3",
+    openers=(f"{_MARK}<tool_call>", f"{_MARK}<invoke name="),
+    parse=_parse,
+    source="https://github.com/ml-explore/mlx-lm/issues/1416",
+    residue=(
+        f"{_MARK}</invoke>",
+        f"{_MARK}</tool_call>",
+        "[e~[",
+    ),  # its own tags, and the turn token of MiniMax's chat templates
+    value_ends=(f"{_MARK}</",),
+)

@@ -1,0 +1,138 @@
+"""One part open at a time, which is all that most clients' protocols can say.
+
+The part that opened first is live; parts that open beside it wait, in the order in which they opened.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.events import (
+    EVERY_KIND,
+    Deviation,
+    Event,
+    Failure,
+    Finish,
+    PartEvent,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    UsageUpdate,
+)
+
+#: Characters that may wait behind an open part; past them the response fails.
+WAITING_LIMIT: Final = 32 * 1024 * 1024
+
+
+_STARTS: Final = frozenset({TextStart, ThinkingStart, ToolCallStart})
+_ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd, ToolCallFailed})
+_DELTAS: Final = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
+#: What opens or closes a part: while nothing waits, the one that is open grows unseen.
+_EDGES: Final = _STARTS | _ENDS | {PartEvent}
+
+
+class Sequencer:
+    """Puts interleaved parts one after the other. A `dragoman.protocol.Stage`."""
+
+    __slots__ = ("_failed", "_limit", "_live", "_size", "_waiting", "handles")
+
+    def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
+        self._live = -1  # index of the open part
+        self._waiting: dict[int, list[Event]] = {}  # by part, in order of opening
+        self._size = 0
+        self._limit = limit
+        self._failed = False
+        self.handles: frozenset[type] = _EDGES
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events."""
+        passed = 0 if self._waiting or self._failed else self._in_order(events)
+        if passed == len(events):
+            return events
+        out = events[:passed]
+        for event in events[passed:]:
+            if self._failed:
+                break
+            self._take(event, out)
+        self.handles = EVERY_KIND if self._waiting or self._failed else _EDGES
+        return out
+
+    def _in_order(self, events: list[Event]) -> int:
+        """How many events pass before the first that must wait; nothing waits yet."""
+        live = self._live
+        for position, event in enumerate(events):
+            kind = type(event)
+            if kind in _DELTAS:
+                is_next = event.index == live  # type: ignore[union-attr]
+            elif kind in _STARTS:
+                is_next = live < 0
+                live = event.index  # type: ignore[union-attr]
+            elif kind in _ENDS:
+                is_next = live < 0 or event.index == live  # type: ignore[union-attr]
+                live = -1
+            else:
+                is_next = live < 0 or kind is not PartEvent
+            if not is_next:
+                return position
+            self._live = live
+        return len(events)
+
+    def _take(self, event: Event, out: list[Event]) -> None:
+        kind = type(event)
+        if kind in _DELTAS:
+            index: int = event.index  # type: ignore[union-attr]
+            if index == self._live:
+                out.append(event)
+            else:
+                self._wait(index, event, out, size=len(event.text))  # type: ignore[union-attr]
+        elif kind in _STARTS:
+            index = event.index  # type: ignore[union-attr]
+            if self._live < 0:
+                self._live = index
+                out.append(event)
+            else:
+                self._wait(index, event, out)
+        elif kind in _ENDS:
+            index = event.index  # type: ignore[union-attr]
+            if index == self._live:
+                out.append(event)
+                self._live = -1
+                self._release(out)
+            elif self._live < 0:
+                out.append(event)  # a call that failed before it had a name
+            else:
+                self._wait(index, event, out)
+        elif kind is PartEvent:
+            if self._live < 0:
+                out.append(event)
+            else:
+                self._wait(event.index, event, out)  # type: ignore[union-attr]
+        else:
+            assert kind in (Start, UsageUpdate, Deviation, Finish, Failure), f"not an event: {kind.__name__}"
+            out.append(event)
+
+    def _wait(self, index: int, event: Event, out: list[Event], *, size: int = 0) -> None:
+        self._waiting.setdefault(index, []).append(event)
+        self._size += size
+        if self._size > self._limit:
+            self._failed = True
+            out.append(Failure("too_large", f"more than {self._limit} characters wait behind an open part"))
+
+    def _release(self, out: list[Event]) -> None:
+        """Let the parts that wait go, up to the first that is still open."""
+        while self._waiting and self._live < 0:
+            index = next(iter(self._waiting))
+            for event in self._waiting.pop(index):
+                out.append(event)
+                self._size -= len(event.text) if isinstance(event, TextDelta | ToolCallDelta | ThinkingDelta) else 0
+            last = type(out[-1])
+            if last not in (TextEnd, ToolCallEnd, ThinkingEnd, ToolCallFailed, PartEvent):
+                self._live = index

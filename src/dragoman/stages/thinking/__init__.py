@@ -1,0 +1,1 @@
+"""Thinking that models write into their text between tags."""

@@ -1,0 +1,255 @@
+"""Text → thinking and text.
+
+Tags count at the start of the message or after other thinking; elsewhere they are text. White space right inside and
+behind them is markup. A closing tag without an opening one, outside code and quotation marks, shows that the text so
+far was thinking.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from dragoman.stages.thinking.tags import (
+    HARMONY,
+    HARMONY_TEXT,
+    KNOWN,
+    PAIRS,
+    UNMARKED,
+    UNMARKED_END,
+    UNMARKED_HELD,
+    UNMARKED_NAME,
+    Marks,
+    Pair,
+    Tags,
+    Watch,
+    may_be_unmarked,
+)
+
+#: Pieces of a held message in which its first word is looked at.
+_FIRST_PIECES: Final = 50
+#: "end": the thinking is whole; "was": the text so far was thinking.
+Found: TypeAlias = tuple[Literal["text", "thinking", "end", "was"], str]
+
+
+class ThinkingScanner:
+    """Reads the text of one part.
+
+    Attributes:
+        mode: "start": tags count here; "thinking": inside tags; "text": only a lone closing tag counts, or nothing;
+            "unmarked": it may be harmony without its tokens, and is held until that is known.
+        has_markup: a tag was read.
+    """
+
+    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_pairs", "_space",
+                 "_start", "_watch", "has_markup", "mode")  # fmt: skip
+
+    def __init__(self, named: tuple[str, str] | None, *, opened: bool) -> None:
+        """`named`: a pair beside the known ones. `opened`: the text begins inside tags."""
+        tags = KNOWN if named is None else Tags((Pair((named[0],), (named[1],)), *PAIRS))
+        self._pairs, self._known, self._closers, self._start = tags.pairs, tags.known, tags.closers, tags.start
+        self._inside = self._closers
+        self._is_final = False  # in harmony's text
+        self._is_plain = False  # nothing needs to be read but lone closing tags
+        self._is_fresh = opened  # white space that comes next is markup
+        self._watch: Watch | None = None if opened else Watch()
+        self._hold = ""  # what may become a tag
+        self._space: list[str] = []  # white space that may be markup
+        self.has_markup = False
+        self.mode: Literal["start", "thinking", "text", "unmarked"] = "thinking" if opened else "start"
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing can be found any more."""
+        return self._is_plain and self._watch is None
+
+    def passes(self, text: str) -> bool:
+        """Whether the next text is text, and nothing needs to be read in it; then it is taken."""
+        if not self._is_plain:
+            return False
+        watch = self._watch
+        if watch is not None:
+            if self._closers.first(text) is not None:
+                return False
+            if not watch.add(text):
+                self._watch = None
+        return True
+
+    def feed(self, text: str) -> list[Found]:
+        """Take the next text."""
+        out: list[Found] = []
+        text, self._hold = self._hold + text, ""
+        while text:
+            if self.mode == "start":
+                text = self._read_start(text, out)
+            elif self.mode == "thinking":
+                text = self._read_thinking(text, out)
+            elif self.mode == "unmarked":
+                text = self._read_unmarked(text, out)
+            else:
+                text = self._read_text(text, out)
+        self._is_plain = self.mode == "text" and not (self._hold or self._is_final or self._is_fresh)
+        return out
+
+    def end(self) -> list[Found]:
+        """The text ended."""
+        out: list[Found] = []
+        if self.mode == "unmarked":  # it was text
+            self._hold, self.mode = "".join(self._space) + self._hold, "text"
+            self._space.clear()
+            out += self.feed("")
+        rest, self._hold = self._hold, ""
+        if self.mode == "text" and self._watch is not None and rest and not self._watch.is_quoted():
+            closed = self._closers.search(rest)
+            if closed is not None and self._watch.is_alone(closed.group(), "\n", self._pairs):  # its line ends with it
+                out.append(("was", ""))
+                self._start_again()
+                return out
+        space = "".join(self._space) if not self._is_fresh else ""
+        self._space.clear()
+        kind: Literal["text", "thinking"] = "thinking" if self.mode == "thinking" else "text"
+        if space or rest:
+            out.append((kind, space + rest))
+        return out
+
+    # ------------------------------------------------------------ where tags count
+
+    def _read_start(self, text: str, out: list[Found]) -> str:
+        bare = text.lstrip()
+        if len(bare) < len(text):
+            self._space.append(text[: len(text) - len(bare)])
+        if not bare:
+            return ""
+        found = self._start.search(bare)
+        if found is None or found.start():
+            if self._start.half(bare) == len(bare) or (not self.has_markup and may_be_unmarked(bare)):
+                self._hold = bare
+                return ""
+            if not self.has_markup and UNMARKED.match(bare):
+                self.mode = "unmarked"
+                return bare
+            space = "" if self._is_fresh else "".join(self._space)
+            self._space.clear()
+            self.mode = "text"
+            return space + bare
+        self._space.clear()
+        self.has_markup = self._is_fresh = True
+        mark = found.group()
+        if mark in HARMONY_TEXT:
+            self.mode, self._is_final, self._watch = "text", True, None
+            self._inside = Marks(HARMONY.closers)
+        elif mark in self._known:
+            self._enter(self._known[mark])
+        # else a closing tag with no text before it: the thinking was empty
+        return bare[found.end() :]
+
+    def _start_again(self) -> None:
+        """Behind a closing tag."""
+        self.mode, self.has_markup, self._is_fresh, self._is_final, self._watch = "start", True, True, False, Watch()
+
+    def _enter(self, pair: Pair) -> None:
+        self.mode, self._watch, self._is_final = "thinking", None, False
+        self._inside = Marks(pair.closers + pair.stops)
+
+    # ------------------------------------------------------------ inside
+
+    def _read_thinking(self, text: str, out: list[Found]) -> str:
+        if self._is_fresh:
+            text = text.lstrip()
+            opener = next((opener for opener in self._known if text.startswith(opener)), None)
+            if opener is not None:  # quirk: the template has opened the tag, and the model opens it again
+                self.has_markup = True
+                self._enter(self._known[opener])
+                return text[len(opener) :]
+            if not text or any(opener.startswith(text) for opener in self._known):
+                self._hold = text
+                return ""
+        found = self._inside.search(text)
+        if found is not None:
+            self._think(text[: found.start()].rstrip(), out)
+            out.append(("end", ""))
+            self._space.clear()
+            self._start_again()
+            return text[found.start() if found.group() in HARMONY.stops else found.end() :]
+        size = len(text) - self._inside.half(text)
+        self._hold = text[size:]
+        sure = text[:size].rstrip()
+        self._think(sure, out)
+        if size > len(sure):
+            self._space.append(text[len(sure) : size])
+        return ""
+
+    def _think(self, text: str, out: list[Found]) -> None:
+        if text:
+            out.append(("thinking", "".join(self._space) + text))
+            self._space.clear()
+            self._is_fresh = False
+
+    def _read_unmarked(self, text: str, out: list[Found]) -> str:
+        """Harmony's analysis without its tokens: held until what ends it comes, or its first word is a name in code."""
+        if len(self._space) < _FIRST_PIECES and UNMARKED_NAME.match("".join((*self._space, text)).lstrip()):
+            self.mode = "text"
+            text = "".join((*self._space, text))
+            self._space.clear()
+            return text
+        found = UNMARKED_END.search(text)
+        if found is None:
+            size = max(0, len(text) - UNMARKED_HELD)
+            self._space.append(text[:size])
+            self._hold = text[size:]
+            return ""
+        said = "".join(self._space) + text[: found.start()]
+        self._space.clear()
+        bare = said.lstrip()
+        begun = UNMARKED.match(bare)
+        assert begun is not None
+        out += [("thinking", bare[begun.end() :].strip()), ("end", "")]
+        self._start_again()
+        self.mode, self._watch = "text", None
+        is_final = found.group() == "assistantfinal"
+        return text[found.end() if is_final else found.start() :]
+
+    # ------------------------------------------------------------ text
+
+    def _read_text(self, text: str, out: list[Found]) -> str:
+        if self._is_fresh:
+            text = text.lstrip()
+            self._is_fresh = not text
+        if self._is_final:
+            return self._read_final(text, out)
+        while True:
+            watch = self._watch
+            found = self._closers.search(text) if watch is not None else None
+            if watch is None or found is None:
+                size = len(text) - self._closers.half(text) if watch is not None else len(text)
+                self._hold = text[size:]
+                self._pass(text[:size], out)
+                return ""
+            self._pass(text[: found.start()], out)
+            closer, text = found.group(), text[found.start() :]
+            alone = watch.is_alone(closer, text[len(closer) :], self._pairs)
+            if alone is None:
+                self._hold = text
+                return ""
+            if alone:
+                out.append(("was", ""))
+                self._start_again()
+                return text[len(closer) :]
+            self._pass(closer, out)
+            text = text[len(closer) :]
+
+    def _read_final(self, text: str, out: list[Found]) -> str:
+        found = self._inside.search(text)
+        if found is not None:
+            self._pass(text[: found.start()], out)
+            self._start_again()
+            return text[found.end() :]
+        size = len(text) - self._inside.half(text)
+        self._hold = text[size:]
+        self._pass(text[:size], out)
+        return ""
+
+    def _pass(self, text: str, out: list[Found]) -> None:
+        if text:
+            out.append(("text", text))
+            if self._watch is not None and not self._watch.add(text):
+                self._watch = None

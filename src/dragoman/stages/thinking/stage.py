@@ -1,0 +1,182 @@
+"""Thinking that a model writes into its text between tags becomes thinking parts, live.
+
+`scanner.py` reads the text; this stage says what the pieces are among the other events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman.events import (
+    EVERY_KIND,
+    Deviation,
+    Event,
+    Failure,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallFailed,
+)
+from dragoman.protocol import PLAIN, Dialect
+from dragoman.stages.part_indices import OPENING, PartIndices, text_of
+from dragoman.stages.thinking.scanner import Found, ThinkingScanner
+from dragoman.types import Native
+
+
+class _Text:
+    """A text part that is read for tags. `index` is that of the part that is open in the output, -1 for none."""
+
+    __slots__ = ("has_said", "index", "is_thinking", "reader", "start")
+
+    def __init__(self, start: TextStart, reader: ThinkingScanner) -> None:
+        self.start = start
+        self.reader = reader
+        self.index = -1
+        self.is_thinking = False  # the part that is open in the output
+        self.has_said = False  # something left
+
+
+class ThinkingTags:
+    """The stage for one response. A `dragoman.protocol.Stage`."""
+
+    __slots__ = ("_dialect", "_indices", "_is_start", "_may_begin", "_out", "_text", "handles")
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._dialect = dialect
+        self._out: list[Event] = []
+        self._text: _Text | None = None  # the part in which tags may still be found
+        self._may_begin = True  # at the start of the message, or after thinking only
+        self._is_start = True  # nothing has come at all
+        self._indices = PartIndices()
+        self.handles: frozenset[type] = OPENING
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events."""
+        passed = 0 if self._indices.are_changed else self._passing(events)
+        if passed == len(events):
+            return events
+        out = self._out = events[:passed]
+        for event in events[passed:]:
+            self._take(event)
+        self._out = []
+        self.handles = EVERY_KIND if self._indices.are_changed else OPENING if self._text is None else _READ
+        return out
+
+    def _passing(self, events: list[Event]) -> int:
+        """How many events pass as they are, before the first in which something must be read."""
+        text = self._text
+        if text is not None and (said := text_of(events, TextDelta)) is not None:
+            is_read = events[0].index == text.start.index  # type: ignore[union-attr]
+            if not is_read or text.reader.passes(said):
+                return len(events)
+        for position, event in enumerate(events):
+            kind = type(event)
+            if kind is TextDelta:
+                is_read = text is not None and event.index == text.start.index  # type: ignore[union-attr]
+                if is_read and not text.reader.passes(event.text):  # type: ignore[union-attr]
+                    return position
+            elif kind is TextStart or (text is not None and (kind is TextEnd or kind is Failure)):
+                return position
+            elif kind in OPENING:
+                self._opens(event)
+                self._indices.of(event.index)  # type: ignore[union-attr]
+        return len(events)
+
+    def _opens(self, event: Event) -> None:
+        """A part that is not read opens: it decides whether tags may count in the text that follows."""
+        kind = type(event)
+        if kind is ThinkingStart:
+            self._may_begin, self._is_start = True, False
+        elif kind is not ToolCallFailed:
+            self._may_begin = self._is_start = False
+
+    def _take(self, event: Event) -> None:
+        text = self._text
+        kind = type(event)
+        if kind is TextDelta and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
+            self._delta(text, event)  # type: ignore[arg-type]
+        elif kind is TextStart and self._may_begin and text is None:
+            opened = self._dialect.thinking_opened and self._is_start
+            reader = ThinkingScanner(self._dialect.thinking_tags, opened=opened)
+            self._text = _Text(event, reader)  # type: ignore[arg-type]
+        elif kind is TextEnd and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
+            self._end(text, event)  # type: ignore[arg-type]
+        else:
+            if kind in OPENING:
+                self._opens(event)
+            elif kind is Failure and text is not None:
+                self._read(text, text.reader.end())
+            self._out.append(self._indices.move(event))
+
+    # ------------------------------------------------------------ text
+
+    def _delta(self, text: _Text, event: TextDelta) -> None:
+        if text.reader.passes(event.text):
+            self._out.append(event if text.index == event.index else TextDelta(text.index, event.text))
+            return
+        self._read(text, text.reader.feed(event.text))
+        if text.reader.is_done and text.index == event.index:
+            self._text = None  # the part goes on as it came
+            self._may_begin = self._is_start = False
+
+    def _read(self, text: _Text, found: Sequence[Found]) -> None:
+        for kind, piece in found:
+            if kind == "was":
+                self._out.append(TextEnd(text.index, was_thinking=True))
+                self._report(text)
+                text.index = -1
+            elif kind == "end":
+                self._close(text)
+            else:
+                is_thinking = kind == "thinking"
+                if text.is_thinking is not is_thinking:
+                    self._close(text)
+                if text.index < 0:
+                    self._open(text, is_thinking=is_thinking)
+                self._out.append((ThinkingDelta if is_thinking else TextDelta)(text.index, piece))
+
+    def _open(self, text: _Text, *, is_thinking: bool) -> None:
+        given = text.start.index
+        native = None if text.has_said else text.start.native
+        text.index = self._indices.add(given) if text.has_said else self._indices.of(given)
+        text.has_said, text.is_thinking = True, is_thinking
+        if is_thinking:
+            self._report(text)
+        self._out.append((ThinkingStart if is_thinking else TextStart)(text.index, native))
+
+    def _close(self, text: _Text) -> None:
+        if text.index >= 0:
+            self._out.append((ThinkingEnd if text.is_thinking else TextEnd)(text.index))
+            text.index = -1
+
+    def _end(self, text: _Text, event: TextEnd) -> None:
+        """The part that came in ends; its seal and fields go to the last part that it became."""
+        self._read(text, text.reader.end())
+        self._text = None
+        if text.index < 0 and (event.signature is not None or event.native is not None or not text.reader.has_markup):
+            self._open(text, is_thinking=False)
+        if text.index >= 0:
+            self._out.append(_ended(text, event.signature, event.native))
+        if text.has_said and not text.is_thinking and text.index >= 0:
+            self._may_begin = self._is_start = False
+        elif text.reader.has_markup:
+            self._is_start = False
+
+    def _report(self, text: _Text) -> None:
+        """Thinking in the text is a deviation, unless the dialect says that it is so."""
+        if self._dialect.thinking_tags is None and not self._dialect.thinking_opened:
+            self._out.append(Deviation("thinking-as-text", f"part {text.start.index}"))
+
+
+def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
+    if text.is_thinking:
+        return ThinkingEnd(text.index, signature, None, native)
+    return TextEnd(text.index, False, signature, native)
+
+
+#: What is seen while a text is read.
+_READ: Final = OPENING | {TextDelta, TextEnd, Failure}

@@ -1,0 +1,173 @@
+"""The tags that models put around their thinking, and which of them stand alone.
+
+Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`), Seed-OSS (`<seed:think>`), Magistral
+(`[THINK]`) Command A (`<|START_THINKING|>`) and Gemma 4
+(`<|channel>thought`); OpenAI's harmony format (channels).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+import msgspec
+
+from dragoman.stages.rescue.code import Code
+from dragoman.stages.text_buffer import TextBuffer
+
+#: Characters of text in which a lone closing tag is looked for.
+WATCHED: Final = 400_000
+
+_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])([\"'“‘«„])$")
+_QUOTE_ENDS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
+
+
+@final
+class Pair(msgspec.Struct, frozen=True):
+    """Tags around thinking. `stops` end it too, and are read again as what follows it."""
+
+    openers: tuple[str, ...]
+    closers: tuple[str, ...]
+    stops: tuple[str, ...] = ()
+
+
+HARMONY: Final = Pair(
+    ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>analysis<|message|>"),
+    ("<|end|>", "<|return|>"),
+    ("<|start|>assistant", "<|channel|>"),
+)
+PAIRS: Final = (
+    Pair(("<think>",), ("</think>",)),
+    Pair(("<thinking>",), ("</thinking>",)),
+    Pair(("<seed:think>",), ("</seed:think>",)),
+    Pair(("[THINK]",), ("[/THINK]",)),
+    Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),
+    Pair(("<|channel>thought",), ("<channel|>",)),
+)
+#: What opens harmony's text for the user, and what ends it.
+HARMONY_TEXT: Final = tuple(
+    start + channel
+    for start in ("", "<|start|>assistant")
+    for channel in (
+        "<|channel|>final<|message|>",
+        "<|channel|>final <|constrain|>json<|message|>",
+        "<|channel|>commentary<|message|>",
+    )
+)
+#: Harmony as a whole message with its tokens taken away: how it begins, and what ends its analysis.
+UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
+UNMARKED_END: Final = re.compile(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
+#: A name in code begins in the same way.
+UNMARKED_NAME: Final = re.compile(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
+_UNMARKED_WORD: Final = "assistantanalysis"
+#: What may become the end, at the end of a text.
+UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
+
+
+def may_be_unmarked(text: str) -> bool:
+    """Whether more text may show that a message is harmony without its tokens: from its first letter on, so that it
+    does not matter how it is cut."""
+    return _UNMARKED_WORD.startswith(text) or "analysis".startswith(text)
+
+
+_LONG: Final = 256  # characters
+
+
+def _beginning(mark: str, literals: Iterable[str]) -> str:
+    """A pattern of a literal's first character, and of its second one where that has come."""
+    seconds = {literal[1:2] for literal in literals if literal[0] == mark}
+    return rf"{re.escape(mark)}(?:{'|'.join(map(re.escape, sorted(seconds)))}|\Z)"
+
+
+class Marks:
+    """Some literals, looked for in text that comes in pieces."""
+
+    __slots__ = ("_begun", "_longest", "_marks", "_partial", "search")
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        ordered = sorted(literals, key=len, reverse=True)
+        self.search = re.compile("|".join(map(re.escape, ordered))).search
+        self._marks = sorted({literal[0] for literal in ordered})
+        # Every alternative begins with a letter of its own: so the search skips all others at once.
+        self._begun = re.compile("|".join(_beginning(mark, ordered) for mark in self._marks)).search
+        self._longest = len(ordered[0])
+        self._partial = frozenset(literal[:size] for literal in ordered for size in range(1, len(literal)))
+
+    def first(self, text: str, position: int = 0) -> re.Match[str] | None:
+        """Where one may begin; None when none does."""
+        if len(text) > _LONG and not any(mark in text for mark in self._marks):  # a hundred times as fast
+            return None
+        return self._begun(text, position)
+
+    def half(self, text: str) -> int:
+        """Characters at the end of the text with which one may have begun."""
+        if self.first(text, max(0, len(text) - self._longest)) is None:
+            return 0
+        for size in range(min(self._longest - 1, len(text)), 0, -1):
+            if text[-size:] in self._partial:
+                return size
+        return 0
+
+
+class Tags:
+    """What is looked for, made of the pairs."""
+
+    __slots__ = ("closers", "known", "pairs", "start")
+
+    def __init__(self, pairs: tuple[Pair, ...]) -> None:
+        self.pairs = pairs
+        self.known = {opener: pair for pair in (*reversed(pairs), HARMONY) for opener in pair.openers}
+        closers = [closer for pair in pairs for closer in pair.closers]
+        self.closers = Marks(closers)
+        self.start = Marks([*self.known, *closers, *HARMONY_TEXT])
+
+
+KNOWN: Final = Tags(PAIRS)
+
+
+class Watch:
+    """Knows of the text so far whether a closing tag in it stands alone."""
+
+    __slots__ = ("_code", "_last", "_passed", "_size", "_unclosed")
+
+    def __init__(self) -> None:
+        self._code = Code()
+        self._passed = TextBuffer()  # text that was not looked at yet
+        self._size = 0
+        self._last = ""  # the characters before
+        self._unclosed: set[Pair] = set()  # their opening tag stands in the text
+
+    def add(self, text: str) -> bool:
+        """Text that passed; False when there is too much of it to be thinking."""
+        self._passed.add(text)
+        self._size += len(text)
+        return self._size <= WATCHED
+
+    def is_quoted(self) -> bool:
+        """Whether what comes next stands right behind an opening quotation mark."""
+        return _QUOTED.search((self._last + self._passed.last_two())[-2:]) is not None
+
+    def is_alone(self, closer: str, following: str, pairs: Sequence[Pair]) -> bool | None:
+        """Whether this closing tag, which comes next, closes nothing and stands in no code, quotation marks or
+        sentence (white space of its line on both sides); None until enough is known of what follows."""
+        before = _QUOTED.search((self._last + self._passed.last_two())[-2:])
+        if before is not None and not following:
+            return None
+        if before is not None and following[0] == _QUOTE_ENDS[before[1]]:
+            return False
+        text, self._passed = self._passed.text(), TextBuffer()
+        if not self._last and text.lstrip()[:1] == "{":
+            self._unclosed.update(pairs)  # a JSON answer
+        self._code.feed(text)
+        self._last = (self._last + text)[-2:]
+        if self._last[-1:] in (" ", "\t") and not self._code.is_line_start():
+            behind = following.lstrip(" \t")
+            if not behind:
+                return None
+            if behind[0] not in "\r\n" and len(behind) < len(following):
+                return False
+        pair = next(pair for pair in pairs if closer in pair.closers)
+        if any(opener in text for opener in pair.openers):
+            self._unclosed.add(pair)
+        return pair not in self._unclosed and not self._code.is_inside()

@@ -1,0 +1,40 @@
+"""Calls that a model was told to write as text, where its server has no field for them (`dragoman.tool_emulation`).
+
+Some models cannot write the form that they are asked for: coder models of the Qwen family never learned their own
+vocabulary's `<tool_call>`, and put the call into a fence, or nothing around it. So what is read of an answer in
+`native`, where nothing was said about a form, is read here too; only that is a deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.events import EVERY_KIND, Deviation, Event
+from dragoman.protocol import NewId
+from dragoman.stages.rescue import FAMILIES, Rescue
+from dragoman.stages.rescue.families import hermes
+from dragoman.types import Tool
+
+_ASKED = hermes.FAMILY
+
+
+class Prompted:
+    """Reads the form that was asked for, which is no deviation, and the others. A `dragoman.protocol.Stage`.
+
+    `lenient` False: that form alone.
+    """
+
+    __slots__ = ("_rescue",)
+
+    handles = EVERY_KIND
+
+    def __init__(self, tools: Sequence[Tool], *, lenient: bool, new_id: NewId) -> None:
+        self._rescue = Rescue(tools, FAMILIES if lenient else (_ASKED,), new_id=new_id)
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events."""
+        return [event for event in self._rescue.feed(events) if not _is_expected(event)]
+
+
+def _is_expected(event: Event) -> bool:
+    return type(event) is Deviation and event.code == "rescued-call" and event.seen == _ASKED.name

@@ -1,0 +1,183 @@
+"""Where frames end, whatever the body turns out to be and however its bytes arrive."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.bounds import AnswerBounds
+from dragoman.codec.framing.body import BodyReader, TooLarge, write_event, write_line
+
+
+def read(pieces, **settings):
+    """Frames, deviation codes (each once) and the reader."""
+    codes: list[str] = []
+    reader = BodyReader(lambda code, where, seen: None if code in codes else codes.append(code), **settings)
+    frames = [frame for piece in pieces for frame in reader.feed(piece)]
+    frames += reader.close()
+    return frames, codes, reader
+
+
+A, B, DONE = (b'{"a":1}', b""), (b'{"b":2}', b""), (b"[DONE]", b"")
+
+BODIES = [
+    # body, frames, deviations, kind
+    (b'data: {"a":1}\n\ndata: {"b":2}\n\ndata: [DONE]\n\n', [A, B, DONE], [], "events"),
+    (b'data:{"a":1}\n\ndata:  {"b":2}\n\n', [A, (b' {"b":2}', b"")], [], "events"),
+    (b'event: x\ndata: {"a":1}\n\nevent:y\ndata: {"b":2}\n\n', [(A[0], b"x"), (B[0], b"y")], [], "events"),
+    (b'data: {"a":1}\r\n\r\ndata: {"b":2}\r\n\r\n', [A, B], [], "events"),
+    (b'data: {"a":1}\r\rdata: {"b":2}\r\r', [A, B], [], "events"),
+    (b'data: {"a":1}\ndata: {"b":2}\ndata: [DONE]\n', [A, B, DONE], ["single-newline"], "events"),
+    (b'data: {"a":\ndata: 1}\n\n', [(b'{"a":\n1}', b"")], [], "events"),
+    (b'data: {\n"a": 1\n}\n\n', [(b'{\n"a": 1\n}', b"")], [], "events"),
+    (b': ping\n\nid: 7\nretry: 9\ndata: {"a":1}\nevent: message\n\n: ping\n', [A], [], "events"),
+    (b"event: alone\n\ndata: {}\n\n", [(b"{}", b"")], [], "events"),
+    (b'data: \n\ndata: {"a":1}\n\n', [A], [], "events"),
+    (b'data: data: {"a":1}\n\n', [A], ["double-data-prefix"], "events"),
+    (b'data: {"a":1}\n\n{"b":2}\n', [A, B], ["bare-json-line"], "events"),
+    (b'data: {"a":1}\n\nupstream said no\n', [A], ["stray-text"], "events"),
+    (b'data: {"a":1}', [A], [], "events"),
+    (b'data: {"a":1}\n\ndata: {"b', [A, (b'{"b', b"")], [], "events"),
+    (b'\xef\xbb\xbfdata: {"a":1}\n\n', [A], ["byte-order-mark"], "events"),
+    (b'\n\n  \ndata: {"a":1}\n\n', [A], [], "events"),
+    (b"[DONE]\n", [DONE], ["bare-json-line"], "events"),
+    (b'{"a":1}\n{"b":2}\n', [A, B], [], "lines"),
+    (b'{"a":1}\r\n\r\n{"b":2}', [A, B], [], "lines"),
+    (b'{"a":1}\ndata: {"b":2}\n', [A, B], ["stray-text"], "lines"),
+    (b'{"a":1}', [A], [], "document"),
+    (b'{"a":1}{"b":2}', [A, B], [], "document"),
+    (b'{\n  "a": 1\n}\n', [(b'{\n  "a": 1\n}\n', b"")], [], "document"),
+    (b'{"a":\n{"b":2}\n{"a":1}\n', [(b'{"a":', b""), B, A], [], "document"),
+    (b'[{"a":1},\r\n{"b":2}\n]', [A, B], [], "array"),
+    (b'[{"a":"]},[\\""}\n,[1,2],3]', [(b'{"a":"]},[\\""}', b""), (b"[1,2]", b""), (b"3", b"")], [], "array"),
+    (b'[{"a":1},{"b', [A, (b'{"b', b"")], [], "array"),
+    (b"<html><h1>502</h1></html>", [], [], "text"),
+    (b"no healthy upstream", [], [], "text"),
+    (b"nope", [], [], "text"),
+    (b"", [], [], "unknown"),
+    (b" \n", [], [], "unknown"),
+    (gzip.compress(b'data: {"a":1}\n\ndata: {"b":2}\n\n', mtime=0), [A, B], ["mislabelled-gzip"], "events"),
+    ("data: \"a\u2028b\u2029c\u0085d\"\n\n".encode(), [("\"a\u2028b\u2029c\u0085d\"".encode(), b"")], [], "events"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "frames", "codes", "kind"), BODIES, ids=[repr(row[0][:40]) for row in BODIES])
+def test_what_a_body_holds(body, frames, codes, kind):
+    found, reported, reader = read([body])
+    assert (found, reported, reader.kind) == (frames, codes, kind)
+
+
+@pytest.mark.parametrize("body", [row[0] for row in BODIES], ids=repr)
+def test_the_cut_does_not_matter(body):
+    whole, codes, reader = read([body])
+    assert read([bytes([byte]) for byte in body])[:2] == (whole, codes)
+    for cut in range(len(body) + 1):
+        pieces = [body[:cut], body[cut:]]
+        found, reported, other = read(pieces)
+        assert (found, reported, other.kind, other.stray) == (whole, codes, reader.kind, reader.stray), pieces
+
+
+PIECES = [
+    b"data: ", b"{", b"}", b'"', b"\\", b"\n", b"\r", b"\n\n", b"[", b"]", b",", b"event: x", b'{"a":1}', b": c",
+    b"\x1f\x8b", b"\xef\xbb\xbf", b"[DONE]", b"z", b"\xff",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES)), st.data())
+def test_no_bytes_make_it_fail_and_no_cut_changes_it(parts, data):
+    body = b"".join(parts)
+    whole = read([body])[:2]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=4)))
+    pieces = [body[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    assert read(pieces)[:2] == whole
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"data: " + b"x" * 2000],
+        [b"data: " + b"x" * 600, b"y" * 600],
+        [b"data: {\n" + b"data: 1,\n" * 600],
+        [b'{"a":"' + b"x" * 2000],
+        [b'[{"a":"', b"x" * 2000],
+        [gzip.compress(b"x" * 100_000)],
+    ],
+    ids=["one", "two", "lines", "object", "array", "gzip"],
+)
+def test_a_frame_over_the_limit_is_refused(pieces):
+    with pytest.raises(TooLarge):
+        read(pieces, bounds=AnswerBounds(frame=1000))
+
+
+def work(pieces) -> int:
+    """Calls made while reading: the work, told without a clock."""
+    count = 0
+
+    def note(frame, kind, argument):
+        nonlocal count
+        count += kind in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        read(pieces)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("start", [b"data: {", b'{"a":"', b'[{"a":"'])
+def test_a_long_frame_in_small_pieces_is_read_once(start):
+    def pieces(number: int) -> list[bytes]:
+        return [start, *[b"x" * 100] * number]
+
+    assert work(pieces(4000)) <= 4.1 * work(pieces(1000))
+
+
+def test_what_is_written_is_read_back():
+    stream = write_event(b'{"a":1}') + write_event(b'{"b":2}', "name")
+    assert read([stream])[0] == [A, (B[0], b"name")]
+    assert read([write_line(b'{"a":1}') + write_line(b'{"b":2}')])[0] == [A, B]
+
+
+def test_broken_gzip_says_the_same_however_it_is_cut() -> None:
+    body = bytearray(gzip.compress(b'data: {"a":1}\n\n' * 40 + bytes(range(256)) * 4))
+    body[-60] ^= 0xFF
+    whole = read([bytes(body)])
+    bytewise = read([bytes(body[at : at + 1]) for at in range(len(body))])
+    assert whole[:2] == bytewise[:2]
+    assert whole[0][0] == A
+    assert "stray-text" in whole[1]
+
+
+def test_gzip_that_grows_by_megabytes_says_the_same_however_it_is_cut() -> None:
+    """It is unpacked in steps; a frame goes over their ends, and over the member's."""
+    events = b"".join(b'data: {"n":%d,"text":"%b"}\n\n' % (number, b"x" * 3_000) for number in range(1_000))
+    body = gzip.compress(events[:-1_000]) + gzip.compress(events[-1_000:])
+    expected = read([events])[0]
+    assert len(expected) == 1_000
+    for size in (len(body), 700):
+        found = read([body[place : place + size] for place in range(0, len(body), size)])
+        assert found[:2] == (expected, ["mislabelled-gzip"])
+
+
+def test_one_step_of_a_bomb_is_there_at_once() -> None:
+    bomb = gzip.compress(b"{" + b"x" * (64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            read([bomb], bounds=AnswerBounds(frame=16 << 20))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+def test_gzip_in_many_members_is_bounded() -> None:
+    body = gzip.compress(b'data: {"a":1}\n\n') + gzip.compress(b'data: {"b":2}\n\n')
+    assert read([body])[0] == [A, B]
+    assert read([gzip.compress(b"") * 20_000])[0] == []

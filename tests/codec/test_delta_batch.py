@@ -1,0 +1,78 @@
+"""What is read of lines that are alike is what a JSON reader says of each."""
+
+import json
+
+import pytest
+
+from dragoman.codec.delta_batch import read_alike
+
+KEY = b'"text"'
+
+
+def line(text: str, **more: object) -> bytes:
+    return json.dumps({"id": 1, "delta": {"text": text}, "end": None, **more}).encode()
+
+
+def wire(inside: str) -> bytes:
+    """A line whose string is written as it stands."""
+    return b'{"delta": {"text": "%b"}, "end": 1}' % inside.encode()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["one"],
+        ["one", "two", "three"],
+        ['{"path": ', '"a\\b', '",\n', '"]', "\\ ", "\x00\x1f", "],["],
+        ["é", "☃", "😀", "\x7f"],
+        ['",', '"', ',"'],
+        [" ", "\n", "\t"],
+    ],
+)
+def test_it_gives_each_lines_string(texts: list[str]) -> None:
+    assert read_alike([line(text) for text in texts], KEY) == texts
+
+
+def test_escapes_are_read_in_their_own_line() -> None:
+    lines = [wire("\\u00e9"), wire('\\"'), wire("\\n\\/")]
+    assert read_alike(lines, KEY) == [json.loads(each)["delta"]["text"] for each in lines] == ["é", '"', "\n/"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param([line("one"), line("two", more=1)], id="another field"),
+        pytest.param([line("one"), line("two").replace(b"id", b"ix")], id="another key"),
+        pytest.param([line("one"), line("two")[:-1]], id="no end"),
+        pytest.param([line("one"), line("")], id="an empty string"),
+        pytest.param([line("one", more={"text": "x"}), line("two", more={"text": "x"})], id="the key twice"),
+        pytest.param([line("one", more="\\"), line("two", more="\\")], id="a backslash outside"),
+        pytest.param([wire("one"), wire("\\ud83d")], id="half a character"),
+        pytest.param([wire("one"), wire("\\x")], id="an unknown escape"),
+        pytest.param([wire("one"), wire("\x01")], id="a control character"),
+        pytest.param([wire("one"), wire('a", "b')], id="a string more"),
+        pytest.param([wire("one"), wire('a", "more": "b')], id="a field more"),
+        pytest.param([wire("a\\"), wire(',\n"b')], id="an end that is escaped"),
+        pytest.param([wire("one"), wire("a\\"), wire(',"b')], id="the same, over two lines"),
+        pytest.param([wire("one"), b'{"delta": {"text": "}, "end": 1}'], id="beginning and end in one"),
+        pytest.param([b'{"delta": {"text": 1}}', b'{"delta": {"text": 1}}'], id="no string"),
+        pytest.param([b'{"delta": {}}', b'{"delta": {}}'], id="no such key"),
+        pytest.param([wire("one"), b'{"delta": {"text": "\xff"}, "end": 1}'], id="no UTF-8"),
+    ],
+)
+def test_whatever_else_differs_is_left_to_the_reader_of_lines(lines: list[bytes]) -> None:
+    assert read_alike(lines, KEY) is None
+
+
+def test_no_line_is_taken_that_a_json_reader_refuses() -> None:
+    """Any two of these bytes at the end of one line and the beginning of the next."""
+    pieces = ["", "a", "\\", '"', ",", "\\\\", '\\"', '","', '",\\n"', "]", "}"]
+    lines_read = 0
+    for one in pieces:
+        for two in pieces:
+            lines = [wire("x"), wire("x" + one), wire(two + "x")]
+            found = read_alike(lines, KEY)
+            if found is not None:
+                assert found == [json.loads(each)["delta"]["text"] for each in lines], lines
+                lines_read += 1
+    assert lines_read > 20

@@ -1,0 +1,171 @@
+"""Several processes on one port: numbers add up, one that dies is replaced, all end together."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conversations import reply
+from gateway.process.test_gateway import asked_models, configured, serve
+from gateway.running import stream_of, wire
+from gateway.telemetry.test_metrics import samples
+from scripted import chunk, head, serving
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are workers only where there is fork")
+REQUESTS = 'dragoman_requests_total{client="openai-chat",route="coder",provider="lab",outcome="done"}'
+
+
+def ask(port: int, path: str = "/v1/chat/completions") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+    try:
+        is_page = path in ("/metrics", "/readyz")
+        connection.request("GET" if is_page else "POST", path, None if is_page else body)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def numbers(port: int) -> dict[str, float]:
+    return samples(ask(port, "/metrics")[1])
+
+
+def test_numbers_add_up_whoever_is_asked(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
+        with serve(tmp_path, *words) as (_, port):
+            for _ in range(40):
+                assert ask(port)[0] == 200
+            until(lambda: numbers(port).get(REQUESTS) == 40)
+            found = [numbers(port) for _ in range(8)]
+    assert {one[REQUESTS] for one in found} == {40.0}
+    assert {one["dragoman_ready_workers"] for one in found} == {2.0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_a_worker_that_dies_is_replaced_and_its_numbers_stay(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
+        with serve(tmp_path, *words) as (program, port):
+            for _ in range(20):
+                assert ask(port)[0] == 200
+            until(lambda: numbers(port).get(REQUESTS) == 20)  # the last one is counted after its client has it all
+            before = children(program.pid)
+            os.kill(before[0], signal.SIGKILL)
+            until(lambda: len(children(program.pid)) == 2 and before[0] not in children(program.pid))
+            for _ in range(20):
+                assert ask(port)[0] == 200
+            until(lambda: numbers(port)["dragoman_ready_workers"] == 2)
+            until(lambda: numbers(port)[REQUESTS] == 40)
+
+
+def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> None:
+    data = wire("ollama-chat", reply("text"))
+    rest = threading.Semaphore(0)  # of each answer; it leaves when a gateway has seen the signal
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), rest, chunk(data[150:]), b"0\r\n\r\n"]
+    with serving(steps) as provider:
+        words = ("--config", str(configured(tmp_path, provider.url)), "--workers", "2")
+        with serve(tmp_path, *words) as (program, port):
+            body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+            connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(16)]
+            for connection in connections:
+                connection.request("POST", "/v1/chat/completions", body)
+            responses = [connection.getresponse() for connection in connections]
+            program.send_signal(signal.SIGTERM)
+            until(lambda: ask(port, "/readyz")[0] == 503)
+            rest.release(100)
+            ends = Counter(response.read().endswith(b"data: [DONE]\n\n") for response in responses)
+            for connection in connections:
+                connection.close()
+            assert ends == {True: 16}
+            assert program.wait(20) == 0
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    with serving([head(200, "application/x-ndjson"), "hold"]) as provider:
+        for workers in ("1", "2"):
+            words = ("--config", str(configured(tmp_path, provider.url)), "--workers", workers)
+            with serve(tmp_path, *words) as (program, port):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+                seen = len(provider.requests)
+                connection.request("POST", "/v1/chat/completions", body)
+                until(lambda seen=seen: len(provider.requests) > seen)  # type: ignore[misc]
+                program.send_signal(signal.SIGTERM)
+                until(lambda port=port: ask(port, "/readyz")[0] == 503)  # type: ignore[misc]
+                assert program.poll() is None
+                program.send_signal(signal.SIGTERM)
+                assert program.wait(20) == 0
+                connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        with serve(tmp_path, "--config", str(configured(tmp_path, provider.url)), "--workers", "2") as (program, _):
+            workers = children(program.pid)
+            program.kill()
+            program.wait(10)
+            until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        file = str(configured(tmp_path, provider.url))
+        with serve(tmp_path, "--config", file, "--workers", "2") as (_, port):
+            for workers in ("1", "2"):
+                words = ["serve", "--config", file, "--port", str(port), "--workers", workers]
+                run = subprocess.run(
+                    [sys.executable, "-m", "dragoman", *words],
+                    capture_output=True, text=True, timeout=30, check=False,
+                )  # fmt: skip
+                assert (run.returncode, run.stdout) == (1, "")
+                assert "ddress already in use" in run.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ports are not shared")
+@pytest.mark.parametrize(("before", "after"), [("2", "2"), ("1", "2"), ("2", "1")])
+def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path, before: str, after: str) -> None:
+    data = wire("ollama-chat", reply("text"))
+    rest = threading.Semaphore(0)  # leaves when the next gateway is there
+    steps = [head(200, "application/x-ndjson"), chunk(data[:150]), rest, chunk(data[150:]), b"0\r\n\r\n"]
+    with serving(steps) as provider:
+        file = str(configured(tmp_path, provider.url))
+        with serve(tmp_path, "--config", file, "--workers", before) as (old, port):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            body = json.dumps({"model": "coder", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+            connection.request("POST", "/v1/chat/completions", body)
+            until(lambda: bool(asked_models(provider)))
+            old.send_signal(signal.SIGTERM)
+            until(lambda: ask(port, "/readyz")[0] == 503)
+            with serve(tmp_path, "--config", file, "--port", str(port), "--workers", after) as (_, taken):
+                assert taken == port
+                rest.release(100)  # from now on nothing is held
+                assert connection.getresponse().read().endswith(b"data: [DONE]\n\n")
+                connection.close()
+                assert old.wait(20) == 0
+                assert ask(port)[0] == 200

@@ -1,0 +1,83 @@
+"""The bodies of all requests under way share one budget of memory."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from conversations import reply
+from dragoman.gateway.server.body_memory import BodyMemory
+from dragoman.protocols import PROTOCOLS
+from gateway.running import Running, gateway, stream_of
+from gateway.server.test_connection import BODY, PATHS, payload, post, status
+
+MEBIBYTE = 1024 * 1024
+
+
+def test_what_is_taken_is_given_back() -> None:
+    memory = BodyMemory(100)
+    assert memory.take(500) and not memory.take(1)  # one alone is let in
+    memory.give(500)
+    assert memory.take(60) and memory.take(40) and not memory.take(1)
+    assert memory.used == 100
+
+
+def connect(running: Running) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", running.gateway.port), timeout=10)
+
+
+def until_used(running: Running, used: int) -> None:
+    end = time.monotonic() + 10
+    while running.gateway._memory.used != used:
+        assert time.monotonic() < end, running.gateway._memory.used
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+def test_a_request_without_room_is_503_in_the_clients_form(tmp_path: Path, client: str) -> None:
+    with gateway(tmp_path, "[server]\nmemory_mib = 4\n") as running:
+        with closing(connect(running)) as large:
+            large.sendall(post(b"x", f"content-length: {2 * MEBIBYTE}"))  # the rest does not come
+            until_used(running, 4 * MEBIBYTE)
+            for fields, body in (
+                (["content-length: 5"], b"12345"),
+                (["transfer-encoding: chunked"], b"5\r\n12345\r\n0\r\n\r\n"),
+            ):
+                with closing(connect(running)) as small:
+                    small.sendall(post(body, *fields, path=PATHS[client]))
+                    answer = small.recv(65536)
+                assert status(answer) == 503 and b"\r\nretry-after: 2\r\n" in answer
+                assert PROTOCOLS[client].parse_error(503, payload(answer)).kind == "overloaded"
+            assert running.request("GET", "/livez")[0] == 200  # takes none
+        until_used(running, 0)
+        running.answer(stream_of("openai-chat", reply("text")))
+        assert running.request("POST", "/v1/chat/completions", BODY)[0] == 200
+
+
+def test_memory_is_given_back_whatever_becomes_of_a_request(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    streamed = BODY[:-1] + b',"stream":true}'
+    with gateway(tmp_path) as running:
+        for _ in range(150):
+            running.answer(stream_of("openai-chat", reply("text")))
+            body = chance.choice((BODY, streamed, b"{", b"{}", b"x" * chance.randint(1, 700_000)))
+            fields = [f"content-length: {len(body)}"]
+            if chance.random() < 0.3:
+                body, fields = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body), ["transfer-encoding: chunked"]
+            if chance.random() < 0.2:
+                fields.append("host: twice")
+            data = post(body, *fields) * chance.choice((1, 1, 2, 7))
+            cut = chance.choice((len(data), len(data), chance.randint(0, len(data))))
+            with suppress(ConnectionError, TimeoutError), closing(connect(running)) as connection:
+                connection.sendall(data[:cut])
+                if chance.random() < 0.7:
+                    connection.settimeout(0.2)
+                    connection.recv(chance.choice((1, 65536)))
+        until_used(running, 0)
+        assert json.loads(BODY)["model"] == "via-openai-chat"

@@ -1,0 +1,109 @@
+"""Plain functions as tools: their schema, their words, and calls with values that do or do not fit."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import pathlib
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from dragoman.errors import UsageError
+from dragoman.inputs.functions import tool_of
+from dragoman.types import ToolCall
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+def paint(room: str, colour: Colour = Colour.RED, *, coats: int | None = None) -> str:
+    """Paint a room.
+
+    Twice if you like.
+
+    Args:
+        room: which room,
+            by name
+        coats (int, optional): how many: one is enough
+    """
+    return f"{room} {colour.value} {coats}"
+
+
+def shapes(size: Literal["s", "m"], sides: Annotated[int, "how many"], points: list[dict[str, float]], other) -> None:  # type: ignore[no-untyped-def]
+    """Draw."""
+
+
+def late(city: str = None) -> None:  # type: ignore[assignment]  # noqa: RUF013
+    """A default that its annotation leaves out."""
+
+
+def properties(function: Callable[..., Any]) -> dict[str, Any]:
+    found: dict[str, Any] = tool_of(function).tool.schema_object()["properties"]
+    return found
+
+
+def test_words_come_from_the_docstring() -> None:
+    tool = tool_of(paint).tool
+    assert (tool.name, tool.description) == ("paint", "Paint a room.\n\nTwice if you like.")
+    assert properties(paint)["room"] == {"type": "string", "description": "which room, by name"}
+    assert properties(paint)["coats"]["description"] == "how many: one is enough"
+    assert tool.schema_object()["required"] == ["room"]
+
+
+def test_types_come_from_the_signature() -> None:
+    assert properties(shapes) == {
+        "size": {"enum": ["m", "s"]},
+        "sides": {"type": "integer", "description": "how many"},
+        "points": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "number"}}},
+        "other": {},
+    }
+
+
+def test_a_default_of_none_may_be_said() -> None:
+    assert properties(late) == {"city": {"anyOf": [{"type": "string"}, {"type": "null"}]}}
+    assert tool_of(late).call(ToolCall("1", "late", '{"city":null}')) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ('{"room":"hall"}', "hall red None"),
+        ('{"room":"hall","colour":"blue","coats":"2","extra":1}', "hall blue 2"),
+    ],
+)
+def test_a_call_runs_the_function(arguments: str, said: str) -> None:
+    assert tool_of(paint).call(ToolCall("1", "paint", arguments)) == said
+
+
+@pytest.mark.parametrize("arguments", ['{"colour":"red"}', '{"room":"hall","colour":"green"}'])
+def test_arguments_that_do_not_fit_are_told(arguments: str) -> None:
+    with pytest.raises(UsageError, match="arguments of paint: "):
+        tool_of(paint).call(ToolCall("1", "paint", arguments))
+
+
+def many(*cities: str) -> None: ...
+
+
+def any_named(**cities: str) -> None: ...
+
+
+def unsayable(place: pathlib.Path) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (many, r"tool many: expected parameters with names, got \*cities"),
+        (any_named, r"tool any_named: expected parameters with names, got \*\*cities"),
+        (unsayable, "tool unsayable: its parameters cannot be said in JSON: type .*Path.* is not supported"),
+        (lambda: None, "got a lambda"),
+        (functools.partial(paint, room="hall"), "got an object of type partial"),
+    ],
+)
+def test_what_is_no_tool_is_refused(function: Callable[..., Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        tool_of(function)

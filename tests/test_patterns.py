@@ -17,9 +17,6 @@ from patterns import Found, faults, patterns
 
 #: Place → what keeps its time linear all the same.
 BOUNDED = {
-    "codec/parts/argument_text.py _STRING": (
-        "reads a text in which every string is closed (`_CLOSED`): no search for an end fails"
-    ),
     "gateway/request_bodies.py _STRING": (
         "reads a text in which every string is closed (`_CLOSED`): no search for an end fails"
     ),

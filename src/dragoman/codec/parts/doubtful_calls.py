@@ -20,8 +20,8 @@ class Doubts:
     """
 
     __slots__ = (
-        "_assembly", "_begun", "_bound", "_held", "_is_torn", "_is_unsure", "_lost", "_silent", "_waiting",
-        "_with_index", "_without_id", "_without_index",
+        "_assembly", "_begun", "_bound", "_held", "_is_torn", "_is_unsure", "_lost", "_lost_indices", "_silent",
+        "_waiting", "_with_index", "_without_id", "_without_index",
     )  # fmt: skip
 
     def __init__(self, assembly: Assembly) -> None:
@@ -33,6 +33,7 @@ class Doubts:
         self._is_unsure = False
         self._held: set[int] = set()
         self._lost: set[str] = set()  # names and ids of calls that lost fragments, "" for any
+        self._lost_indices: set[int] = set()  # indices on the wire of what was lost
         self._silent: set[int] = set()
         self._without_id: set[int] = set()
         self._with_index = False
@@ -84,12 +85,16 @@ class Doubts:
             return None
         if id and id in self._lost:
             return self._lose([last], id)
+        if index in self._lost_indices:
+            return last  # the rest of what was lost
         self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
         if not name:
             owners = [call for call in self._waiting if call is not last and not call.text.is_whole()]
             is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
             is_second = not last.name and last.text.is_started() and _begins(arguments)
             is_lost = owners or self._is_torn or self._silent or is_other or is_second
+            if is_lost and index is not None:
+                self._lost_indices.add(index)
             return self._lose([last, *owners], "", id) if is_lost else None
         if not id and arguments.strip() and not self._lost.isdisjoint((name, "")):
             return self._lose([last], name)
@@ -97,15 +102,16 @@ class Doubts:
             nameless = [call for call in self._waiting if not call.name]
             has_index = last.index in self._bound  # so its own name would come with it
             if has_index or last.text.is_closed() or _begins(arguments) or len(nameless) > 1:
-                self._lose([last, *nameless], name, id)  # its name comes late, or that of another, or a call begins
-                return None
+                # its name comes late, or that of another, or a call begins
+                lost = self._lose([last, *nameless], name, id)
+                return lost if last.text.is_started() else None
         namesakes = [call for call in self._waiting if call.name == name and self._may_be(call, index, id)]
         if last in namesakes and not (index is not None or id or arguments.strip() or last.text.is_started()):
             self._is_torn = True  # its name is said again, or another call begins
         if last in namesakes and index is None and (id or not _begins(arguments)):
             namesakes.remove(last)  # its name is said again
-        if begun := [call for call in namesakes if call.text.is_started() or call.index in self._held]:
-            return self._lose(begun, name)
+        if any(call.text.is_started() or call.index in self._held for call in namesakes):
+            return self._lose(namesakes, name)
         self._is_unsure = self._is_unsure or namesakes not in ([], [last]) or (bool(namesakes) and index is not None)
         return None
 

@@ -18,15 +18,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman.events import Failure, FailureKind, Finish, Reply, ToolCallFailed
+from dragoman.misuse import DragomanError as DragomanError
+from dragoman.misuse import UsageError as UsageError
 from dragoman.types import NO_USAGE, Message, Usage
-
-
-class DragomanError(Exception):
-    """The root of what dragoman raises."""
-
-
-class UsageError(DragomanError):
-    """The caller broke the contract."""
 
 
 class MissingExtra(DragomanError):

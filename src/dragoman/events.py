@@ -15,18 +15,20 @@ all at once. Grammar of a decoder's output (part indices may interleave)::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, final, get_args
+from typing import Generic, Literal, TypeAlias, final, get_args
 
 import msgspec
 
 from dragoman.types import (
     NO_USAGE,
+    Attempt,
     Cost,
     Media,
     Message,
     Native,
     Opaque,
     Origin,
+    Output,
     Part,
     StopReason,
     Text,
@@ -34,11 +36,8 @@ from dragoman.types import (
     ToolCall,
     Usage,
 )
+from dragoman.types import FailureKind as FailureKind
 
-FailureKind: TypeAlias = Literal[
-    "auth", "permission", "quota", "bad_request", "too_large", "not_found", "context",
-    "rate", "overloaded", "timeout", "connection", "wire", "internal",
-]  # fmt: skip
 Severity: TypeAlias = Literal["fault", "note"]
 CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "refused", "contradicted"]
 
@@ -253,12 +252,13 @@ def settle_reason(wire: StopReason | None, *, usable_calls: int, failed_calls: i
 
 
 @final
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, Generic[Output], frozen=True):
     """A whole response: the fold of its events.
 
     `stop_reason` is "error" when the response failed, or when its only calls did. `error` is the `Failure`, else the
     first `ToolCallFailed`. Text and whole calls that came before a failure are kept; run none of them. `native` holds
-    the fields of `Start` and those of `Finish`.
+    the fields of `Start` and those of `Finish`. A client adds `output`, the answer as the `output_type` that was asked
+    for, and `attempts`, what came of each target.
     """
 
     id: str | None
@@ -274,6 +274,12 @@ class Reply(msgspec.Struct, frozen=True):
     deviations: tuple[Deviation, ...]
     native: Native | None = None
     origin: Origin | None = None
+    output: Output = None  # type: ignore[assignment]
+    attempts: tuple[Attempt, ...] = ()
+
+    def __str__(self) -> str:
+        """Its text, or its calls as `get_weather(city="Paris")`, one a line."""
+        return self.text or "\n".join(map(str, self.tool_calls))
 
     @property
     def text(self) -> str:
@@ -451,9 +457,3 @@ def unfold(reply: Reply) -> list[Event]:
     else:
         add(Finish(reply.stop_reason, reply.native_reason, reply.usage, reply.cost))
     return events
-
-
-def event_object(event: Event) -> dict[str, Any]:
-    """An event as plain values, `type` first, for JSON lines. Absent fields are left out."""
-    fields = {key: value for key, value in msgspec.structs.asdict(event).items() if value is not None}
-    return {"type": type(event).__name__, **fields}

@@ -6,13 +6,30 @@ from writes them back.
 
 from __future__ import annotations
 
+import base64
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias, final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.misuse import UsageError
+
+if TYPE_CHECKING:  # a default, so that `Reply` alone is a type; only type checkers need it
+    from typing_extensions import TypeVar
+
+    Output = TypeVar("Output", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    Output = TypeVar("Output", covariant=True)
+
+if TYPE_CHECKING:
+    Schema: TypeAlias = Any  # users may give a mapping; whatever reads tools makes it Raw
+else:
+    Schema = Raw | None
 
 ProtocolName: TypeAlias = Literal[
     "ollama-chat", "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
@@ -20,6 +37,10 @@ ProtocolName: TypeAlias = Literal[
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 StopReason: TypeAlias = Literal["stop", "length", "tool_use", "content_filter", "other"]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+FailureKind: TypeAlias = Literal[
+    "auth", "permission", "quota", "bad_request", "too_large", "not_found", "context",
+    "rate", "overloaded", "timeout", "connection", "wire", "internal",
+]  # fmt: skip
 
 
 @final
@@ -65,6 +86,32 @@ class Media(msgspec.Struct, frozen=True):
     url: str | None = None
     native: Native | None = None
 
+    @staticmethod
+    def of(path: Path) -> Media:
+        """A file as a part of a message; its suffix tells what it is.
+
+        Raises:
+            UsageError: it cannot be read, or its suffix is not known.
+        """
+        mime = _MIMES.get(path.suffix.lower())
+        if mime is None:
+            raise UsageError(f"expected a file that ends in {', '.join(_MIMES)}, got one that ends in {path.suffix!r}")
+        try:
+            data = path.read_bytes()
+        except OSError as problem:
+            raise UsageError(f"expected a file that can be read, got {path}: {problem.strerror}") from None
+        kind = mime.partition("/")[0]
+        known = kind if kind in ("image", "audio", "video") else "document"
+        return Media(known, mime, base64.b64encode(data).decode())  # type: ignore[arg-type]
+
+
+#: What a file is by its suffix. Their own table, so that no machine's settings change what is sent.
+_MIMES: Final = {
+    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+    ".wav": "audio/wav", ".mp3": "audio/mpeg", ".mp4": "video/mp4", ".webm": "video/webm", ".pdf": "application/pdf",
+    ".txt": "text/plain", ".md": "text/markdown",
+}  # fmt: skip
+
 
 @final
 class ToolCall(msgspec.Struct, frozen=True):
@@ -92,6 +139,13 @@ class ToolCall(msgspec.Struct, frozen=True):
         if isinstance(value, _json.Malformed):
             raise ValueError(f"arguments of tool call {self.name!r}: {value.problem}")
         return value
+
+    def __str__(self) -> str:
+        """The call as Python would write it: `get_weather(city="Paris")`."""
+        value = {"input": self.arguments} if self.kind == "custom" else _json.decode_object(self.arguments)
+        if isinstance(value, _json.Malformed):
+            return f"{self.name}({self.arguments})"
+        return f"{self.name}({', '.join(f'{name}={_json.to_text(one)}' for name, one in value.items())})"
 
 
 @final
@@ -143,6 +197,25 @@ class Message(msgspec.Struct, frozen=True):
     origin: Origin | None = None
     is_cut: bool = False
 
+    @staticmethod
+    def user(*content: str | Path | Part) -> Message:
+        """A user's turn: texts, files (`Path("cat.png")`) and parts, in order.
+
+        Raises:
+            UsageError: something is none of these, or a file cannot be read.
+        """
+        return Message("user", read_content(content, "Message.user"))
+
+    @staticmethod
+    def system(*content: str | Part) -> Message:
+        """Instructions for the model. Raises UsageError as `user`."""
+        return Message("system", read_content(content, "Message.system"))
+
+    @staticmethod
+    def assistant(*content: str | Path | Part) -> Message:
+        """A turn of the model. Raises UsageError as `user`."""
+        return Message("assistant", read_content(content, "Message.assistant"))
+
     @property
     def text(self) -> str:
         """The text parts, joined with nothing between."""
@@ -154,19 +227,43 @@ class Message(msgspec.Struct, frozen=True):
         return [part for part in self.parts if isinstance(part, ToolCall)]
 
 
+def read_content(content: object, where: str) -> tuple[Part, ...]:
+    """What stands in a message: a text, a file or a part, or several.
+
+    Raises:
+        UsageError: it is nothing of that, or nothing at all.
+    """
+    items = tuple(content) if isinstance(content, list | tuple) else (content,)
+    if not items:
+        raise UsageError(f"{where}: expected a text, a Path or a part, got nothing")
+    parts: list[Part] = []
+    for position, item in enumerate(items):
+        if isinstance(item, str):
+            parts.append(Text(item))
+        elif isinstance(item, Path):
+            parts.append(Media.of(item))
+        elif isinstance(item, Part):
+            parts.append(item)
+        else:
+            seen = f"{type(item).__name__} at position {position}"
+            raise UsageError(f"{where}: expected a text, a Path or a part, got {seen}")
+    return tuple(parts)
+
+
 # ---------------------------------------------------------------- what is asked
 
 
 @final
 class Tool(msgspec.Struct, frozen=True):
-    """A tool that the model may call. `schema`: JSON schema of its arguments, as text; None: no arguments declared.
+    """A tool that the model may call. `schema`: JSON schema of its arguments; None: no arguments declared.
 
+    A schema may be given as a mapping too; `dragoman` turns it into its JSON text before it uses the tool.
     `kind` "custom": it takes free text (`schema` is None; its format stands in `native`).
     """
 
     name: str
     description: str = ""
-    schema: Raw | None = None
+    schema: Schema = None
     kind: Literal["function", "custom"] = "function"
     native: Native | None = None
 
@@ -196,9 +293,9 @@ class Reasoning(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class ResponseSchema(msgspec.Struct, frozen=True):
-    """Structured output. `schema` None: any JSON object."""
+    """Structured output. `schema`: JSON schema of the answer, a mapping or its text as Raw; None: any JSON object."""
 
-    schema: Raw | None = None
+    schema: Schema = None
     name: str = "response"
     strict: bool | None = None
     description: str | None = None
@@ -274,3 +371,26 @@ class Cost(msgspec.Struct, frozen=True):
 
     usd: Decimal
     source: Literal["provider", "user", "catalogue"]
+
+
+#: "answered": to its end; "failed": before anything of the answer; "broken": in the answer; "cancelled": its caller
+#: went; "skipped": it was not asked.
+Outcome: TypeAlias = Literal["answered", "failed", "broken", "cancelled", "skipped"]
+
+
+@final
+class Attempt(msgspec.Struct, frozen=True):
+    """What came of one target of a request.
+
+    `reason` in words, "" when it was answered; `kind` and `status` are its failure's; `seconds` from asking it to the
+    end of that; `usage` what it reported, also when it failed.
+    """
+
+    target: str
+    outcome: Outcome
+    reason: str = ""
+    kind: FailureKind | None = None
+    status: int | None = None
+    seconds: float = 0.0
+    usage: Usage = NO_USAGE
+    cost: Cost | None = None

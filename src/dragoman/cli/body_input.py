@@ -12,8 +12,9 @@ from typing import Any, BinaryIO, Final
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.codec.event_lines import event_object
 from dragoman.errors import UsageError
-from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate, event_object
+from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate
 from dragoman.types import Cost, Tool, ToolCall, Usage
 
 _CHUNK: Final = 65_536  # bytes

@@ -21,8 +21,8 @@ from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
 from dragoman.http.timeouts import Timeouts, Watch
 from dragoman.http.transport import Response, Transport, TransportFailed
 from dragoman.routing.attempts import Attempts
-from dragoman.routing.fallback import Attempt
 from dragoman.routing.target import Target
+from dragoman.types import Attempt
 
 #: Events that are held for the first of an answer; a server that sends more before it says nothing worth waiting for.
 _MOST_HELD: Final = 4_096

@@ -19,8 +19,7 @@ from dragoman.discovery.model_facts import ModelFacts
 from dragoman.events import Event, Reply
 from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools
 from dragoman.protocol import Strictness
-from dragoman.routing.fallback import Attempt
-from dragoman.types import Params, Request, ToolChoice
+from dragoman.types import Attempt, Params, Request, ToolChoice
 
 T = TypeVar("T")
 _NO_PARAMS = Params()

@@ -27,9 +27,8 @@ from dragoman.gateway.stream_writer import StreamWriter, pass_on
 from dragoman.gateway.telemetry.record import AttemptOutcome, Record
 from dragoman.ids import new_id
 from dragoman.protocol import Encoder, Parsed, Peek, Protocol, ReplyStyle
-from dragoman.routing.fallback import Attempt, Outcome
 from dragoman.routing.target import Chain
-from dragoman.types import Native, Request
+from dragoman.types import Attempt, Native, Outcome, Request
 
 #: Seconds of silence after which a streaming client is told that its connection lives.
 KEEPALIVE_SECONDS: Final = 15.0

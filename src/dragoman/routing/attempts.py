@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from dragoman.events import Event, Failure, Finish
-from dragoman.routing.fallback import Attempt, Candidate, Move, Outcome, Stop, decide, pick_first
+from dragoman.routing.fallback import Candidate, Move, Stop, decide, pick_first
 from dragoman.routing.target import Chain, Target
 from dragoman.routing.target_health import Health, HealthTable
-from dragoman.types import NO_USAGE
+from dragoman.types import NO_USAGE, Attempt, Outcome
 
 
 @final

@@ -7,42 +7,20 @@ words must never be spliced onto the first's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
 from dragoman.codec.context_overflow import read_overflow
 from dragoman.codec.error_body import refuses_tools
-from dragoman.events import Failure, FailureKind
+from dragoman.events import Failure
 from dragoman.routing.retry import MOST_ATTEMPTS, pick_delay
-from dragoman.types import NO_USAGE, Cost, Usage
+from dragoman.types import FailureKind
 
 #: Failures that lie with the target, its key or its account: another target may do better.
 _MOVES: Final[frozenset[FailureKind]] = frozenset(
     {"rate", "overloaded", "timeout", "connection", "wire", "internal", "auth", "permission", "quota", "not_found"}
 )
-
-#: "answered": to its end; "failed": before anything of the answer; "broken": in the answer; "cancelled": its caller
-#: went; "skipped": it was not asked.
-Outcome: TypeAlias = Literal["answered", "failed", "broken", "cancelled", "skipped"]
-
-
-@final
-class Attempt(msgspec.Struct, frozen=True):
-    """What came of one target of a request.
-
-    `reason` in words, "" when it was answered; `kind` and `status` are its failure's; `seconds` from asking it to the
-    end of that; `usage` what it reported, also when it failed.
-    """
-
-    target: str
-    outcome: Outcome
-    reason: str = ""
-    kind: FailureKind | None = None
-    status: int | None = None
-    seconds: float = 0.0
-    usage: Usage = NO_USAGE
-    cost: Cost | None = None
 
 
 @final

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import _json
-from dragoman.events import event_object
+from dragoman.codec.event_lines import event_object
 from dragoman.proofs import ProbeResult, Verdict
 from dragoman.validate.ask import Asked
 from dragoman.validate.probe import load_probes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.errors import CallFailed, ConfigError, DragomanError, StepLimit, UsageError, WireError
+from dragoman.errors import CallFailed, ConfigError, DragomanError, OutputInvalid, StepLimit, UsageError, WireError
 from dragoman.events import (
     Deviation,
     Event,
@@ -28,6 +28,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.types import (
+    Attempt,
     Cost,
     Media,
     Message,
@@ -46,19 +47,56 @@ from dragoman.types import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.client import Answer, AsyncClient, AsyncStream, Attempt, Client, ModelFacts, Stream
+    from dragoman.client import (
+        Answer,
+        AsyncClient,
+        AsyncRun,
+        AsyncStream,
+        Client,
+        Embeddings,
+        ModelFacts,
+        Run,
+        Stream,
+        StreamedCall,
+        ToolFinished,
+        ToolStarted,
+    )
     from dragoman.decoding import decode
 
+    _shared = Client()
+    reply = _shared.reply
+    stream = _shared.stream
+    run = _shared.run
+    run_stream = _shared.run_stream
+    embed = _shared.embed
+
 __all__ = [
-    "Answer", "AsyncClient", "AsyncStream", "Attempt", "CallFailed", "Client", "ConfigError", "Cost", "Deviation",
-    "DragomanError", "Event", "Failure", "Finish", "Media", "Message", "ModelFacts", "Named", "Opaque", "Params",
-    "PartEvent", "Reasoning", "Reply", "Request", "ResponseSchema", "Start", "StepLimit", "Stream", "Text",
-    "TextDelta", "TextEnd", "TextStart", "Thinking", "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool",
-    "ToolCall", "ToolCallDelta", "ToolCallEnd", "ToolCallFailed", "ToolCallStart", "ToolResult", "Usage", "UsageError",
-    "UsageUpdate", "WireError", "decode", "fold", "unfold",
+    "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "CallFailed", "Client", "ConfigError", "Cost",
+    "Deviation", "DragomanError", "Embeddings", "Event", "Failure", "Finish", "Media", "Message", "ModelFacts",
+    "Named", "Opaque", "OutputInvalid", "Params", "PartEvent", "Reasoning", "Reply", "Request", "ResponseSchema",
+    "Run", "Start", "StepLimit", "Stream", "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking",
+    "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd",
+    "ToolCallFailed", "ToolCallStart", "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError",
+    "UsageUpdate", "WireError", "decode", "embed", "fold", "reply", "run", "run_stream", "stream", "unfold",
 ]  # fmt: skip
 
-_OF_CLIENT = frozenset({"Answer", "AsyncClient", "AsyncStream", "Attempt", "Client", "ModelFacts", "Stream"})
+_OF_CLIENT = frozenset(
+    [
+        "Answer",
+        "AsyncClient",
+        "AsyncRun",
+        "AsyncStream",
+        "Client",
+        "Embeddings",
+        "ModelFacts",
+        "Run",
+        "Stream",
+        "StreamedCall",
+        "ToolFinished",
+        "ToolStarted",
+    ]
+)
+_SHARED = frozenset({"embed", "reply", "run", "run_stream", "stream"})
 
 
 def __getattr__(name: str) -> object:
@@ -67,6 +105,10 @@ def __getattr__(name: str) -> object:
         from dragoman.decoding import decode
 
         return decode
+    if name in _SHARED:
+        from dragoman.client.shared import shared_method
+
+        return shared_method(name)
     if name in _OF_CLIENT:
         from dragoman import client
 

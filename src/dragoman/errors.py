@@ -7,6 +7,7 @@
     ├ ConfigError   a configuration file is wrong: file, key path, what was expected
     ├ WireError     a client sent a body that is not its protocol: answered 4xx in that protocol
     ├ CallFailed    the response failed; raised by `.reply()` and `.run()`, never while iterating events
+    │ └ OutputInvalid   the answer is not of the `output_type` that was asked for
     └ StepLimit     `.run()` made as many steps as it may, and the model still calls tools
 
 Any other exception out of the core is a bug. Messages say what was expected, what was seen (clipped), and where.
@@ -52,6 +53,14 @@ class CallFailed(DragomanError):
         super().__init__(f"{failure.kind}: {failure.message}")
         self.failure = failure
         self.reply = reply
+
+
+class OutputInvalid(CallFailed):
+    """The answer is not of the `output_type` that was asked for; `reply` holds it. The message has none of its
+    values."""
+
+    def __init__(self, message: str, reply: Reply) -> None:
+        super().__init__(Failure("wire", message, usage=reply.usage, cost=reply.cost, code="output_invalid"), reply)
 
 
 class StepLimit(DragomanError):

@@ -237,9 +237,9 @@ def test_a_request_is_not_held_while_its_answer_comes(tmp_path):
     async def main(url: str) -> None:
         async with dragoman.AsyncClient(config_for(url, tmp_path)) as client:
             async with client.stream("lab/m", "word " * 10_000) as stream:
-                assert len(stream._exchange.outgoing.body) > 50_000
+                assert len(stream._stream._exchange.outgoing.body) > 50_000
                 await stream.next_batch()
-                assert stream._exchange.outgoing.body == b""
+                assert stream._stream._exchange.outgoing.body == b""
 
     with serving([head(), chunk(event({"content": "b"})), "hold"]) as server:
         asyncio.run(main(server.url))
@@ -417,8 +417,8 @@ def test_reply_raises_and_keeps_what_came(tmp_path):
         ("lob/m", "hello", (), "unknown provider 'lob'; nearest: lab"),
         ("lab", "hello", (), "expected provider/model or the name of a route"),
         ("lab/m", [], (), "expected at least one message"),
-        ("lab/m", [3], (), "expected a Message or a dict, got int at messages[0]"),
-        ("lab/m", "hello", [3], "expected a function, a Tool or a dict, got int at tools[0]"),
+        ("lab/m", [3], (), "messages[0]: expected a string, a Message or a dict, got a int"),
+        ("lab/m", "hello", [3], "expected a function, a Tool, a model or a dict, got int at tools[0]"),
         ("lab/m", "hello", [{"colour": 1}], "got the keys colour at tools[0]"),
         ("lab/m", "hello", [get_weather, get_weather], "get_weather more than once"),
         ("lab/m", "hello", [lambda: 1], "give it a name with def"),

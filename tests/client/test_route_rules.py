@@ -234,7 +234,7 @@ def test_a_longer_prompt_goes_only_to_a_model_with_more_room(bench: Bench) -> No
     def run(chain: Chain) -> list[str]:
         async def ask() -> list[str]:
             async with dragoman.AsyncClient(config) as client:
-                async with client.open(chain, dragoman.Request("r", (), stream=True)) as stream:
+                async with client.requester.open(chain, dragoman.Request("r", (), stream=True)) as stream:
                     while await stream.next_batch():
                         pass
                 return [one.outcome for one in stream.attempts]

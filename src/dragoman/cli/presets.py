@@ -88,4 +88,4 @@ def render_preset(preset: Preset, values: Mapping[str, str]) -> str:
 def _first_model(config: Config) -> str | None:
     for name, route in config.routes.items():
         return split_target(route.targets[0])[1] if name == "*" else name
-    return next(iter(config.models), None)
+    return next((name for name in config.models if "*" not in name), None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, Final, TypeVar, final
 
-from dragoman.client.client import AsyncClient
+from dragoman.client.client import Requester
 
 T = TypeVar("T")
 #: Seconds that the end of the program waits for connections and servers to close; a server's process gets 5 of its own.
@@ -34,7 +34,7 @@ class Background:
 
     __slots__ = ("_is_closing", "_is_exiting", "_lock", "_loop", "_thread", "client", "pid")
 
-    def __init__(self, make: Callable[[], AsyncClient]) -> None:
+    def __init__(self, make: Callable[[], Requester]) -> None:
         self.pid = os.getpid()
         self._is_closing = self._is_exiting = False
         self._lock = threading.RLock()  # a signal's handler may close what its own thread is about to use
@@ -78,6 +78,14 @@ class Background:
             future.cancel()
             raise
 
+    def run_soon(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Run a coroutine in the thread without waiting for it; called in any thread, also while the client closes."""
+        with self._lock:
+            if self._is_closing or self.pid != os.getpid():
+                coroutine.close()
+            else:
+                asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
     def close(self) -> None:
         """Close the client and end the thread, and wait until it has ended; the second time it does nothing.
 
@@ -87,7 +95,7 @@ class Background:
         if self.pid != os.getpid():
             return
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a Client cannot be closed in its own event loop; use AsyncClient there")
+            raise RuntimeError("a Client cannot be closed in its own event loop; use Requester there")
         self.abandon()
         self._thread.join()
 
@@ -100,14 +108,14 @@ class Background:
         if self.pid != os.getpid():
             raise RuntimeError("this was begun before a fork; begin it again in the new process")
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a Client cannot be used in its own event loop; use AsyncClient there")
+            raise RuntimeError("a Client cannot be used in its own event loop; use Requester there")
         # The lock keeps the order: what is submitted before the end is asked for is run, or cancelled by that end.
         with self._lock:
             if self._is_closing:
                 raise RuntimeError("this Client is closed")
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
-    def _stop_soon(self, client: AsyncClient | None) -> None:
+    def _stop_soon(self, client: Requester | None) -> None:
         with self._lock:
             if self._is_closing:
                 return
@@ -128,11 +136,11 @@ class Background:
             self._thread.join(_EXIT_SECONDS)
 
 
-async def _made(make: Callable[[], AsyncClient]) -> AsyncClient:
+async def _made(make: Callable[[], Requester]) -> Requester:
     return make()
 
 
-async def _stop(loop: asyncio.AbstractEventLoop, client: AsyncClient | None) -> None:
+async def _stop(loop: asyncio.AbstractEventLoop, client: Requester | None) -> None:
     """Cancel what runs, close the client, end the loop."""
     try:
         others = asyncio.all_tasks() - {asyncio.current_task()}

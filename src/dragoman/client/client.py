@@ -1,4 +1,4 @@
-"""`AsyncClient`: ask a model, read its answer as events or whole, run its tools."""
+"""`Requester`: ask a model, read its answer as events or whole, run its tools."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from dragoman.client.images import Images
 from dragoman.client.local_servers import LocalServers
 from dragoman.client.passthrough.exchange import EndpointCache, RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
-from dragoman.client.prepare import Means, Preparation
-from dragoman.client.stream import AsyncStream
+from dragoman.client.prepare import Adapt, Means, Preparation
+from dragoman.client.stream import ResponseStream
 from dragoman.client.target_state import LOG, TargetStates
-from dragoman.client.tool_loop import Answer, ToolLoop
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.discovery.list_models import take_stock
 from dragoman.discovery.model_facts import ModelFacts
@@ -29,20 +28,19 @@ from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault
 from dragoman.http.timeouts import read_clocks
-from dragoman.http.transport import Response, Transport, TransportFailed
-from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools
+from dragoman.http.transport import STAND_INS, Response, Transport, TransportFailed
 from dragoman.protocol import HttpRequest, Strictness
 from dragoman.providers.endpoint import endpoint
 from dragoman.routing.attempts import Attempts
 from dragoman.routing.resolve import resolve_chain
 from dragoman.routing.target import Chain, Target
-from dragoman.types import Params, Request, ToolChoice
+from dragoman.types import Params, Request
 
 _NO_PARAMS: Final = Params()
 
 
-class AsyncClient:
-    """Asks models. Use it in one event loop, with `async with` or `close` at the end.
+class Requester:
+    """Sends requests to targets. Use it in one event loop, with `async with` or `close` at the end.
 
     Args:
         config: a configuration that was loaded, or the path of one; None reads the usual one, if there is one.
@@ -102,7 +100,7 @@ class AsyncClient:
             on_wire=self._on_wire,
         )
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Requester:
         """The client itself."""
         return self
 
@@ -123,90 +121,34 @@ class AsyncClient:
             await transport.close()
         self._servers.close()
 
-    def stream(
+    def ask(
         self,
-        target: str,
-        messages: Messages,
+        target: str | tuple[str, ...],
+        request: Request,
         *,
-        tools: Tools = (),
-        tool_choice: ToolChoice = "auto",
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-    ) -> AsyncStream:
-        """One turn, as events while they come.
+        is_whole: bool = False,
+        timeout: float | None = None,
+        adapt: Adapt | None = None,
+    ) -> ResponseStream:
+        """One turn of what answers to a name, or of the first of several that does.
 
         Args:
-            target: `provider/model`, or the name of a route.
-            messages: a prompt, our `Message`s, or plain dicts of any of the five protocols.
-            tools: functions, `Tool`s, or plain dicts of any of the five protocols.
-            params: how to answer.
-            session_id: names the conversation, for the provider's cache.
+            is_whole: nobody looks before its end.
+            timeout: seconds for the whole of it; None: as configured.
+            adapt: changes the request for a target.
 
         Raises:
-            UsageError: the target, a message or a tool cannot be read.
-            ConfigError: the target's key or address cannot.
+            UsageError: there is no such target.
+            ConfigError: its key or address cannot be read.
         """
-        offered, _ = read_tools(tools)
-        request = Request(target, read_messages(messages), offered, tool_choice, params, True, session_id)
-        return self.ask(target, request)
+        return self.open(self.chain(target), request, is_whole=is_whole, timeout=timeout, adapt=adapt)
 
-    async def reply(
-        self,
-        target: str,
-        messages: Messages,
-        *,
-        tools: Tools = (),
-        tool_choice: ToolChoice = "auto",
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-    ) -> Reply:
-        """One turn, whole. Arguments as for `stream`.
-
-        Raises:
-            CallFailed: the response failed, or its only tool calls did.
-        """
-        offered, _ = read_tools(tools)
-        request = Request(target, read_messages(messages), offered, tool_choice, params, True, session_id)
-        return whole(await drained(self.ask(target, request, is_whole=True)))
-
-    async def run(
-        self,
-        target: str,
-        prompt: Messages,
-        *,
-        tools: Tools = (),
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-        max_steps: int = 10,
-    ) -> Answer:
-        """Ask, run the functions that the model calls, answer it, until it answers without a call.
-
-        Unknown tools, arguments that do not fit and functions that raise are told to the model. Calls of a failed
-        response are not run.
-
-        Args:
-            tools: functions (those that are coroutines are awaited).
-            max_steps: turns of the model.
-
-        Raises:
-            CallFailed: a response failed.
-            StepLimit: the model still calls tools after `max_steps` turns.
-        """
-        offered, functions = read_tools(tools)
-        steps = ToolLoop(read_messages(prompt), functions, max_steps=max_steps)
-        while steps.answer is None:
-            request = Request(target, steps.messages, offered, "auto", params, True, session_id)
-            await steps.take(await drained(self.ask(target, request, is_whole=True)))
-        return steps.answer
-
-    def ask(self, target: str, request: Request, *, is_whole: bool = False) -> AsyncStream:
-        """One turn of what answers to a name. `is_whole`: nobody looks before its end.
-
-        Raises:
-            UsageError, ConfigError: as `stream`.
-        """
-        chain = resolve_chain(target, self.config, strict=self._strict, tools=self._tools, retries=self._retries)
-        return self.open(chain, request, is_whole=is_whole)
+    def chain(self, target: str | tuple[str, ...]) -> Chain:
+        """What answers to a name, or to several. Raises UsageError, ConfigError as `ask`."""
+        if STAND_INS:
+            found: Chain = STAND_INS[-1].chain(target, self.config)
+            return found
+        return resolve_chain(target, self.config, strict=self._strict, tools=self._tools, retries=self._retries)
 
     def open(
         self,
@@ -222,22 +164,21 @@ class AsyncClient:
         head: ClientHead | None = None,
         begun: WholePassthrough | None = None,
         size: int = 0,
-    ) -> AsyncStream:
+        timeout: float | None = None,
+        adapt: Adapt | None = None,
+    ) -> ResponseStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
         Args:
-            keeps_reply: False for one who reads batches and never looks at `reply`; then no event is kept and no
-                price is looked up.
+            keeps_reply: False for one who reads batches alone; then no event is kept and no price is looked up.
             is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
-            on_deviation: is told of this turn's deviations too.
-            owner: whose conversation it is; nobody gets the seals of another's.
-            trace_parent: the trace that it is part of, for the provider.
+            on_deviation: is told of this turn's deviations too. `owner`: who may see the conversation's seals.
+            trace_parent: the trace that it is part of.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
             head: of the client's request, where it came over HTTP.
             begun: the shortest way, which was tried and did not do. `size`: of the request in bytes.
 
-        Raises:
-            ConfigError: no target of the chain may be asked.
+        The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
         """
         chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
         chain, said = self.target_states.line_up(chain)
@@ -258,12 +199,13 @@ class AsyncClient:
             original=original,
             head=head,
             size=size,
+            adapt=adapt,
         )
-        return AsyncStream(
+        return ResponseStream(
             preparation.make_ready,
             Attempts(chain, self.target_states.health_table, log=LOG.info) if begun is None else begun.course,
             transport=self._transport if begun is None else begun,
-            timeouts=self._clocks,
+            timeouts=self._clocks if timeout is None else msgspec.structs.replace(self._clocks, total=timeout),
             random=random.random,
             keeps_reply=keeps_reply,
             is_whole=is_whole or not request.stream,
@@ -339,7 +281,7 @@ class AsyncClient:
             self._on_deviation(target, deviation)
 
 
-async def drained(stream: AsyncStream) -> Reply:
+async def drained(stream: ResponseStream) -> Reply:
     """The reply of a stream that is read to its end."""
     async with stream:
         while await stream.next_batch():
@@ -371,4 +313,4 @@ def _transport(http: HttpConfig) -> Transport:
     )
 
 
-__all__ = ["AsyncClient", "whole"]
+__all__ = ["Requester", "whole"]

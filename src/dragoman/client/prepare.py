@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import final
+from typing import TypeAlias, final
 
 import msgspec
 
@@ -21,6 +22,9 @@ from dragoman.ids import new_id
 from dragoman.routing.resolve import with_defaults
 from dragoman.routing.target import Target
 from dragoman.types import Request
+
+#: Changes a request for a target.
+Adapt: TypeAlias = Callable[[Request, Target], Request]
 
 
 @final
@@ -41,7 +45,7 @@ class Preparation:
     """Makes one request ready for any target."""
 
     __slots__ = (
-        "_has_price", "_head", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size",
+        "_adapt", "_has_price", "_head", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size",
         "_trace_parent",
     )  # fmt: skip
 
@@ -58,9 +62,11 @@ class Preparation:
         original: RawRequest | None,
         head: ClientHead | None,
         size: int,
+        adapt: Adapt | None = None,
     ) -> None:
         """`said`: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
-        `AsyncClient.open`."""
+        `Requester.open`."""
+        self._adapt = adapt
         self._means = means
         self._request = request
         self._on_deviation = on_deviation
@@ -90,6 +96,8 @@ class Preparation:
         if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
             read = await means.images.filled(read)
         wanted = with_defaults(read, ready)
+        if self._adapt is not None:
+            wanted = self._adapt(wanted, ready)
         limit = means.timeouts.first_event_of(
             local=is_local, reasoning=read.params.reasoning is not None, whole=not read.stream
         )

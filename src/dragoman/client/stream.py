@@ -30,7 +30,7 @@ _MOST_HELD: Final = 4_096
 _PER_EVENT: Final = 128
 
 
-class AsyncStream:
+class ResponseStream:
     """One response. Use it with `async with`, iterate it once; leaving early closes the connection at once.
 
     Iterating never raises for what the provider or the network does: that is a `Failure` event. Until something of an
@@ -80,7 +80,7 @@ class AsyncStream:
 
     # ------------------------------------------------------------ reading
 
-    async def __aenter__(self) -> AsyncStream:
+    async def __aenter__(self) -> ResponseStream:
         """Make the request ready.
 
         Raises:

@@ -1,107 +1,94 @@
-"""`Client` and its `Stream`: `AsyncClient` without `await`."""
+"""`Client`: `AsyncClient` without `await`."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from dragoman.client.background_loop import Background
-from dragoman.client.client import AsyncClient, drained, load
+from dragoman.client.call import (
+    Cache,
+    Choice,
+    ParamsLike,
+    Stop,
+    Targets,
+    Thought,
+    field_keywords,
+    read_call,
+)
+from dragoman.client.client import Requester
+from dragoman.client.configured import configured
+from dragoman.client.embed import Embeddings, embed, read_texts
 from dragoman.client.exchange import OnDeviation
-from dragoman.client.stream import AsyncStream
-from dragoman.client.tool_loop import Answer, ToolLoop
+from dragoman.client.prepare_run import read_run
+from dragoman.client.runs import Run
+from dragoman.client.streams import Stream
+from dragoman.client.tool_loop import Answer
+from dragoman.client.tool_run import Approve, OnToolError
+from dragoman.client.turns import open_stream, whole_reply
 from dragoman.config import Config, ToolsMode
 from dragoman.discovery.model_facts import ModelFacts
-from dragoman.events import Event, Reply
-from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools
+from dragoman.events import Reply
+from dragoman.inputs.conversation import Messages, Tools
+from dragoman.inputs.keywords import read_text
 from dragoman.protocol import Strictness
-from dragoman.types import Attempt, Params, Request, ToolChoice
+from dragoman.types import ProtocolName
 
 T = TypeVar("T")
-_NO_PARAMS = Params()
-
-
-class Stream:
-    """`AsyncStream` without `await`: use it with `with`, iterate it once."""
-
-    __slots__ = ("_background", "_client", "_stream")
-
-    def __init__(self, stream: AsyncStream, client: Client, background: Background) -> None:
-        self._stream = stream
-        self._client = client  # kept: it closes itself when nobody has it
-        self._background = background
-
-    def __enter__(self) -> Stream:
-        """Send the request.
-
-        Raises:
-            UsageError, ConfigError: the request cannot be sent at all.
-        """
-        self._background.run(self._stream.__aenter__())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the connection, if the response is not over."""
-        self.close()
-
-    def close(self) -> None:
-        """Stop reading."""
-        if not self._background.is_closed:  # else its connection is closed too
-            self._background.run(self._stream.close())
-
-    def __iter__(self) -> Iterator[Event]:
-        """The events, as they come."""
-        stream = self._stream
-        while batch := self._background.run(stream._next()):
-            for event in batch:
-                stream._note([event])
-                yield event
-
-    @property
-    def attempts(self) -> tuple[Attempt, ...]:
-        """What came of the targets that were asked or passed over so far, in order."""
-        return self._stream.attempts
-
-    @property
-    def reply(self) -> Reply:
-        """The response so far, or the whole of it after the last event."""
-        return self._stream.reply
-
-    def partial(self, index: int) -> Mapping[str, Any]:
-        """The arguments so far of the call with this part index: a live, read-only view."""
-        return self._stream.partial(index)
+S = TypeVar("S")
 
 
 class Client:
-    """`AsyncClient` without `await`. It may be used from many threads, and inside a running event loop.
+    """Asks models, without `await`. It may be used from many threads, and inside a running event loop.
 
     Its event loop runs in a thread of its own; `on_deviation` is called there. It closes itself when it is dropped, and
-    when the program ends. After a fork each process has connections of its own; a stream stays with the process that
-    began it.
+    when the program ends; `with` or `close` closes it early. After a fork each process has connections of its own; a
+    stream stays with the process that began it.
+
+    Args:
+        config: the path of a configuration, a mapping with its tables, or one that was loaded; None reads the usual
+            file, unless `base_url`, `providers` or `routes` are given: what is given in code wins.
+        base_url: the address of one server: then every target is one of its models, by its bare name.
+        api_key: its key.
+        protocol: what it speaks; None is "openai-chat".
+        providers: tables as in the file, `{"lab": {"base_url": "http://…", "protocol": "openai-chat"}}`; a key may be
+            written out here.
+        routes: `{"fast": ["lab/qwen3", "ollama/granite4"]}`, or tables as in the file.
+        strict: the first deviation of a response is a `Failure`; None takes the configuration's word.
+        tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
+        retries: how often a target is asked again (0 to 2); None takes the configuration's word.
+        on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
+
+    Raises:
+        UsageError: an argument is of the wrong kind. ConfigError: something in the configuration is.
     """
 
     def __init__(
         self,
-        config: Config | Path | str | None = None,
+        config: Config | Mapping[str, Any] | Path | str | None = None,
         *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        protocol: ProtocolName | None = None,
+        providers: Mapping[str, Mapping[str, Any]] | None = None,
+        routes: Mapping[str, Sequence[str] | Mapping[str, Any]] | None = None,
         strict: Strictness | None = None,
         tools: ToolsMode | None = None,
         retries: int | None = None,
         on_deviation: OnDeviation | None = None,
     ) -> None:
-        self.config = config if isinstance(config, Config) else load(config)
+        self.config = configured(
+            config, base_url, api_key, protocol, providers, routes, strict, tools, retries, on_deviation
+        )
         self._settings = (strict, tools, retries, on_deviation)
         self._background = Background(self._make)
 
-    def _make(self) -> AsyncClient:
+    def _make(self) -> Requester:
         strict, tools, retries, on_deviation = self._settings
-        return AsyncClient(self.config, strict=strict, tools=tools, retries=retries, on_deviation=on_deviation)
+        return Requester(self.config, strict=strict, tools=tools, retries=retries, on_deviation=on_deviation)
 
     @property
     def deviations(self) -> Counter[tuple[str, str, str]]:
@@ -112,9 +99,7 @@ class Client:
         """The client itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         """Close the client."""
         self.close()
 
@@ -127,64 +112,280 @@ class Client:
         if (background := getattr(self, "_background", None)) is not None:
             background.abandon()
 
+    # fmt: off
     def stream(
-        self,
-        target: str,
-        messages: Messages,
-        *,
-        tools: Tools = (),
-        tool_choice: ToolChoice = "auto",
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
     ) -> Stream:
-        """One turn, as events while they come. As `AsyncClient.stream`."""
-        here = self._here()
-        stream = here.client.stream(
-            target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
+        """One turn, as events while they come.
+
+        Nothing is sent before the stream is entered with `with`, or read.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: "auto", "none", "required", or the name of a tool.
+            output_type: what the answer is to be: a dataclass, TypedDict, Struct, pydantic model, a list or union.
+                `stream.reply.output` holds it at the end.
+            output_retries: not used by a stream, which is one turn.
+            max_tokens, temperature, top_p, stop, seed: how to answer; None is the provider's default.
+            reasoning: "low", "medium", "high" and others, a number of tokens, or True or False.
+            cache: how long the provider is to remember the prompt: "none", "short" or "long".
+            timeout: seconds for the whole answer, its retries and other targets included.
+            session_id: names the conversation, for the provider's cache.
+            params: further settings, `Params` or a dict with its fields. A keyword of its own wins.
+
+        Raises:
+            UsageError: an argument is of the wrong kind: the message names it, what was seen and what is taken.
+            ConfigError: the target's key or address cannot be read.
+        """
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
         )
-        return Stream(stream, self, here)
+        here = self._here()
+        return Stream(open_stream(here.client, call), self, here)
+
+    @overload
+    def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: None = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[None]: ...
+
+    @overload
+    def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: type[T], output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[T]: ...
+
+    @overload
+    def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[Any]: ...
 
     def reply(
-        self,
-        target: str,
-        messages: Messages,
-        *,
-        tools: Tools = (),
-        tool_choice: ToolChoice = "auto",
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-    ) -> Reply:
-        """One turn, whole. As `AsyncClient.reply`."""
-        return self._run(
-            self._here().client.reply(
-                target, messages, tools=tools, tool_choice=tool_choice, params=params, session_id=session_id
-            )
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[Any]:
+        """One turn, whole.
+
+        Without `output_type` the answer is `str(reply)`; `reply.tool_calls` holds the calls, which nobody has run.
+        With it `reply.output` is the answer as that type: it is asked for by structured output where the server has it,
+        in words elsewhere, and checked.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: "auto", "none", "required", or the name of a tool.
+            output_type: what the answer is to be: a dataclass, TypedDict, Struct, pydantic model, a list or union.
+            output_retries: how often the model is told what did not fit, and asked again; usage and cost are sums.
+            max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.
+            timeout: seconds for each answer of the model, its retries and other targets included.
+
+        Raises:
+            CallFailed: the response failed, or its only tool calls did.
+            OutputInvalid: the answer is not of the `output_type`; a `CallFailed` whose `reply` holds it.
+            UsageError, ConfigError: as `stream`.
+        """
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
         )
+        return self._run(whole_reply(self._here().client, call))
+
+    @overload
+    def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: None = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: Approve | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[None]: ...
+
+    @overload
+    def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: type[T], output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: Approve | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[T]: ...
+
+    @overload
+    def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: Approve | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[Any]: ...
 
     def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: Approve | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[Any]:
+        """Ask, run the functions that the model calls, answer it, until it answers without a call.
+
+        What the model does wrong (unknown tools, arguments that do not fit) is told to it, and so is what a function
+        raises. Calls of a failed response are not run. Functions run in the calling thread, one
+        after the other.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: "auto", "none", "required", or the name of a tool.
+                A tool that must be called is called in the first turn; then the model is free.
+            output_type, output_retries: as in `reply`; `answer.output` holds it.
+            max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.
+            timeout: seconds for each turn of the model.
+            max_steps: turns of the model.
+            approve: is asked before each call: True runs it, False refuses, a text refuses and is told to the model.
+            on_tool_error: "tell" tells the model what a function raised, "raise" raises it.
+            mcp: MCP servers whose tools are offered too, as the configuration has them: `{"files": {"command": […]}}`.
+
+        Raises:
+            CallFailed: a response failed.
+            OutputInvalid: the answer is not of the `output_type`.
+            StepLimit: the model still calls tools after `max_steps` turns.
+            UsageError, ConfigError: as `stream`.
+        """
+        run = self._begin_run(
+            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
+            on_tool_error, mcp, timeout, session_id, params,
+            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=True,
+        )
+        for _ in run:
+            pass
+        return run.answer
+
+    def run_stream(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: Approve | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """The same as `run`, as events while it goes on: those of each turn, `ToolStarted` and `ToolFinished`.
+
+        Iterate it, then look at `run.answer`. Arguments as for `run`.
+
+        Raises:
+            UsageError, ConfigError: as `stream`. What `run` raises besides is raised while it is iterated.
+        """
+        return self._begin_run(
+            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
+            on_tool_error, mcp, timeout, session_id, params,
+            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=False,
+        )
+
+    def _begin_run(
+        self, target: object, messages: object, system: object, tools: object, tool_choice: object, output_type: object,
+        output_retries: object, max_steps: object, approve: Approve | None, on_tool_error: object, mcp: object,
+        timeout: object, session_id: object, params: object, keywords: Mapping[str, object], *, is_whole: bool,
+    ) -> Run:
+        prepared = read_run(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params, keywords=keywords,
+            max_steps=max_steps, approve=approve, on_tool_error=on_tool_error, mcp=mcp,
+        )
+        return Run(
+            lambda: self._here().client, prepared.open, wait=self._run, approve=approve, is_whole=is_whole,
+            close=prepared.close,
+        )
+    # fmt: on
+
+    def embed(
         self,
-        target: str,
-        prompt: Messages,
+        target: Targets,
+        texts: str | Sequence[str],
         *,
-        tools: Tools = (),
-        params: Params = _NO_PARAMS,
-        session_id: str | None = None,
-        max_steps: int = 10,
-    ) -> Answer:
-        """Ask, run the functions that the model calls, answer it. As `AsyncClient.run`; functions that are no
-        coroutines run in the calling thread."""
-        offered, functions = read_tools(tools)
-        steps = ToolLoop(read_messages(prompt), functions, max_steps=max_steps, run=self._run)
-        while steps.answer is None:
-            request = Request(target, steps.messages, offered, "auto", params, True, session_id)
-            steps.take_now(self._run(drained(self._here().client.ask(target, request, is_whole=True))))
-        return steps.answer
+        dimensions: int | None = None,
+        timeout: float | None = None,
+    ) -> Embeddings:
+        """The vectors of texts.
+
+        Args:
+            target: as in `stream`; its provider must have embeddings.
+            texts: a text, or a list of them.
+            dimensions: of the vectors; None is the model's own.
+            timeout: seconds for an answer.
+
+        Raises:
+            CallFailed: the last target failed.
+            UsageError, ConfigError: as `stream`.
+        """
+        return self._run(embed(self._here().client, read_texts(target, texts, dimensions, timeout)))
 
     def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
-        """The models that can be asked. As `AsyncClient.models`."""
-        return self._run(self._here().client.models(provider))
+        """The models that can be asked, with what is claimed and what is proven of each; servers are asked now.
 
-    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        Args:
+            provider: only this one's; it is asked even where the catalogue lists its models.
+
+        Raises:
+            UsageError: no such provider.
+        """
+        name = read_text("provider", provider)
+        return self._run(self._here().client.models(name))
+
+    def _run(self, coroutine: Coroutine[Any, Any, S]) -> S:
         return self._background.run(coroutine)
 
     def _here(self) -> Background:

@@ -97,7 +97,7 @@ class TargetStates:
         no answer has shown otherwise since."""
         if target.name in self._deviating:
             return False
-        model, provider = self._config.models.get(target.name), self._config.providers.get(target.provider.name)
+        model, provider = self._config.model(target.name), self._config.providers.get(target.provider.name)
         if model is not None and model.clean is not None:
             return model.clean
         if provider is not None and provider.clean is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any, Generic, final
 
 import msgspec
 
@@ -13,20 +13,21 @@ from dragoman import _json
 from dragoman.errors import CallFailed, StepLimit, UsageError
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.functions import FunctionTool
-from dragoman.types import NO_USAGE, Cost, Message, Text, ToolCall, ToolResult, Usage
+from dragoman.types import NO_USAGE, Cost, Message, Output, Text, ToolCall, ToolResult, Usage
 
 
 @final
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, Generic[Output], frozen=True):
     """What `run` came to. `messages` is the whole conversation, the answer included; `usage` and `cost` are sums over
-    all turns, None where a turn did not say."""
+    all turns, None where a turn did not say. `output`: the answer as the `output_type` that was asked for."""
 
     text: str
-    reply: Reply
+    reply: Reply[Output]
     messages: tuple[Message, ...]
     steps: int
     usage: Usage
     cost: Cost | None
+    output: Output = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return self.text

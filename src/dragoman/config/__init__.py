@@ -9,7 +9,7 @@ from dragoman.config.agent import AgentConfig, AgentLimits, McpServer
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.limits import LimitsConfig
 from dragoman.config.places import FILE_NAME, data_folder, default_path
-from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config
+from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config, read_tables
 from dragoman.config.references import read_secret, split_address
 from dragoman.config.settings import (
     MOST_RETRIES,
@@ -31,6 +31,6 @@ __all__ = [
     "AdminConfig", "AdminKey", "AgentConfig", "AgentLimits", "McpServer",
     "FILE_NAME", "LARGEST_CONFIG", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "LimitsConfig",
     "ModelConfig", "Order", "Price", "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig",
-    "data_folder", "default_path", "key_variable", "load_config", "read_file", "read_secret", "reason_of",
-    "split_address",
+    "data_folder", "default_path", "key_variable", "load_config", "read_file", "read_secret", "read_tables",
+    "reason_of", "split_address",
 ]  # fmt: skip

@@ -61,6 +61,19 @@ def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], h
         raise ConfigError(f"{file}: {problem}") from None
 
 
+def read_document(tables: Mapping[str, Any], *, file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
+    """The configuration that these tables are. Raises ConfigError, UsageError."""
+    return _Reading(file, environ=environ, home=home).config(tables)
+
+
+def read_tables(path: Path | str) -> dict[str, Any]:
+    """The tables of a file. Raises ConfigError."""
+    file = Path(path)
+    if not file.is_file():
+        raise ConfigError(f"{file}: expected a configuration file, found none")
+    return _parse(file)
+
+
 # ---------------------------------------------------------------- reading
 
 

@@ -205,6 +205,7 @@ class Config(msgspec.Struct, frozen=True):
         unread_keys: by provider, why the key that the file names could not be read.
         models, prices: by target.
         aliases: further names of routes → the route.
+        only_provider: the one server that was named in code: every name is a model of it. "": there is none.
     """
 
     path: Path | None
@@ -221,6 +222,15 @@ class Config(msgspec.Struct, frozen=True):
     keys: dict[str, Secret] = {}
     unread_keys: dict[str, str] = {}
     aliases: dict[str, str] = {}
+    only_provider: str = ""
+
+    def model(self, target: str) -> ModelConfig | None:
+        """What the file says of a target: by its own name, else by the longest pattern that fits; None: nothing."""
+        found = self.models.get(target)
+        if found is not None or not self.models:
+            return found
+        fitting = [name for name in self.models if "*" in name and _fits(name, target)]
+        return self.models[max(fitting, key=len)] if fitting else None
 
     def key(self, provider: str) -> Secret | None:
         """The provider's API key; None when none is set.
@@ -231,3 +241,17 @@ class Config(msgspec.Struct, frozen=True):
         if provider in self.unread_keys:
             raise ConfigError(self.unread_keys[provider])
         return self.keys.get(provider)
+
+
+def _fits(pattern: str, target: str) -> bool:
+    """Whether a target is meant by a pattern, in which `*` is any text, and all else stands for itself."""
+    first, *others = pattern.split("*")
+    if not target.startswith(first):
+        return False
+    at = len(first)
+    for piece in others[:-1]:
+        found = target.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(target) - at >= len(others[-1]) and target.endswith(others[-1])

@@ -89,7 +89,7 @@ class ModelNames:
                 target = config.routes[EVERY_OTHER].targets[0]
                 found.setdefault(split_target(target)[1], target)
             found |= {alias: config.routes[name].targets[0] for alias, name in config.aliases.items()}
-            found |= {target: target for target in config.models if self._is_open(target)}
+            found |= {target: target for target in config.models if "*" not in target and self._is_open(target)}
             if not found:
                 found = {target: target for target in self._told}
                 found |= {model.target: model.target for name in config.keys for model in config.catalog.models(name)}
@@ -100,7 +100,9 @@ class ModelNames:
         """The providers whose models no list has, so that they must be asked: those of the targets that clients are
         shown; without any, all that are local or configured."""
         config = self._config
-        targets = [target for route in config.routes.values() for target in route.targets] + list(config.models)
+        targets = [target for route in config.routes.values() for target in route.targets] + [
+            name for name in config.models if "*" not in name
+        ]
         names = dict.fromkeys(split_target(target)[0] for target in targets) or config.catalog.providers
         found = [config.catalog.provider(name) for name in names]
         return [
@@ -143,7 +145,7 @@ class ModelNames:
         """What clients are told of a model. One that refuses tools takes them all the same when its route, or its own
         table, has another way to ask for them."""
         model = self._model(target)
-        own, route = self._config.models.get(target), self._config.routes.get(self._config.aliases.get(name, name))
+        own, route = self._config.model(target), self._config.routes.get(self._config.aliases.get(name, name))
         way = (own.tools if own is not None else None) or (route.tools if route is not None else "native")
         return model if way == "native" or model.tools else msgspec.structs.replace(model, tools=True)
 

@@ -14,11 +14,12 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client import AsyncClient, AsyncStream
+from dragoman.client.client import Requester
 from dragoman.client.forwarding import ClientHead
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
+from dragoman.client.stream import ResponseStream
 from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Deviation, Event, Failure, fold
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
@@ -52,11 +53,11 @@ class Relay:
 
     __slots__ = ("_client", "_keepalive_seconds", "_names", "_streams")
 
-    def __init__(self, client: AsyncClient, names: ModelNames, *, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
+    def __init__(self, client: Requester, names: ModelNames, *, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
         self._client = client
         self._names = names
         self._keepalive_seconds = keepalive_seconds
-        self._streams: set[AsyncStream | WholePassthrough] = set()
+        self._streams: set[ResponseStream | WholePassthrough] = set()
 
     def interrupt(self, failure: Failure) -> None:
         """End all answers that are under way; their clients are told this failure, in the stream where one began."""
@@ -173,7 +174,7 @@ class Relay:
         self,
         protocol: Protocol,
         asked: Callable[[], Parsed],
-        stream: AsyncStream,
+        stream: ResponseStream,
         response_writer: ResponseWriter,
         record: Record,
     ) -> None:
@@ -204,7 +205,7 @@ def _asked(parsed: Parsed) -> Parsed:
 async def _whole(
     protocol: Protocol,
     asked: Callable[[], Parsed],
-    stream: AsyncStream,
+    stream: ResponseStream,
     response_writer: ResponseWriter,
     record: Record,
     *,
@@ -239,7 +240,7 @@ async def _whole(
 
 
 def _fail(
-    protocol: Protocol, failure: Failure, stream: AsyncStream, response_writer: ResponseWriter, record: Record
+    protocol: Protocol, failure: Failure, stream: ResponseStream, response_writer: ResponseWriter, record: Record
 ) -> None:
     """The last target's failure, before anything of its answer left."""
     pass_on(stream.headers, response_writer, record)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dragoman.client import AsyncStream
 from dragoman.client.passthrough.exchange import is_cut
+from dragoman.client.stream import ResponseStream
 from dragoman.events import SEMANTIC, Event, Failure, Finish, Start, TextDelta
 from dragoman.gateway.messages import ResponseWriter
 from dragoman.gateway.telemetry.rate_limits import limit_headers, provider_request_id
@@ -34,7 +34,7 @@ class StreamWriter:
 
     def __init__(
         self,
-        stream: AsyncStream,
+        stream: ResponseStream,
         make_encoder: Callable[[], Encoder],
         response_writer: ResponseWriter,
         *,

@@ -7,7 +7,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import ssl
+from typing import Any, Final, Protocol
 
+from dragoman.config import Config
 from dragoman.errors import ConfigError, MissingExtra
 from dragoman.http.response import Pool, Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
@@ -25,6 +27,22 @@ _HAS_HTTPTOOLS = _has("httptools")
 _HAS_AIOHTTP = _has("aiohttp")
 if not (_HAS_HTTPTOOLS or _HAS_AIOHTTP):  # pragma: no cover - the extra is part of the test environment
     raise MissingExtra('talking to a model needs the extra "client": pip install "dragoman[client]"')
+
+
+class StandIn(Protocol):
+    """What answers in place of every provider while a program is tested: `dragoman.testing.FakeModel`."""
+
+    def chain(self, target: str | tuple[str, ...], config: Config) -> Any:
+        """The `Chain` of what answers to a name."""
+        ...
+
+    async def open(self, outgoing: Outgoing) -> Response:
+        """As `Transport.open`."""
+        ...
+
+
+#: The last one answers; only `dragoman.testing` changes this, from the beginning of a `with` block to its end.
+STAND_INS: Final[list[StandIn]] = []
 
 
 class Transport:
@@ -47,6 +65,8 @@ class Transport:
             ConfigError: the file of authorities cannot be read.
             MissingExtra: a proxy is set, and aiohttp is not installed.
         """
+        if STAND_INS:
+            return await STAND_INS[-1].open(outgoing)
         if self._pool is None:
             self._pool = self._open_pool()
         return await self._pool.open(outgoing)

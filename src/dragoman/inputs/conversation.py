@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
 from dragoman import _json
+from dragoman._json import Raw
 from dragoman.errors import UsageError, WireError
 from dragoman.inputs.functions import FunctionTool, tool_of
+from dragoman.inputs.models import is_model, model_schema
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Message, Origin, Part, ProtocolName, Request, Text, Thinking, Tool, ToolCall
+from dragoman.types import (
+    Message,
+    Origin,
+    Part,
+    ProtocolName,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    read_content,
+)
 
-Messages: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
-Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | Mapping[str, Any]]
+Messages: TypeAlias = str | Message | Mapping[str, Any] | Sequence[str | Message | Mapping[str, Any]]
+Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | type | Mapping[str, Any]]
 
 _ANTHROPIC_BLOCKS: Final = {"tool_use", "tool_result", "thinking", "redacted_thinking", "document"}
 _RESPONSES_PARTS: Final = {"input_text", "output_text", "input_image", "input_file"}
@@ -28,27 +43,65 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
     Raises:
         UsageError: not a conversation; says where.
     """
-    if isinstance(messages, str):
-        return (Message("user", (Text(messages),)),)
-    if isinstance(messages, Message):
-        return (messages,)
-    if isinstance(messages, Mapping):
+    if isinstance(messages, str | Message | Mapping):
         messages = [messages]
-    items = list(messages)
-    if not items:
-        raise UsageError("expected at least one message, got an empty list")
+    if not isinstance(messages, list | tuple):
+        raise UsageError(f"messages: expected {_TAKEN}, or a list of them, got a {type(messages).__name__}")
+    if not messages:
+        raise UsageError("messages: expected at least one message, got an empty list")
     out: list[Message] = []
     plain: list[Mapping[str, Any]] = []
+    items: list[object] = list(messages)
     for position, item in enumerate(items):
-        if isinstance(item, Message):
-            out += _read_dicts(plain)
-            plain = []
-            out.append(item)
-        elif isinstance(item, Mapping):
+        if isinstance(item, Mapping):
+            _check_dict(item, f"messages[{position}]")
             plain.append(item)
+            continue
+        out += _read_dicts(plain)
+        plain = []
+        if isinstance(item, str):
+            out.append(Message("user", (Text(item),)))
+        elif isinstance(item, Message):
+            out.append(_checked(item, f"messages[{position}]"))
         else:
-            raise UsageError(f"expected a Message or a dict, got {type(item).__name__} at messages[{position}]")
+            raise UsageError(f"messages[{position}]: expected {_TAKEN}, got a {type(item).__name__}")
     return (*out, *_read_dicts(plain))
+
+
+_TAKEN: Final = "a string, a Message or a dict"
+_ROLES: Final = get_args(Role)
+
+
+def _checked(message: Message, where: str) -> Message:
+    """A message of the caller's, who may have written `Message("user", "hello")`."""
+    role: object = message.role
+    if role not in _ROLES:
+        raise UsageError(f"{where}: expected a role of {', '.join(_ROLES)}, got {str(role)[:40]!r}")
+    given: object = message.parts
+    if isinstance(given, tuple) and all(isinstance(part, Part) for part in given):
+        if not given and message.role != "assistant":
+            raise UsageError(f"{where}: expected something in the message, got nothing")
+        return message
+    return msgspec.structs.replace(message, parts=read_content(given, where))
+
+
+#: Keys that say something in a message of any protocol.
+_SAYING: Final = frozenset({"content", "parts", "type", "tool_calls", "function_call", "images", "refusal", "audio"})
+
+
+def _check_dict(message: Mapping[str, Any], where: str) -> None:
+    if not all(isinstance(key, str) for key in message):
+        raise UsageError(f"{where}: expected strings as keys")
+    if _SAYING.isdisjoint(message):
+        keys = ", ".join(message)[:80] or "none"
+        raise UsageError(f"{where}: expected a message with content, got the keys {keys}")
+    kind, role = message.get("type", "message"), message.get("role")
+    if kind == "message" and not isinstance(role, str) and "parts" not in message:
+        raise UsageError(f"{where}: expected a role, as in {{'role': 'user', 'content': '…'}}, got none")
+    if not isinstance(kind, str):
+        raise UsageError(f"{where}: expected a string as type, got a {type(kind).__name__}")
+    if message.get("content") is None and message.keys() <= {"role", "content", "type", "name"}:
+        raise UsageError(f"{where}: expected content, got None")
 
 
 def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]:
@@ -59,22 +112,54 @@ def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]
     """
     out: list[Tool] = []
     functions: dict[str, FunctionTool] = {}
-    for position, item in enumerate(tools):
+    if isinstance(tools, str | bytes | Mapping | Tool | FunctionTool) or not isinstance(tools, Iterable):
+        raise UsageError(f"tools: expected a list, as tools=[get_weather], got a {type(tools).__name__}")
+    items: list[object] = list(tools)
+    for position, item in enumerate(items):
         if isinstance(item, Tool):
-            out.append(item)
+            out.append(_checked_tool(item, f"tools[{position}]"))
         elif isinstance(item, Mapping):
             out += _read_tool_dict(item, position)
+        elif is_model(item):
+            out.append(_model_tool(item))
         elif isinstance(item, FunctionTool) or callable(item):
             function = item if isinstance(item, FunctionTool) else tool_of(item)
             functions[function.tool.name] = function
             out.append(function.tool)
         else:
-            raise UsageError(f"expected a function, a Tool or a dict, got {type(item).__name__} at tools[{position}]")
+            seen = type(item).__name__
+            raise UsageError(f"expected a function, a Tool, a model or a dict, got {seen} at tools[{position}]")
     names = [tool.name for tool in out]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(f"expected tools of different names, got {', '.join(twice)} more than once")
     return tuple(out), functions
+
+
+def _checked_tool(tool: Tool, where: str) -> Tool:
+    """A tool of the caller's, whose schema may be a mapping."""
+    if not isinstance(tool.name, str) or not tool.name:
+        raise UsageError(f"{where}: expected a name")
+    if not isinstance(tool.description, str):
+        raise UsageError(f"{where} ({tool.name}): expected a string as description")
+    schema = tool.schema
+    if schema is None or isinstance(schema, Raw):
+        return tool
+    if not isinstance(schema, Mapping):
+        seen = type(schema).__name__
+        raise UsageError(f"{where} ({tool.name}): expected a JSON schema as a mapping or Raw, got a {seen}")
+    try:
+        return msgspec.structs.replace(tool, schema=_json.raw(schema))
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise UsageError(f"{where} ({tool.name}): expected plain JSON values: {problem}") from None
+
+
+def _model_tool(kind: Any) -> Tool:
+    """A class that checks its own values as a tool whose arguments are its fields."""
+    schema = model_schema(kind)
+    description = schema.pop("description", None) or inspect.cleandoc(kind.__doc__ or "")
+    schema.pop("title", None)
+    return Tool(kind.__name__, str(description), _json.raw(schema))
 
 
 def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:

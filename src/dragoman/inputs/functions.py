@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.errors import UsageError
+from dragoman.inputs.models import is_model, model_schema, model_value
 from dragoman.types import Tool, ToolCall
 
 _ARGS: Final = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
@@ -33,7 +34,7 @@ class FunctionTool(msgspec.Struct, frozen=True):
             UsageError: they do not fit the signature; says which and what was expected.
         """
         try:
-            return msgspec.convert(call.values(), self.arguments, strict=False)
+            return msgspec.convert(call.values(), self.arguments, strict=False, dec_hook=_convert_model)
         except (msgspec.ValidationError, ValueError) as problem:
             raise UsageError(f"arguments of {self.tool.name}: {problem}") from None
 
@@ -99,7 +100,9 @@ def _default(value: Any) -> Any:
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
     """The JSON schema of an object, without a reference at the top."""
-    (schema,), definitions = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")  # noqa: TID251
+    (schema,), definitions = msgspec.json.schema_components(  # noqa: TID251
+        [arguments], ref_template="#/$defs/{name}", schema_hook=_schema_of_model
+    )
     top = definitions.pop(str(schema["$ref"]).rpartition("/")[2])
     top.pop("title", None)
     top.setdefault("properties", {})
@@ -109,6 +112,18 @@ def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
     if not top.get("required"):
         top.pop("required", None)
     return {**top, "$defs": definitions} if definitions else top
+
+
+def _schema_of_model(kind: type) -> dict[str, Any]:
+    if not is_model(kind):
+        raise NotImplementedError
+    return model_schema(kind)
+
+
+def _convert_model(kind: type, value: Any) -> Any:
+    if not is_model(kind):
+        raise NotImplementedError
+    return model_value(kind, value)
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:

@@ -26,7 +26,7 @@ EVERY_OTHER: Final = "*"
 
 
 def resolve_chain(
-    name: str,
+    name: str | tuple[str, ...],
     config: Config,
     *,
     strict: Strictness | None = None,
@@ -37,7 +37,7 @@ def resolve_chain(
 
     Args:
         name: as the caller has it, a route's alias too; the route `"*"` answers to every name without "/" that no
-            other route has.
+            other route has. Several: in the order in which they are tried.
         strict: whether the first deviation fails; None takes the configuration's word.
         tools: the way to ask for tools; None takes the configuration's word.
         retries: how often a target is asked again; None takes the configuration's word.
@@ -46,14 +46,15 @@ def resolve_chain(
         UsageError: no such provider or route; names the nearest.
         ConfigError: the key of its target cannot be read, or those of all.
     """
-    name = config.aliases.get(name, name)
-    if "/" in name:
-        target = _target(name, _NO_ROUTE, config, strict=strict, tools=tools)
-        return Chain(name, (target,), retries=config.http.retries if retries is None else retries)
-    route = config.routes.get(name) or config.routes.get(EVERY_OTHER)
-    if route is None:
-        near = nearest(name, (*config.routes, *config.catalog.providers))
-        raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
+    if isinstance(name, tuple):
+        route = RouteConfig(targets=tuple(target for one in name for target in _targets_of(one, config)))
+        name = ", ".join(name)
+    else:
+        name = _named(name, config)
+        if "/" in name:
+            target = _target(name, _NO_ROUTE, config, strict=strict, tools=tools)
+            return Chain(name, (target,), retries=config.http.retries if retries is None else retries)
+        route = _route(name, config)
     targets: list[Target] = []
     problems: list[ConfigError] = []
     unusable: list[tuple[str, str]] = []
@@ -78,6 +79,26 @@ def resolve_chain(
     )
 
 
+def _named(name: str, config: Config) -> str:
+    """A name as the caller has it → a route's, or `provider/model`; of one server alone it is the model's."""
+    if config.only_provider:
+        return f"{config.only_provider}/{name}"
+    return config.aliases.get(name, name)
+
+
+def _route(name: str, config: Config) -> RouteConfig:
+    route = config.routes.get(name) or config.routes.get(EVERY_OTHER)
+    if route is None:
+        near = nearest(name, (*config.routes, *config.catalog.providers))
+        raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
+    return route
+
+
+def _targets_of(name: str, config: Config) -> tuple[str, ...]:
+    name = _named(name, config)
+    return (name,) if "/" in name else _route(name, config).targets
+
+
 def resolve(name: str, config: Config, *, strict: Strictness | None = None, tools: ToolsMode | None = None) -> Target:
     """The target of that name, or the first of a route's that can be asked. Arguments and errors as `resolve_chain`."""
     return resolve_chain(name, config, strict=strict, tools=tools).targets[0]
@@ -89,7 +110,7 @@ def _target(
     """A target as a route asks it."""
     provider_name, model_id = split_target(name)
     provider = config.catalog.provider(provider_name)
-    model = config.models.get(name, _NO_MODEL_CONFIG)
+    model = config.model(name) or _NO_MODEL_CONFIG
     theirs = config.providers.get(provider_name, _NO_PROVIDER_CONFIG)
     if strict is None:
         strict = model.strict

@@ -78,7 +78,7 @@ async def _is_due(target: str, asker: Asker, store: ProofStore, now: float) -> b
 
 def is_paid(target: str, asker: Asker) -> bool:
     """Whether a target costs money: as its configuration says, else when a price is known for it."""
-    model = asker.config.models.get(target)
+    model = asker.config.model(target)
     if model is not None and model.paid is not None:
         return model.paid
     price = asker.price(target, _THOUSAND)

@@ -210,7 +210,7 @@ def with_one_model(config: Config, provider: str | None, model: str | None, *, v
     target = f"{provider}/{model}"
     return msgspec.structs.replace(
         config,
-        models={name: table for name, table in config.models.items() if name == target},
+        models={name: table for name, table in config.models.items() if name == target or "*" in name},
         routes={"*": RouteConfig(targets=(target,))},
         aliases={},
         keys=keys,

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.client import AsyncClient
+from dragoman.client.client import Requester
 from dragoman.client.target_state import LOG
 from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
@@ -43,7 +43,7 @@ class Forwarder:
 
     __slots__ = ("_client", "_names")
 
-    def __init__(self, client: AsyncClient, names: ModelNames) -> None:
+    def __init__(self, client: Requester, names: ModelNames) -> None:
         self._client = client
         self._names = names
 

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.client import AsyncClient
+from dragoman.client.client import Requester
 from dragoman.codec.json_fields import Fields, read, read_body, read_text
 from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
@@ -37,7 +37,7 @@ class LegacyPages:
 
     __slots__ = ("_client", "_forwarder", "_names", "_relay")
 
-    def __init__(self, client: AsyncClient, relay: Relay, names: ModelNames, forwarder: Forwarder) -> None:
+    def __init__(self, client: Requester, relay: Relay, names: ModelNames, forwarder: Forwarder) -> None:
         self._client = client
         self._relay = relay
         self._names = names

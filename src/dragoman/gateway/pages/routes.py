@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.client import AsyncClient
+from dragoman.client.client import Requester
 from dragoman.gateway.endpoint import Endpoint
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.embeddings import EmbeddingPages
@@ -13,7 +13,7 @@ from dragoman.gateway.relay import Relay
 from dragoman.gateway.storage.stores import Stores
 
 
-def make_endpoints(client: AsyncClient, names: ModelNames, relay: Relay, stores: Stores) -> tuple[Endpoint, ...]:
+def make_endpoints(client: Requester, names: ModelNames, relay: Relay, stores: Stores) -> tuple[Endpoint, ...]:
     """The endpoints, in the order in which they are asked for a path."""
     forwarder = Forwarder(client, names)
     return (

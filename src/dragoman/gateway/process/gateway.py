@@ -9,7 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Final, TypeAlias, get_args
 
-from dragoman.client import AsyncClient
+from dragoman.client.client import Requester
 from dragoman.config import Config, ServerConfig, split_address
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
@@ -81,7 +81,7 @@ class Gateway:
         """Everything but the sockets."""
         self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
         self._stores = Stores(config)
-        self._client = AsyncClient(config, vault=self._stores.seals)
+        self._client = Requester(config, vault=self._stores.seals)
         self._names = ModelNames(config, only_routes=only_routes, proof=self._client.target_states.model_proof)
         keys = read_keys(config).clients
         weak = check_reach(host, keys)

@@ -1,0 +1,397 @@
+"""`AsyncClient`: ask a model, read its answer as events or whole, run its tools."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from dragoman.client.call import (
+    Cache,
+    Choice,
+    ParamsLike,
+    Stop,
+    Targets,
+    Thought,
+    field_keywords,
+    read_call,
+)
+from dragoman.client.client import Requester
+from dragoman.client.configured import configured
+from dragoman.client.embed import Embeddings, embed, read_texts
+from dragoman.client.exchange import OnDeviation, OnWire
+from dragoman.client.prepare_run import read_run
+from dragoman.client.runs import AsyncRun
+from dragoman.client.stream import ResponseStream
+from dragoman.client.streams import AsyncStream
+from dragoman.client.target_state import TargetStates
+from dragoman.client.tool_loop import Answer
+from dragoman.client.tool_run import AsyncApprove, OnToolError
+from dragoman.client.turns import open_stream, whole_reply
+from dragoman.config import Config, ToolsMode
+from dragoman.discovery.model_facts import ModelFacts
+from dragoman.events import Reply
+from dragoman.inputs.conversation import Messages, Tools
+from dragoman.inputs.keywords import read_text
+from dragoman.protocol import Strictness
+from dragoman.types import ProtocolName, Request
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Asks models. Use it in one event loop, with `async with` or `close` at the end.
+
+    Args:
+        config: the path of a configuration, a mapping with its tables, or one that was loaded; None reads the usual
+            file, unless `base_url`, `providers` or `routes` are given: what is given in code wins.
+        base_url: the address of one server: then every target is one of its models, by its bare name.
+        api_key: its key.
+        protocol: what it speaks; None is "openai-chat".
+        providers: tables as in the file, `{"lab": {"base_url": "http://…", "protocol": "openai-chat"}}`; a key may be
+            written out here.
+        routes: `{"fast": ["lab/qwen3", "ollama/granite4"]}`, or tables as in the file.
+        strict: the first deviation of a response is a `Failure`; None takes the configuration's word.
+        tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
+        retries: how often a target is asked again (0 to 2); None takes the configuration's word.
+        on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
+        on_wire: is told of every request, and of the bytes of its answer with the events that came of them.
+
+    Attributes:
+        requester: what sends the requests.
+
+    Raises:
+        UsageError: an argument is of the wrong kind. ConfigError: something in the configuration is.
+    """
+
+    def __init__(
+        self,
+        config: Config | Mapping[str, Any] | Path | str | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        protocol: ProtocolName | None = None,
+        providers: Mapping[str, Mapping[str, Any]] | None = None,
+        routes: Mapping[str, Sequence[str] | Mapping[str, Any]] | None = None,
+        strict: Strictness | None = None,
+        tools: ToolsMode | None = None,
+        retries: int | None = None,
+        on_deviation: OnDeviation | None = None,
+        on_wire: OnWire | None = None,
+    ) -> None:
+        found = configured(config, base_url, api_key, protocol, providers, routes, strict, tools, retries, on_deviation)
+        self.requester = Requester(
+            found, strict=strict, tools=tools, retries=retries, on_deviation=on_deviation, on_wire=on_wire
+        )
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force."""
+        return self.requester.config
+
+    @property
+    def deviations(self) -> Counter[tuple[str, str, str]]:
+        """How often each deviation came, by (provider, model, code)."""
+        return self.requester.deviations
+
+    @property
+    def target_states(self) -> TargetStates:
+        """What is known of the targets."""
+        return self.requester.target_states
+
+    @property
+    def connections(self) -> int:
+        """Open connections to providers, kept ones too; those over a proxy are not counted."""
+        return self.requester.connections
+
+    async def __aenter__(self) -> AsyncClient:
+        """The client itself."""
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        """Close the client."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection, and the servers that this client started."""
+        await self.requester.close()
+
+    def ask(self, target: str, request: Request, *, is_whole: bool = False) -> ResponseStream:
+        """One turn of a `Request` that is ready. `is_whole`: nobody looks before its end.
+
+        Raises:
+            UsageError, ConfigError: as `stream`.
+        """
+        return self.requester.ask(target, request, is_whole=is_whole)
+
+    # fmt: off
+    def stream(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> AsyncStream:
+        """One turn, as events while they come.
+
+        Nothing is sent before the stream is entered with `async with`, or read.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: "auto", "none", "required", or the name of a tool.
+            output_type: what the answer is to be: a dataclass, TypedDict, Struct, pydantic model, a list or union.
+                `stream.reply.output` holds it at the end.
+            output_retries: not used by a stream, which is one turn.
+            max_tokens, temperature, top_p, stop, seed: how to answer; None is the provider's default.
+            reasoning: "low", "medium", "high" and others, a number of tokens, or True or False.
+            cache: how long the provider is to remember the prompt: "none", "short" or "long".
+            timeout: seconds for the whole answer, its retries and other targets included.
+            session_id: names the conversation, for the provider's cache.
+            params: further settings, `Params` or a dict with its fields. A keyword of its own wins.
+
+        Raises:
+            UsageError: an argument is of the wrong kind: the message names it, what was seen and what is taken.
+            ConfigError: the target's key or address cannot be read.
+        """
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
+        )
+        return open_stream(self.requester, call)
+
+    @overload
+    async def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: None = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[None]: ...
+
+    @overload
+    async def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: type[T], output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[T]: ...
+
+    @overload
+    async def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[Any]: ...
+
+    async def reply(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+    ) -> Reply[Any]:
+        """One turn, whole.
+
+        Without `output_type` the answer is `str(reply)`; `reply.tool_calls` holds the calls, which nobody has run.
+        With it `reply.output` is the answer as that type: it is asked for by structured output where the server has it,
+        in words elsewhere, and checked.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: "auto", "none", "required", or the name of a tool.
+            output_type: what the answer is to be: a dataclass, TypedDict, Struct, pydantic model, a list or union.
+            output_retries: how often the model is told what did not fit, and asked again; usage and cost are sums.
+            max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.
+            timeout: seconds for each answer of the model, its retries and other targets included.
+
+        Raises:
+            CallFailed: the response failed, or its only tool calls did.
+            OutputInvalid: the answer is not of the `output_type`; a `CallFailed` whose `reply` holds it.
+            UsageError, ConfigError: as `stream`.
+        """
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
+        )
+        return await whole_reply(self.requester, call)
+
+    @overload
+    async def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: None = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: AsyncApprove | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[None]: ...
+
+    @overload
+    async def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: type[T], output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: AsyncApprove | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[T]: ...
+
+    @overload
+    async def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: AsyncApprove | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[Any]: ...
+
+    async def run(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: AsyncApprove | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> Answer[Any]:
+        """Ask, run the functions that the model calls, answer it, until it answers without a call.
+
+        What the model does wrong (unknown tools, arguments that do not fit) is told to it, and so is what a function
+        raises. Calls of a failed response are not run. Calls of one turn
+        run side by side; functions that are coroutines are awaited.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: "auto", "none", "required", or the name of a tool.
+                A tool that must be called is called in the first turn; then the model is free.
+            output_type, output_retries: as in `reply`; `answer.output` holds it.
+            max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.
+            timeout: seconds for each turn of the model.
+            max_steps: turns of the model.
+            approve: is asked before each call: True runs it, False refuses, a text refuses and is told to the model.
+            on_tool_error: "tell" tells the model what a function raised, "raise" raises it.
+            mcp: MCP servers whose tools are offered too, as the configuration has them: `{"files": {"command": […]}}`.
+
+        Raises:
+            CallFailed: a response failed.
+            OutputInvalid: the answer is not of the `output_type`.
+            StepLimit: the model still calls tools after `max_steps` turns.
+            UsageError, ConfigError: as `stream`.
+        """
+        run = self._begin_run(
+            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
+            on_tool_error, mcp, timeout, session_id, params,
+            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=True,
+        )
+        async for _ in run:
+            pass
+        return run.answer
+
+    def run_stream(
+        self, target: Targets, messages: Messages, *,
+        system: str | None = None, tools: Tools = (), tool_choice: Choice = "auto",
+        output_type: Any = None, output_retries: int = 1,
+        max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None,
+        stop: Stop | None = None, seed: int | None = None, reasoning: Thought | None = None,
+        cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
+        params: ParamsLike | None = None,
+        max_steps: int = 10, approve: AsyncApprove | None = None, on_tool_error: OnToolError = "tell",
+        mcp: Mapping[str, Any] | None = None,
+    ) -> AsyncRun:
+        """The same as `run`, as events while it goes on: those of each turn, `ToolStarted` and `ToolFinished`.
+
+        Iterate it, then look at `run.answer`. Arguments as for `run`.
+
+        Raises:
+            UsageError, ConfigError: as `stream`. What `run` raises besides is raised while it is iterated.
+        """
+        return self._begin_run(
+            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
+            on_tool_error, mcp, timeout, session_id, params,
+            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=False,
+        )
+
+    def _begin_run(
+        self, target: object, messages: object, system: object, tools: object, tool_choice: object, output_type: object,
+        output_retries: object, max_steps: object, approve: AsyncApprove | None, on_tool_error: object, mcp: object,
+        timeout: object, session_id: object, params: object, keywords: Mapping[str, object], *, is_whole: bool,
+    ) -> AsyncRun:
+        prepared = read_run(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params, keywords=keywords,
+            max_steps=max_steps, approve=approve, on_tool_error=on_tool_error, mcp=mcp,
+        )
+        return AsyncRun(
+            self.requester, prepared.open, approve=approve, is_whole=is_whole, close=prepared.close
+        )
+    # fmt: on
+
+    async def embed(
+        self,
+        target: Targets,
+        texts: str | Sequence[str],
+        *,
+        dimensions: int | None = None,
+        timeout: float | None = None,
+    ) -> Embeddings:
+        """The vectors of texts.
+
+        Args:
+            target: as in `stream`; its provider must have embeddings.
+            texts: a text, or a list of them.
+            dimensions: of the vectors; None is the model's own.
+            timeout: seconds for an answer.
+
+        Raises:
+            CallFailed: the last target failed.
+            UsageError, ConfigError: as `stream`.
+        """
+        return await embed(self.requester, read_texts(target, texts, dimensions, timeout))
+
+    async def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
+        """The models that can be asked, with what is claimed and what is proven of each; servers are asked now.
+
+        Args:
+            provider: only this one's; it is asked even where the catalogue lists its models.
+
+        Raises:
+            UsageError: no such provider.
+        """
+        name = read_text("provider", provider)
+        return await self.requester.models(name)

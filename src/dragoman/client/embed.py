@@ -1,0 +1,145 @@
+"""Texts → vectors."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Malformed
+from dragoman.client.client import Requester
+from dragoman.codec.embeddings import EmbedRequest
+from dragoman.errors import RETRYABLE, CallFailed, UsageError, WireError
+from dragoman.events import Failure, fold
+from dragoman.http.response import Response, TransportFailed
+from dragoman.inputs.keywords import read_count, read_seconds, read_targets, wrong
+from dragoman.protocols import EMBEDDING, PROTOCOLS, embedder
+from dragoman.routing.target import Target
+from dragoman.secret import masked
+from dragoman.types import Attempt, Usage
+
+_LARGEST: Final = 64 * 1024 * 1024  # bytes of an answer
+_SECONDS: Final = 120.0  # for one answer, where nothing else is said
+_decode_vector: Final = _json.typed_decoder(list[float])
+
+
+@final
+class Embeddings(msgspec.Struct, frozen=True):
+    """The vectors of texts, in their order. `target`: who made them; `usage.input`: tokens of all texts."""
+
+    vectors: list[list[float]]
+    target: str
+    usage: Usage
+    attempts: tuple[Attempt, ...] = ()
+
+
+@final
+class Texts(msgspec.Struct, frozen=True):
+    """What is to be embedded, read and checked."""
+
+    targets: str | tuple[str, ...]
+    texts: tuple[str, ...]
+    dimensions: int | None
+    timeout: float
+
+
+def read_texts(target: object, texts: object, dimensions: object, timeout: object) -> Texts:
+    """Read the arguments of `embed`.
+
+    Raises:
+        UsageError: one of them is of the wrong kind.
+    """
+    items = (texts,) if isinstance(texts, str) else texts
+    if not isinstance(items, list | tuple) or not items:
+        raise wrong("texts", "a string or a list of strings", texts)
+    for position, item in enumerate(items):
+        if not isinstance(item, str) or not item:
+            raise wrong(f"texts[{position}]", "a string that is not empty", item)
+    size = None if dimensions is None else read_count("dimensions", dimensions)
+    return Texts(read_targets(target), tuple(items), size, read_seconds("timeout", timeout) or _SECONDS)
+
+
+async def embed(requester: Requester, asked: Texts) -> Embeddings:
+    """Ask the targets, in their order, until one answers.
+
+    Raises:
+        UsageError: no target's provider has embeddings that are known.
+        CallFailed: the last one failed.
+    """
+    speaking = map(_speaking, requester.chain(asked.targets).targets)
+    targets = [target for target in speaking if target is not None]
+    if not targets:
+        raise UsageError("target: expected a provider with embeddings (openai-chat, ollama-chat or gemini-generate)")
+    attempts: list[Attempt] = []
+    for position, target in enumerate(targets):
+        begun = asyncio.get_running_loop().time()
+        try:
+            found = await _asked(requester, target, asked)
+        except _Failed as problem:
+            failure = problem.failure
+            seconds = asyncio.get_running_loop().time() - begun
+            attempts.append(
+                Attempt(target.name, "failed", failure.message, failure.kind, failure.status, seconds=seconds)
+            )
+            if position + 1 == len(targets) or failure.kind not in {*RETRYABLE, "auth", "quota", "not_found"}:
+                raise CallFailed(failure, fold([failure])) from None
+            continue
+        attempts.append(Attempt(target.name, "answered", usage=found.usage))
+        return msgspec.structs.replace(found, attempts=tuple(attempts))
+    raise AssertionError("unreachable")
+
+
+class _Failed(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def _speaking(target: Target) -> Target | None:
+    """The target in a protocol with embeddings; None when its provider has none."""
+    for name in (target.provider.protocol, *target.provider.also):
+        if name in EMBEDDING:
+            provider = target.provider.speaking(name)
+            return msgspec.structs.replace(target, provider=provider, protocol=PROTOCOLS[name])
+    return None
+
+
+async def _asked(requester: Requester, target: Target, asked: Texts) -> Embeddings:
+    words = embedder(target.protocol.name)
+    http = words.render_request(EmbedRequest(target.model, asked.texts, asked.dimensions))
+    try:
+        async with asyncio.timeout(asked.timeout):
+            response = await requester.send(target, http)
+            try:
+                body = await _read(response)
+            finally:
+                response.close()
+        if not 200 <= response.status < 300:
+            failure = target.protocol.parse_error(response.status, body, headers=response.headers)
+            message = masked(failure.message, target.secrets())
+            raise _Failed(msgspec.structs.replace(failure, message=message, code=None))
+        found = words.parse_response(body)
+    except TransportFailed as problem:
+        raise _Failed(problem.failure) from None
+    except TimeoutError:
+        raise _Failed(Failure("timeout", f"no answer in {asked.timeout:g} seconds")) from None
+    except WireError as problem:
+        raise _Failed(Failure("wire", str(problem))) from None
+    vectors = [_decode_vector(vector) for vector in found.vectors]
+    whole = [vector for vector in vectors if not isinstance(vector, Malformed)]
+    if len(whole) != len(asked.texts):
+        raise _Failed(Failure("wire", f"expected {len(asked.texts)} vectors of numbers, got {len(whole)}"))
+    return Embeddings(whole, target.name, Usage(input=found.tokens))
+
+
+async def _read(response: Response) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while data := await response.read():
+        pieces.append(data)
+        size += len(data)
+        if size > _LARGEST:
+            raise _Failed(Failure("too_large", f"expected an answer of at most {_LARGEST} bytes"))
+    return b"".join(pieces)

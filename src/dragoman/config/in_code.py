@@ -1,0 +1,110 @@
+"""A configuration from tables in code, and what else is given there. Keys may be written out; no file may do that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.config.reading import read_document
+from dragoman.config.settings import Config
+from dragoman.errors import ConfigError
+from dragoman.secret import Secret
+
+_REFERENCES: Final = ("env:", "file:")
+
+
+@final
+class CodeTables(msgspec.Struct, frozen=True, kw_only=True):
+    """What is given in code beside a file or a mapping. It may hold keys: `repr` shows none."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+    protocol: str | None = None
+    providers: Mapping[str, Any] | None = None
+    routes: Mapping[str, Any] | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is."""
+        return any(value is not None for value in (self.base_url, self.providers, self.routes))
+
+    def __repr__(self) -> str:
+        return "CodeTables(…)"
+
+
+def laid_over(
+    tables: Mapping[str, Any], code: CodeTables, *, file: Path | None, environ: Mapping[str, str], home: Path
+) -> Config:
+    """The configuration of these tables with what is given in code over them.
+
+    Args:
+        file: the one that the tables are of; None: they are of code too.
+
+    Raises:
+        ConfigError, UsageError: something in them is wrong: the path of the key, what was expected.
+    """
+    document = {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
+    keys: dict[str, str] = {}
+    if file is None:
+        document["providers"] = _without_keys(document.get("providers"), keys)
+    if code.providers is not None:
+        given = _without_keys(code.providers, keys)
+        document["providers"] = {**_table(document, "providers"), **given}
+    if code.routes is not None:
+        routes = {
+            name: {"targets": list(route)} if isinstance(route, list | tuple) else route
+            for name, route in code.routes.items()
+        }
+        document["routes"] = {**_table(document, "routes"), **routes}
+    only = ""
+    if code.base_url is not None:
+        only = urlsplit(code.base_url).netloc.rpartition("@")[2] or "server"
+        table = {"base_url": code.base_url, "protocol": code.protocol or "openai-chat"}
+        document["providers"] = {**_table(document, "providers"), only: table}
+        if code.api_key is not None:
+            keys[only] = code.api_key
+    config = read_document(_plain(document), file=file, environ=environ, home=home)
+    secrets = {name: Secret(key) for name, key in keys.items() if key}
+    return msgspec.structs.replace(config, keys={**config.keys, **secrets}, only_provider=only)
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{name}: expected a table, got {type(table).__name__}")
+    return table
+
+
+def _without_keys(providers: object, keys: dict[str, str]) -> dict[str, Any]:
+    """Tables of providers without the keys that are written out in them, which go into `keys`."""
+    if providers is None:
+        return {}
+    if not isinstance(providers, Mapping):
+        raise ConfigError(f"providers: expected a table, got {type(providers).__name__}")
+    out: dict[str, Any] = {}
+    for name, table in providers.items():
+        if isinstance(table, Mapping):
+            key = table.get("api_key")
+            if isinstance(key, str) and not key.startswith(_REFERENCES):
+                keys[name] = key
+                table = {field: value for field, value in table.items() if field != "api_key"}
+        out[name] = table
+    return out
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Tables as a file's reader gives them: dicts, lists and plain values."""
+    if depth > 32:
+        raise ConfigError("expected tables that are nested less deeply")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ConfigError(f"expected strings as keys, got a {type(key).__name__}")
+        return {key: _plain(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, depth + 1) for inner in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,239 @@
+"""`output_type`: the JSON schema of a type, and an answer's text as a value of it.
+
+Dataclasses, TypedDicts, Structs and what msgspec knows besides, pydantic's models, lists of them, unions. What is no
+object is asked for inside one, under `answer`: that is what structured output takes everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Final, Union, final, get_args, get_origin
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.errors import UsageError
+from dragoman.inputs.models import in_place, is_model, model_schema, model_value, problem_of
+from dragoman.types import ResponseSchema
+
+_WRAPPED: Final = "answer"
+_FENCE: Final = re.compile(r"^\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
+_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class NotFitting(Exception):
+    """An answer that is not of the type; the text says why, without the answer's values."""
+
+
+@final
+class OutputType:
+    """A type that an answer is to be of.
+
+    Attributes:
+        name: how messages call it.
+        schema: the JSON schema of the whole answer, an object.
+
+    Raises:
+        UsageError: JSON cannot say the type.
+    """
+
+    __slots__ = ("_is_wrapped", "_read", "name", "schema")
+
+    def __init__(self, kind: Any) -> None:
+        self.name = _name_of(kind)
+        if not is_type(kind):
+            raise UsageError(f"output_type: expected a type, as a dataclass or list[int], got a {type(kind).__name__}")
+        schema, self._read = _read(kind, self.name)
+        self._is_wrapped = schema.get("type") != "object"
+        if self._is_wrapped:
+            schema = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
+        self.schema: dict[str, Json] = _closed(schema)
+
+    def response_schema(self) -> ResponseSchema:
+        """As a request asks for it."""
+        name = _NAME.sub("_", self.name).strip("_")[:60] or "response"
+        return ResponseSchema(_json.raw(self.schema), name, strict=True if _is_strict(self.schema) else None)
+
+    def words(self) -> str:
+        """The same in words, for models that know no structured output."""
+        schema = _json.to_text(self.schema)
+        return f"Answer with one JSON object only, and nothing around it. It must fit this JSON schema:\n{schema}"
+
+    def value(self, text: str) -> Any:
+        """The value that an answer's text is.
+
+        Raises:
+            NotFitting: it is not JSON, or not of the type.
+        """
+        found = _json_in(text)
+        if self._is_wrapped:
+            if isinstance(found, dict) and found.keys() == {_WRAPPED}:
+                found = found[_WRAPPED]
+            elif isinstance(found, dict):  # it may be the value itself, from a model that was asked in words
+                raise NotFitting(f"expected an object with the key {_WRAPPED!r} alone")
+        try:
+            return self._read(found)
+        except (ValueError, TypeError) as problem:
+            raise NotFitting(str(problem)) from None
+
+
+def is_type(kind: object) -> bool:
+    """Whether it is something that a value can be of."""
+    if isinstance(kind, type) or get_origin(kind) is not None:
+        return kind is not type(None)
+    return False
+
+
+def _name_of(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind).replace("typing.", "")[:120]
+
+
+def _read(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """The schema of a type, and what makes a value of it."""
+    if is_model(kind):
+        return model_schema(kind), lambda value: model_value(kind, value)
+    if _holds_model(kind):
+        return _adapted(kind, name)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is list and arguments:
+        item, read = _read(arguments[0], name)
+        return {"type": "array", "items": item}, lambda value: _read_list(value, read)
+    if origin in (Union, types.UnionType) and sum(map(_is_object, arguments)) > 1:
+        return _union([_read(one, name) for one in arguments])
+    try:
+        (schema,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")  # noqa: TID251
+    except (TypeError, ValueError) as problem:
+        why = str(problem).strip().splitlines()[0]
+        raise UsageError(f"output_type: {name} cannot be said in JSON: {why}") from None
+    return in_place({**schema, "$defs": definitions}, name), lambda value: msgspec.convert(value, kind)
+
+
+def _is_object(kind: Any) -> bool:
+    """Whether its values are objects, which msgspec cannot tell apart in a union."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind.__struct_config__.tag is None
+    return dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or get_origin(kind) is dict or kind is dict
+
+
+def _read_list(value: Any, read: Callable[[Any], Any]) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"Expected `array`, got `{type(value).__name__}`")
+    out = []
+    for position, item in enumerate(value):
+        try:
+            out.append(read(item))
+        except ValueError as problem:
+            raise ValueError(f"{problem} in item {position}") from None
+    return out
+
+
+def _union(
+    members: list[tuple[dict[str, Any], Callable[[Any], Any]]],
+) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """Of the members that a value fits, the one with the fewest keys that it does not know; the first of equals."""
+
+    def read(value: Any) -> Any:
+        fitting: list[tuple[int, int, Any]] = []
+        problems = []
+        for position, (schema, reader) in enumerate(members):
+            try:
+                fit = reader(value)
+            except ValueError as problem:
+                problems.append(str(problem))
+                continue
+            unknown = len(value.keys() - schema.get("properties", {}).keys()) if isinstance(value, dict) else 0
+            fitting.append((unknown, position, fit))
+        if not fitting:
+            raise ValueError("; or ".join(problems))
+        return min(fitting, key=lambda one: one[:2])[2]
+
+    return {"anyOf": [schema for schema, _ in members]}, read
+
+
+def _holds_model(kind: Any) -> bool:
+    return is_model(kind) or any(map(_holds_model, get_args(kind)))
+
+
+def _adapted(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """A list or union of models: their own library knows best. It is there, for they are."""
+    make = getattr(sys.modules.get("pydantic"), "TypeAdapter", None)
+    if make is None:
+        raise UsageError(f"output_type: {name}: models in lists and unions need pydantic 2")
+    try:
+        adapter = make(kind)
+        schema = in_place(adapter.json_schema(), name)
+    except UsageError:
+        raise
+    except Exception as problem:  # whatever that library raises
+        raise UsageError(f"output_type: {name} cannot be said in JSON: {type(problem).__name__}") from None
+
+    def read(value: Any) -> Any:
+        try:
+            return adapter.validate_python(value)
+        except Exception as problem:
+            raise ValueError(problem_of(problem)) from None
+
+    return schema, read
+
+
+def _closed(schema: Any) -> Any:
+    """A schema whose objects take no further keys, as structured output demands."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: one if key in ("enum", "const", "default") else _closed(one) for key, one in schema.items()}
+    if isinstance(schema.get("properties"), dict):
+        out["properties"] = {key: _closed(one) for key, one in schema["properties"].items()}
+        if schema.get("type") == "object":
+            out.setdefault("additionalProperties", False)
+    return out
+
+
+#: What servers with strict structured output take in a schema.
+_STRICT_KEYS: Final = {
+    *("type", "properties", "required", "additionalProperties", "items"),
+    *("anyOf", "enum", "const", "title", "description"),
+}
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether a server with strict structured output takes it: every key required, nothing beyond the usual words."""
+    if not isinstance(schema, dict) or not schema.keys() <= _STRICT_KEYS:
+        return False
+    properties = schema.get("properties")
+    if schema.get("type") == "object":
+        if not isinstance(properties, dict) or schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required", ())) != properties.keys():
+            return False
+    inner = [*(properties or {}).values(), *schema.get("anyOf", ())]
+    if "items" in schema:
+        inner.append(schema["items"])
+    return all(map(_is_strict, inner))
+
+
+def _json_in(text: str) -> Any:
+    """The JSON value that a text is, or that stands alone in it: in a fence, or with words around it."""
+    fenced = _FENCE.match(text)
+    inner = fenced[1] if fenced else text
+    found = _json.decode(inner.strip())
+    if not isinstance(found, _json.Malformed):
+        return found
+    start, end = inner.find("{"), inner.rfind("}")
+    if 0 <= start < end:
+        around = _json.decode(inner[start : end + 1])
+        if not isinstance(around, _json.Malformed):
+            return around
+    if not text.strip():
+        raise NotFitting("expected JSON, got an empty answer")
+    raise NotFitting(f"expected JSON: {found.problem}")
+
+
+__all__ = ["NotFitting", "OutputType", "is_type"]

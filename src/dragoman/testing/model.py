@@ -1,0 +1,194 @@
+"""`FakeModel`: says what it is told to, to every client inside its `with` block."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any, Final, Self, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.config import Config
+from dragoman.errors import DragomanError, UsageError, WireError
+from dragoman.events import Failure
+from dragoman.http.response import Response, TransportFailed
+from dragoman.http.transport import STAND_INS
+from dragoman.inputs.keywords import read_word
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers.catalog import Provider
+from dragoman.providers.endpoint import Outgoing
+from dragoman.routing.resolve import resolve_chain
+from dragoman.routing.target import Chain, Target
+from dragoman.testing.server import Served
+from dragoman.testing.turns import Script, Turn, script_of
+from dragoman.testing.wire import Played, play_turn
+from dragoman.token_estimate import estimate_tokens
+from dragoman.types import ProtocolName, Request, Usage
+
+_HOST: Final = "http://fake-model.invalid"
+_PIECE: Final = 48  # bytes of an answer that come at once
+
+
+@final
+class FakeModel:
+    """A model for tests. Inside its `with` block every client asks it, whatever the target; nothing goes out.
+
+    A turn is a text, `call(…)`, a list of both, `deviation("NAME")`, `cut(…)`, `error(429)`, `delay(0.1)`, or a function
+    that takes the `Request` and gives one of these. Each request gets the next turn; one without a turn left fails.
+
+    Args:
+        turns: what it says, in order.
+        protocol: what it speaks where the target's provider is not known; it speaks that of a known one.
+
+    Attributes:
+        requests: what was asked, in order, as `dragoman.Request`.
+
+    Raises:
+        UsageError: something is no turn.
+    """
+
+    def __init__(self, *turns: Turn, protocol: ProtocolName = "openai-chat") -> None:
+        for position, turn in enumerate(turns):
+            if isinstance(turn, type) or not callable(turn):
+                script_of(turn, f"FakeModel: turn {position}")
+        self.requests: list[Request] = []
+        self._protocol: ProtocolName = read_word("protocol", protocol, tuple(PROTOCOLS))  # type: ignore[assignment]
+        self._turns = list(turns)
+        self._lock = threading.Lock()
+        self._served: list[Served] = []
+
+    def __enter__(self) -> Self:
+        """Answer every client from now on."""
+        STAND_INS.append(self)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Clients ask their providers again."""
+        STAND_INS.remove(self)
+        for served in self._served:
+            served.close()
+        self._served.clear()
+
+    def __repr__(self) -> str:
+        return f"FakeModel({len(self._turns)} turns left, {len(self.requests)} requests)"
+
+    def serve(self, port: int = 0) -> Served:
+        """A server on this machine that answers all five protocols, for programs that do not use dragoman.
+
+        It ends with its own `with` block, with that of the model, or with `close`.
+
+        Args:
+            port: 0 takes a free one.
+        """
+        served = Served(self.answer, port)
+        self._served.append(served)
+        return served
+
+    def answer(self, protocol: ProtocolName, path: str, body: bytes) -> Played:
+        """What is sent for a request. Raises WireError: it is no request of the protocol."""
+        parsed = PROTOCOLS[protocol].parse_request(body, path=path)
+        request = parsed.request
+        with self._lock:
+            self.requests.append(request)
+            if not self._turns:
+                number = len(self.requests)
+                raise UsageError(f"FakeModel: request {number} came, and there is no turn left for it")
+            turn = self._turns.pop(0)
+        where = "FakeModel: what a function gave"
+        script = script_of(turn(request) if callable(turn) else turn, where)
+        tokens = sum(len(_json.encode(part)) for part in script.parts) // 4 + 1
+        usage = Usage(estimate_tokens(request), tokens)
+        return play_turn(PROTOCOLS[protocol], parsed, script, usage)
+
+    # ------------------------------------------------------------ in place of providers
+
+    def chain(self, target: str | tuple[str, ...], config: Config) -> Chain:
+        """What answers to a name: the target itself where it is known, but here."""
+        try:
+            found = resolve_chain(target, config)
+        except DragomanError:
+            names = target if isinstance(target, tuple) else (target,)
+            return Chain(", ".join(names), tuple(self._target(name) for name in names), retries=config.http.retries)
+        here = tuple(map(_here, found.targets))
+        return msgspec.structs.replace(found, targets=here, only_validated=False, order="declared", unusable=())
+
+    def _target(self, name: str) -> Target:
+        provider, _, model = name.rpartition("/") if "/" not in name else name.partition("/")
+        table = Provider(name=provider or "fake", protocol=self._protocol, base_url="", auth="none")
+        protocol = PROTOCOLS[self._protocol]
+        return _here(Target(table, protocol, model or name, table.dialect, msgspec.structs.replace(_UNKNOWN)))
+
+    async def open(self, outgoing: Outgoing) -> Response:
+        """As a transport does. Raises TransportFailed: it is no request to a model."""
+        place, _, rest = outgoing.url.removeprefix(_HOST + "/").partition("/")
+        if not outgoing.url.startswith(_HOST) or place not in PROTOCOLS:
+            raise TransportFailed(Failure("connection", "nothing goes out while a FakeModel answers"))
+        try:
+            played = self.answer(place, "/" + rest, outgoing.body)  # type: ignore[arg-type]
+        except WireError as problem:
+            raise TransportFailed(Failure("wire", f"FakeModel: {problem}")) from None
+        if played.delay:
+            await asyncio.sleep(played.delay)
+        return _Told(played)
+
+
+def _here(target: Target) -> Target:
+    """A target whose requests come to the fake model."""
+    protocol = target.protocol
+    provider = msgspec.structs.replace(
+        target.provider,
+        base_url=f"{_HOST}/{protocol.name}" + _BASES.get(protocol.routes[0][1], "/v1"),
+        also={},
+        path="",
+        query={},
+        headers={},
+        auth="none",
+        placeholders={},
+    )
+    return msgspec.structs.replace(target, provider=provider, key=None)
+
+
+_UNKNOWN: Final = Target.__struct_defaults__  # replaced below
+
+
+@final
+class _Told:
+    """A response that is known already."""
+
+    __slots__ = ("_is_cut", "_pieces", "headers", "status")
+
+    def __init__(self, played: Played) -> None:
+        self.status = played.status
+        self.headers: Mapping[str, str] = played.headers
+        body = played.body
+        self._pieces = [body[at : at + _PIECE] for at in range(0, len(body), _PIECE)]
+        self._pieces.reverse()
+        self._is_cut = played.is_cut
+
+    async def read(self) -> bytes:
+        if self._pieces:
+            return self._pieces.pop()
+        if self._is_cut:
+            raise TransportFailed(Failure("connection", "the connection was cut, as the fake model was told"))
+        return b""
+
+    async def pour(self, sink: Any) -> None:
+        while data := await self.read():
+            sink(data)
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        self._pieces.clear()
+
+    def close(self) -> None:
+        self._pieces.clear()
+
+
+__all__ = ["FakeModel", "Script"]

@@ -1,0 +1,159 @@
+"""What a fake model is told to say: texts, calls, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.errors import UsageError, failure_kind
+from dragoman.events import Failure
+from dragoman.testing.faults import FAULTS
+from dragoman.types import Part, Request, Text, Thinking, ToolCall
+
+_LONGEST: Final = 86_400.0
+
+
+@final
+class Cut(msgspec.Struct, frozen=True):
+    """The connection breaks in the middle of `parts`."""
+
+    parts: tuple[Part, ...]
+
+
+@final
+class Error(msgspec.Struct, frozen=True):
+    """The provider refuses, with an HTTP status."""
+
+    failure: Failure
+
+
+@final
+class Faulty(msgspec.Struct, frozen=True):
+    """The wire leaves its protocol in this way, one of `dragoman.deviations`."""
+
+    code: str
+
+
+@final
+class Delay(msgspec.Struct, frozen=True):
+    """So many seconds pass before the answer."""
+
+    seconds: float
+
+
+Said: TypeAlias = str | Part | Cut | Error | Faulty | Delay
+Turn: TypeAlias = Said | Sequence[Said] | Callable[[Request], Any]
+
+
+@final
+class Script(msgspec.Struct, frozen=True):
+    """A turn as it is played."""
+
+    parts: tuple[Part, ...] = ()
+    faults: tuple[str, ...] = ()
+    failure: Failure | None = None
+    is_cut: bool = False
+    delay: float = 0.0
+
+
+def call(name: str, /, **arguments: Any) -> ToolCall:
+    """A call of a tool: `call("get_weather", city="Paris")`.
+
+    Raises:
+        UsageError: the name is none, or an argument is no JSON value.
+    """
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"call: expected the name of a tool, got a {type(name).__name__}")
+    try:
+        return ToolCall("", name, _json.to_text(arguments))
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError(f"call({name!r}): expected plain JSON values as arguments") from None
+
+
+def thinking(text: str) -> Thinking:
+    """What the model thinks before it answers. Raises UsageError: it is no text."""
+    if not isinstance(text, str):
+        raise UsageError(f"thinking: expected a string, got a {type(text).__name__}")
+    return Thinking(text)
+
+
+def cut(*said: str | Part) -> Cut:
+    """An answer that breaks: these texts and calls begin, and in the last of them the connection is lost.
+
+    Raises:
+        UsageError: something is neither a text nor a call.
+    """
+    return Cut(tuple(_part(one, "cut") for one in said))
+
+
+def error(status: int, message: str = "", *, retry_after: float | None = None) -> Error:
+    """A refusal of the provider with this HTTP status, from 400 to 599.
+
+    Raises:
+        UsageError: it is no such status, or the message no text.
+    """
+    if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
+        raise UsageError(f"error: expected a status from 400 to 599, got {status!r:.40}")
+    if not isinstance(message, str):
+        raise UsageError(f"error: expected a string as message, got a {type(message).__name__}")
+    if retry_after is not None:
+        retry_after = delay(retry_after).seconds
+    text = message or f"the fake model answers {status}"
+    return Error(Failure(failure_kind(status), text, status=status, retry_after=retry_after))
+
+
+def deviation(name: str) -> Faulty:
+    """A fault of the wire by its name, as `"missing-id"`: alone a turn of its own, in a list that of its neighbours.
+
+    Raises:
+        UsageError: there is none of that name, or none that can be played.
+    """
+    if not isinstance(name, str) or name not in FAULTS:
+        raise UsageError(f"deviation: expected one of {', '.join(sorted(FAULTS))}, got {name!r:.60}")
+    return Faulty(name)
+
+
+def delay(seconds: float) -> Delay:
+    """Wait so many seconds before the answer. Raises UsageError: it is no number of seconds."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
+        raise UsageError(f"delay: expected seconds, 0 or more, got {seconds!r:.40}")
+    return Delay(float(seconds))
+
+
+def script_of(turn: object, where: str) -> Script:
+    """A turn as it is played.
+
+    Raises:
+        UsageError: it is none.
+    """
+    items: Sequence[object] = turn if isinstance(turn, list | tuple) else (turn,)
+    if not items:
+        raise UsageError(f"{where}: expected a text, a call or a list of them, got an empty list")
+    parts: list[Part] = []
+    faults: list[str] = []
+    failure: Failure | None = None
+    is_cut, seconds = False, 0.0
+    for item in items:
+        if isinstance(item, Faulty):
+            faults.append(item.code)
+        elif isinstance(item, Error):
+            failure = item.failure
+        elif isinstance(item, Delay):
+            seconds += item.seconds
+        elif isinstance(item, Cut):
+            is_cut = True
+            parts += item.parts
+        else:
+            parts.append(_part(item, where))
+    return Script(tuple(parts), tuple(faults), failure, is_cut, seconds)
+
+
+def _part(item: object, where: str) -> Part:
+    if isinstance(item, str):
+        return Text(item)
+    if isinstance(item, Part):
+        return item
+    raise UsageError(f"{where}: expected a text, a call or a list of them, got a {type(item).__name__}")

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from dragoman import _json
-from dragoman._json import Malformed
 from dragoman.types import Part, Text, Thinking, ToolCall
 
 #: Changes one frame's value in place; whether it found something to change.

@@ -16,14 +16,15 @@ from dragoman.events import Failure
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.transport import STAND_INS
 from dragoman.inputs.keywords import read_word
+from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Provider
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.resolve import resolve_chain
 from dragoman.routing.target import Chain, Target
 from dragoman.testing.server import Served
-from dragoman.testing.turns import Script, Turn, script_of
-from dragoman.testing.wire import Played, play_turn
+from dragoman.testing.turns import Turn, script_of
+from dragoman.testing.wire import Played, is_embedding, play_embeddings, play_turn
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import ProtocolName, Request, Usage
 
@@ -35,8 +36,9 @@ _PIECE: Final = 48  # bytes of an answer that come at once
 class FakeModel:
     """A model for tests. Inside its `with` block every client asks it, whatever the target; nothing goes out.
 
-    A turn is a text, `call(…)`, a list of both, `deviation("NAME")`, `cut(…)`, `error(429)`, `delay(0.1)`, or a function
-    that takes the `Request` and gives one of these. Each request gets the next turn; one without a turn left fails.
+    A turn is a text, `call(…)`, a list of both, `deviation("NAME")`, `cut(…)`, `error(429)`, `delay(0.1)`, or a
+    function that takes the `Request` and gives one of these. Each request gets the next turn; one for which there is
+    none left raises UsageError. Embeddings take no turn.
 
     Args:
         turns: what it says, in order.
@@ -88,6 +90,8 @@ class FakeModel:
 
     def answer(self, protocol: ProtocolName, path: str, body: bytes) -> Played:
         """What is sent for a request. Raises WireError: it is no request of the protocol."""
+        if is_embedding(path):
+            return play_embeddings(PROTOCOLS[protocol], path, body)
         parsed = PROTOCOLS[protocol].parse_request(body, path=path)
         request = parsed.request
         with self._lock:
@@ -118,7 +122,7 @@ class FakeModel:
         provider, _, model = name.rpartition("/") if "/" not in name else name.partition("/")
         table = Provider(name=provider or "fake", protocol=self._protocol, base_url="", auth="none")
         protocol = PROTOCOLS[self._protocol]
-        return _here(Target(table, protocol, model or name, table.dialect, msgspec.structs.replace(_UNKNOWN)))
+        return _here(Target(table, protocol, model or name, table.dialect, UNKNOWN_MODEL))
 
     async def open(self, outgoing: Outgoing) -> Response:
         """As a transport does. Raises TransportFailed: it is no request to a model."""
@@ -139,7 +143,7 @@ def _here(target: Target) -> Target:
     protocol = target.protocol
     provider = msgspec.structs.replace(
         target.provider,
-        base_url=f"{_HOST}/{protocol.name}" + _BASES.get(protocol.routes[0][1], "/v1"),
+        base_url=f"{_HOST}/{protocol.name}",
         also={},
         path="",
         query={},
@@ -148,9 +152,6 @@ def _here(target: Target) -> Target:
         placeholders={},
     )
     return msgspec.structs.replace(target, provider=provider, key=None)
-
-
-_UNKNOWN: Final = Target.__struct_defaults__  # replaced below
 
 
 @final
@@ -163,7 +164,7 @@ class _Told:
         self.status = played.status
         self.headers: Mapping[str, str] = played.headers
         body = played.body
-        self._pieces = [body[at : at + _PIECE] for at in range(0, len(body), _PIECE)]
+        self._pieces: list[bytes] = [body[at : at + _PIECE] for at in range(0, len(body), _PIECE)]
         self._pieces.reverse()
         self._is_cut = played.is_cut
 
@@ -189,6 +190,3 @@ class _Told:
 
     def close(self) -> None:
         self._pieces.clear()
-
-
-__all__ = ["FakeModel", "Script"]

@@ -42,8 +42,7 @@ def decode(
         UsageError: no such protocol, or a tool or the request cannot be read. What the body holds never raises: see
             `Reply.error`.
     """
-    if protocol not in PROTOCOLS:
-        raise UsageError(f"expected one of the protocols {', '.join(PROTOCOLS)}, got {protocol!r}")
+    _check(body, protocol, status=status, dialect=dialect, strict=strict)
     chosen = PROTOCOLS[protocol]
     if status >= 400:
         return fold([chosen.parse_error(status, body)])
@@ -52,13 +51,40 @@ def decode(
     offered, _ = read_tools(tools)
     expectation = NOTHING_EXPECTED
     if request is not None:
-        asked, expectation = read_request(request if isinstance(request, bytes) else _json.encode(request), chosen)
+        asked, expectation = read_request(_request_body(request), chosen)
         offered = (*offered, *asked)
     names = frozenset(tool.name for tool in offered) | expectation.tools
     stages = stages_for(offered, Policy(strict=strict), new_id=new_id, dialect=dialect, expectation=expectation)
     decoder = chosen.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(offered), dialect=dialect)
     reader = Reader(decoder, stages)
     return fold([*reader.feed(body), *reader.close()])
+
+
+def _check(body: object, protocol: object, *, status: object, dialect: object, strict: object) -> None:
+    """Refuse arguments of the wrong kind. Raises UsageError."""
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise UsageError(f"body: expected bytes, got a {type(body).__name__}")
+    if not isinstance(protocol, str):
+        raise UsageError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got a {type(protocol).__name__}")
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"expected one of the protocols {', '.join(PROTOCOLS)}, got {protocol[:60]!r}")
+    if not isinstance(status, int) or isinstance(status, bool) or not 100 <= status <= 999:
+        raise UsageError(f"status: expected an HTTP status, got a {type(status).__name__} that is none")
+    if not isinstance(dialect, Dialect):
+        raise UsageError(f"dialect: expected a Dialect, got a {type(dialect).__name__}")
+    if strict != "notes" and not isinstance(strict, bool):
+        raise UsageError(f"strict: expected True, False or 'notes', got a {type(strict).__name__}")
+
+
+def _request_body(request: object) -> bytes:
+    if isinstance(request, bytes):
+        return request
+    if not isinstance(request, Mapping):
+        raise UsageError(f"request: expected bytes or a dict, got a {type(request).__name__}")
+    try:
+        return _json.encode(request)
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError("request: expected plain JSON values") from None
 
 
 def read_request(body: bytes, protocol: Protocol) -> tuple[tuple[Tool, ...], Expectation]:

@@ -48,6 +48,8 @@ def configured(
         providers=_mapping("providers", providers),
         routes=_mapping("routes", routes),
     )
+    if code.base_url is not None and not code.base_url.strip():
+        raise UsageError("base_url: expected http://… or https://…, got an empty string")
     if code.base_url is None and (code.api_key is not None or code.protocol is not None):
         name = "api_key" if code.api_key is not None else "protocol"
         raise UsageError(f"{name}: expected base_url beside it; a provider's own goes into providers")
@@ -61,6 +63,8 @@ def configured(
         tables, file = dict(config), None
     elif config is None and code.is_given:
         tables, file = {}, None
+    elif config == "":
+        raise UsageError("config: expected a path or a mapping, got an empty string")
     elif config is None or isinstance(config, str | Path):
         if not code.is_given:
             return load(config)
@@ -75,8 +79,11 @@ def configured(
 
 
 def load(path: Path | str | None) -> Config:
-    """The configuration at a path, or the usual one."""
-    return load_config(path, environ=os.environ, home=Path.home())
+    """The configuration at a path, or the usual one. Raises ConfigError."""
+    try:
+        return load_config(path, environ=os.environ, home=Path.home())
+    except (OSError, ValueError) as problem:  # a path that no file can have
+        raise ConfigError(f"config: expected a file that can be read: {problem}"[:200]) from None
 
 
 def _mapping(name: str, value: object) -> Mapping[str, object] | None:

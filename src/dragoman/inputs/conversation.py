@@ -100,6 +100,9 @@ def _check_dict(message: Mapping[str, Any], where: str) -> None:
         raise UsageError(f"{where}: expected a role, as in {{'role': 'user', 'content': '…'}}, got none")
     if not isinstance(kind, str):
         raise UsageError(f"{where}: expected a string as type, got a {type(kind).__name__}")
+    if not isinstance(message.get("content"), str | list | tuple | Mapping | None):
+        seen = type(message["content"]).__name__
+        raise UsageError(f"{where}.content: expected a string or a list of parts, got a {seen}")
     if message.get("content") is None and message.keys() <= {"role", "content", "type", "name"}:
         raise UsageError(f"{where}: expected content, got None")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, get_args
 
@@ -19,14 +18,17 @@ _WORDS: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "none": "none", "requ
 _EFFORTS: Final = get_args(Effort)
 _CACHES: Final = ("none", "short", "long")
 _MOST_TOKENS: Final = 1 << 40
+_MOST_SECONDS: Final = 31_536_000  # a year
 #: Characters of a wrong value that a message shows.
 _SHOWN: Final = 60
 
 
 def seen(value: object) -> str:
     """A wrong value in an error: what may be a prompt or a secret is told by its type alone."""
+    if isinstance(value, int) and not -_MOST_TOKENS < value < _MOST_TOKENS:
+        return "a number that is too large"
     if value is None or isinstance(value, bool | int | float):
-        return repr(value)[:_SHOWN]
+        return repr(value)
     if isinstance(value, type):
         return f"the type {value.__name__}"
     return f"a {type(value).__name__}"
@@ -55,8 +57,8 @@ def read_seconds(name: str, value: object) -> float | None:
     """Seconds, more than 0, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-        raise wrong(name, "seconds, more than 0", value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
+        raise wrong(name, f"seconds, more than 0 and at most {_MOST_SECONDS:,}", value)
     return float(value)
 
 

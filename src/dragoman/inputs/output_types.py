@@ -46,9 +46,9 @@ class OutputType:
     __slots__ = ("_is_wrapped", "_read", "name", "schema")
 
     def __init__(self, kind: Any) -> None:
-        self.name = _name_of(kind)
         if not is_type(kind):
             raise UsageError(f"output_type: expected a type, as a dataclass or list[int], got a {type(kind).__name__}")
+        self.name = _name_of(kind)
         schema, self._read = _read(kind, self.name)
         self._is_wrapped = schema.get("type") != "object"
         if self._is_wrapped:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, final
 
 from dragoman.errors import UsageError, WireError
 from dragoman.events import Failure
+from dragoman.inputs.keywords import seen
 from dragoman.protocols import PROTOCOLS
 from dragoman.testing.wire import Played
 from dragoman.types import ProtocolName
@@ -33,7 +34,8 @@ class Served:
         try:
             self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler(answering))
         except (OSError, OverflowError, TypeError) as problem:
-            raise UsageError(f"port: expected one that is free, from 0 to 65535, got {port!r:.20}: {problem}") from None
+            why = str(problem)[:80]
+            raise UsageError(f"port: expected one that is free, from 0 to 65535, got {seen(port)}: {why}") from None
         self._server.daemon_threads = True
         self.port: int = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"

@@ -10,6 +10,7 @@ import msgspec
 from dragoman import _json
 from dragoman.errors import UsageError, failure_kind
 from dragoman.events import Failure
+from dragoman.inputs.keywords import seen
 from dragoman.testing.faults import FAULTS
 from dragoman.types import Part, Request, Text, Thinking, ToolCall
 
@@ -96,7 +97,7 @@ def error(status: int, message: str = "", *, retry_after: float | None = None) -
         UsageError: it is no such status, or the message no text.
     """
     if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
-        raise UsageError(f"error: expected a status from 400 to 599, got {status!r:.40}")
+        raise UsageError(f"error: expected a status from 400 to 599, got {seen(status)}")
     if not isinstance(message, str):
         raise UsageError(f"error: expected a string as message, got a {type(message).__name__}")
     if retry_after is not None:
@@ -112,14 +113,14 @@ def deviation(name: str) -> Faulty:
         UsageError: there is none of that name, or none that can be played.
     """
     if not isinstance(name, str) or name not in FAULTS:
-        raise UsageError(f"deviation: expected one of {', '.join(sorted(FAULTS))}, got {name!r:.60}")
+        raise UsageError(f"deviation: expected one of {', '.join(sorted(FAULTS))}, got {seen(name)}")
     return Faulty(name)
 
 
 def delay(seconds: float) -> Delay:
     """Wait so many seconds before the answer. Raises UsageError: it is no number of seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
-        raise UsageError(f"delay: expected seconds, 0 or more, got {seconds!r:.40}")
+        raise UsageError(f"delay: expected seconds, 0 or more, got {seen(seconds)}")
     return Delay(float(seconds))
 
 

@@ -1,0 +1,274 @@
+"""Every public function with every wrong kind of each argument: a `UsageError` that names it, and no request."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.errors import DragomanError
+from dragoman.testing import FakeModel, call, cut, delay, deviation, error, thinking
+
+
+def find(city: str) -> str:
+    """Find a city."""
+    return city
+
+
+class Odd:
+    """Of no kind that anybody takes."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("nobody may show what is not known")
+
+
+HELLO = dragoman.Message.user("hello")
+FIND = dragoman.Tool("find", "", {"type": "object", "properties": {}})
+#: A value of every kind, by a name.
+VALUES: dict[str, Any] = {
+    "None": None, "True": True, "0": 0, "1": 1, "-5": -5, "1.5": 1.5, "nan": math.nan, "inf": math.inf, "1e300": 1e300,
+    "''": "", "'auto'": "auto", "'hot'": "hot", "'lab/m'": "lab/m", "'nowhere/m'": "nowhere/m", "'find'": "find",
+    "bytes": b"hello", "[]": [], "[None]": [None], "[5]": [5], "['a']": ["a"], "[b'a']": [b"a"], "[Odd]": [Odd()],
+    "()": (), "{}": {}, "{'a': 1}": {"a": 1}, "{1: 2}": {1: 2}, "{'role': 'user'}": {"role": "user"},
+    "[{'role': 'user'}]": [{"role": "user"}], "[{}]": [{}], "[{'content': 5}]": [{"role": "user", "content": 5}],
+    "[{'role': 5}]": [{"role": 5, "content": "a"}], "set": {"a"}, "Path": Path("nowhere.png"), "Odd": Odd(),
+    "[[]]": [[]], "lambda": lambda: 5, "find": find, "[find]": [find], "type": int, "class": Odd, "Message": HELLO,
+    "[Message]": [HELLO], "Message of a string": dragoman.Message("user", "hello"),  # type: ignore[arg-type]
+    "Message of nothing": dragoman.Message("user", ()), "Message of 5": dragoman.Message("user", 5),  # type: ignore[arg-type]
+    "Message of no role": dragoman.Message("boss", (dragoman.Text("hello"),)),  # type: ignore[arg-type]
+    "Tool": FIND, "[Tool]": [FIND], "[Tool of a list]": [dragoman.Tool("t", "", [])], "[Tool of 5]": [dragoman.Tool(5)],  # type: ignore[arg-type]
+    "Named": dragoman.Named("find"), "Params": dragoman.Params(max_tokens=5),
+    "Params('hot')": dragoman.Params(temperature="hot"), "Params(nan)": dragoman.Params(temperature=math.nan),  # type: ignore[arg-type]
+    "Params(schema)": dragoman.Params(response_schema=5),  # type: ignore[arg-type]
+    "{'max_tokens': 'a'}": {"max_tokens": "a"}, "{'max_token': 5}": {"max_token": 5}, "generator": (one for one in ()),
+    "{'lab': 5}": {"lab": 5}, "{'lab': {}}": {"lab": {}}, "{'lab': {'base_url': 5}}": {"lab": {"base_url": 5}},
+    "surrogate": "\ud800", "long": "a" * 5_000, "10**30": 10**30, "10**5000": 10**5000, "complex": 1j,
+    "exception": ValueError("a"),
+}  # fmt: skip
+
+_TEXT = {"''", "'auto'", "'hot'", "'lab/m'", "'nowhere/m'", "'find'", "surrogate", "long"}
+_WHOLE = {"1"}
+#: By argument, the values that are right for it.
+RIGHT: dict[str, set[str]] = {
+    "target": _TEXT - {"''"} | {"['a']"},
+    "messages": _TEXT | {"['a']", "Message", "[Message]", "Message of a string"},
+    "system": _TEXT | {"None"},
+    "tools": {"[]", "()", "[find]", "[Tool]", "generator"},
+    "tool_choice": {"'auto'", "'find'", "Named"},
+    "output_type": {"None", "type"},
+    "output_retries": {"0", "1"},
+    "max_tokens": {"None", "1"},
+    "temperature": {"None", "0", "1", "1.5"},
+    "top_p": {"None", "0", "1"},
+    "stop": (_TEXT - {"''"}) | {"None", "['a']", "[]", "()"},
+    "seed": {"None", "0", "1", "-5"},
+    "reasoning": {"None", "True", "0", "1"},
+    "cache": {"None"},
+    "timeout": {"None", "1", "1.5"},
+    "session_id": _TEXT | {"None"},
+    "params": {"None", "{}", "Params"},
+    "max_steps": {"1"},
+    "approve": {"None"},
+    "on_tool_error": set(),
+    "mcp": {"None", "{}"},
+    "texts": (_TEXT - {"''"}) | {"['a']"},
+    "dimensions": {"None", "1"},
+    "provider": {"None"},
+}
+_COMMON = [
+    "target", "messages", "system", "tools", "tool_choice", "output_type", "output_retries", "max_tokens",
+    "temperature", "top_p", "stop", "seed", "reasoning", "cache", "timeout", "session_id", "params",
+]  # fmt: skip
+_RUN = [*_COMMON, "max_steps", "approve", "on_tool_error", "mcp"]
+METHODS = {
+    "reply": _COMMON,
+    "stream": _COMMON,
+    "run": _RUN,
+    "run_stream": _RUN,
+    "embed": ["target", "texts", "dimensions", "timeout"],
+}
+#: Right for a type checker's eye alone: a callable may be asked, and answer wrongly, so these are not tried further.
+_CALLABLE = {"lambda", "find", "type", "class"}
+
+
+def arguments_for(method: str, name: str, value: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"target": "lab/m"} | (
+        {"texts": ["a"]} if method == "embed" else {"messages": "hello", "tools": [find]}
+    )
+    if name == "tools":
+        given["tool_choice"] = "auto"
+    return given | {name: value}
+
+
+def cases() -> Iterator[tuple[str, str, str]]:
+    for method, names in METHODS.items():
+        for name in names:
+            for label in VALUES:
+                if not (name == "approve" and label in _CALLABLE):
+                    yield method, name, label
+
+
+def answered(request: dragoman.Request) -> Any:
+    return "5" if request.params.response_schema is None else '{"answer": 5}'
+
+
+def check(method: str, name: str, label: str, ask: Callable[[dict[str, Any]], Any], fake: FakeModel) -> str:
+    """What is wrong with the answer to one misuse; "" is nothing."""
+    value = VALUES[label] if label != "generator" else iter(())
+    before = len(fake.requests)
+    try:
+        ask(arguments_for(method, name, value))
+    except dragoman.UsageError as problem:
+        if label in RIGHT[name]:
+            return f"{method}({name}={label}) was refused: {problem}"
+        if len(fake.requests) != before:
+            return f"{method}({name}={label}) was sent first"
+        if not any(word in str(problem) for word in (name, "messages[", "tools[", "tool ", "output_type")):
+            return f"{method}({name}={label}) does not name the argument: {problem}"
+        return ""
+    except Exception as problem:
+        return f"{method}({name}={label}): {type(problem).__name__}: {problem}"
+    if label not in RIGHT[name]:
+        return f"{method}({name}={label}) was taken"
+    return ""
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeModel]:
+    with FakeModel(*[answered] * 20_000) as fake:
+        yield fake
+
+
+def test_every_wrong_argument_is_refused_at_once(fake: FakeModel) -> None:
+    problems = []
+    tried = 0
+    with dragoman.Client(providers={"lab": {"base_url": "http://127.0.0.1:1", "protocol": "openai-chat"}}) as client:
+
+        def ask(method: str) -> Callable[[dict[str, Any]], Any]:
+            def run(arguments: dict[str, Any]) -> Any:
+                found = getattr(client, method)(**arguments)
+                return list(found) if method in ("stream", "run_stream") else found
+
+            return run
+
+        for method, name, label in cases():
+            tried += 1
+            problems.append(check(method, name, label, ask(method), fake))
+    assert [problem for problem in problems if problem] == []
+    assert tried >= 2_000
+
+
+def test_the_asynchronous_client_and_the_functions_refuse_the_same(fake: FakeModel) -> None:
+    """One wrong value of each argument: they read arguments by the same functions."""
+    problems = []
+    wrong = {name: next(label for label in ("Odd", "bytes") if label not in RIGHT[name]) for name in RIGHT}
+
+    async def main() -> None:
+        async with dragoman.AsyncClient() as client:
+            for method, names in METHODS.items():
+                for name in names:
+                    try:
+                        found = getattr(client, method)(**arguments_for(method, name, VALUES[wrong[name]]))
+                        if method not in ("stream", "run_stream"):
+                            await found
+                        problems.append(f"{method}({name})")
+                    except dragoman.UsageError:
+                        pass
+
+    asyncio.run(main())
+    for method, names in METHODS.items():
+        for name in names:
+            with pytest.raises(dragoman.UsageError):
+                getattr(dragoman, method)(**arguments_for(method, name, VALUES[wrong[name]]))
+    assert problems == [] and fake.requests == []
+
+
+CONSTRUCTOR: dict[str, set[str]] = {
+    "config": {"None", "{}"},
+    "base_url": {"None"},
+    "api_key": {"None"},
+    "protocol": {"None"},
+    "providers": {"None", "{}"},
+    "routes": {"None", "{}"},
+    "strict": {"None", "True"},
+    "tools": {"None", "'auto'"},
+    "retries": {"None", "0", "1"},
+    "on_deviation": {"None", *_CALLABLE},
+}
+
+
+@pytest.mark.parametrize("kind", [dragoman.Client, dragoman.AsyncClient])
+def test_a_client_refuses_what_it_cannot_use(kind: Any) -> None:
+    problems = []
+    for name, right in CONSTRUCTOR.items():
+        for label, value in VALUES.items():
+            try:
+                made = kind(**{name: value})
+                if isinstance(made, dragoman.Client):
+                    made.close()
+                if label not in right:
+                    problems.append(f"{name}={label} was taken")
+            except DragomanError as problem:
+                if label in right:
+                    problems.append(f"{name}={label}: {problem}")
+            except Exception as problem:
+                problems.append(f"{name}={label}: {type(problem).__name__}: {problem}")
+    assert problems == []
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "Message.user": dragoman.Message.user,
+    "Message.system": dragoman.Message.system,
+    "Message.assistant": dragoman.Message.assistant,
+    "decode body": lambda value: dragoman.decode(value, "openai-chat"),
+    "decode protocol": lambda value: dragoman.decode(b"{}", value),
+    "decode tools": lambda value: dragoman.decode(b"{}", "openai-chat", tools=value),
+    "decode request": lambda value: dragoman.decode(b"{}", "openai-chat", request=value),
+    "decode status": lambda value: dragoman.decode(b"{}", "openai-chat", status=value),
+    "FakeModel": FakeModel,
+    "FakeModel protocol": lambda value: FakeModel("a", protocol=value),
+    "FakeModel.serve": lambda value: FakeModel("a").serve(value).close(),
+    "call": call,
+    "call value": lambda value: call("find", value=value),
+    "cut": cut,
+    "delay": delay,
+    "deviation": deviation,
+    "error": error,
+    "error message": lambda value: error(500, value),
+    "thinking": thinking,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_function_raises_anything_but_its_own(name: str) -> None:
+    problems = []
+    refused = 0
+    for label, value in VALUES.items():
+        try:
+            FUNCTIONS[name](value)
+        except dragoman.UsageError:
+            refused += 1
+        except Exception as problem:
+            problems.append(f"{name}({label}): {type(problem).__name__}: {problem}")
+    assert problems == [] and refused > 5
+
+
+def test_a_stream_is_read_once(fake: FakeModel) -> None:
+    stream = dragoman.stream("lab/m", "hello")
+    assert [type(event).__name__ for event in stream][-1] == "Finish"
+    for again in (lambda: list(stream), lambda: list(stream.text_stream)):
+        with pytest.raises(dragoman.UsageError, match="read once"):
+            again()
+    run = dragoman.run_stream("lab/m", "hello")
+    with pytest.raises(dragoman.UsageError, match="not over"):
+        _ = run.answer
+    list(run)
+    with pytest.raises(dragoman.UsageError, match="read once"):
+        list(run)
+    with pytest.raises(dragoman.UsageError, match="partial: expected an event"):
+        stream.partial("a")  # type: ignore[arg-type]

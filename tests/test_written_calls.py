@@ -10,6 +10,7 @@ import itertools
 import json
 import random
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -71,8 +72,13 @@ ENDS = ("stop", "length", "reset")
 
 
 def play(text: str, end: str, size: int) -> Reply:
+    return play_with(TOOLS, text, end, size)
+
+
+def play_with(tools: Sequence[Tool], text: str, end: str, size: int) -> Reply:
+    """What comes of a text in pieces of this size, with these tools offered."""
     numbers = itertools.count()
-    stages = stages_for(TOOLS, Policy(), new_id=lambda: f"{next(numbers):024d}")
+    stages = stages_for(tools, Policy(), new_id=lambda: f"{next(numbers):024d}")
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     last: Event = Failure("connection", "reset") if end == "reset" else Finish(end)  # type: ignore[arg-type]
     out: list[Event] = []

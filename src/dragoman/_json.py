@@ -159,6 +159,34 @@ def is_object(text: str) -> bool:
     return not isinstance(decode_object(text), Malformed)
 
 
+class _Repeated(Exception):
+    """An object has a key twice, and not with one value."""
+
+
+def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
+    value = dict(members)
+    if len(value) < len(members) and any(encode_exact(item) != encode_exact(value[key]) for key, item in members):
+        raise _Repeated
+    return value
+
+
+def repeats_key(text: str) -> bool:
+    """Whether an object in a JSON text, at any depth, has a key twice with different values: readers differ in which
+    of the two counts (RFC 8259, section 4). One flat object without a colon in its texts costs a fraction."""
+    colons = text.count(":")
+    if colons < 2:
+        return False
+    try:
+        if text[:1] == "{" and len(_decode_fields(text)) == colons:
+            return False
+        _told_once.decode(text)
+    except _Repeated:
+        return True
+    except _UNREADABLE:
+        pass  # no JSON: another's to say
+    return False
+
+
 class Number(str):
     """A JSON number as its own text."""
 
@@ -184,6 +212,9 @@ def read_number(text: str) -> Number | None:
     return Number(text) if _NUMBER.fullmatch(text) else None
 
 
+_told_once = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=_one_value_each
+)
 _numbers_as_text = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
 
 

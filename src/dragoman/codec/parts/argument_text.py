@@ -68,10 +68,7 @@ class ArgumentText:
             return ""
         if self.phase == "held":
             return self._add_held(text)
-        if self.phase == "odd":
-            self._pieces.append(text)
-        else:
-            self._surplus.append(text)
+        (self._pieces if self.phase == "odd" else self._surplus).append(text)
         return ""
 
     def add_open(self, texts: list[str], joined: str) -> bool:
@@ -80,9 +77,7 @@ class ArgumentText:
         Args:
             joined: the fragments as one text.
         """
-        if self.phase != "live":
-            return False
-        if self._may_restate(texts, joined):
+        if self.phase != "live" or self._may_restate(texts, joined):
             return False
         if "}" not in joined:
             self._pieces += texts
@@ -277,6 +272,9 @@ class ArgumentText:
         Args:
             proven: its block or the response ended well, so that empty arguments are no cut ones.
         """
+        return self._settle(proven).told_once()
+
+    def _settle(self, proven: bool) -> Settled:
         if self.phase == "held":
             return self._settle_held(proven)
         if self._restated is not None:

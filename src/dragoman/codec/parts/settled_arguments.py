@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, final
+from typing import Final, Literal, final
 
 import msgspec
 
 from dragoman import _json
+
+#: Why arguments fail that tell one member otherwise the second time.
+REPEATED_KEY: Final = "the arguments have a key twice, with different values"
 
 
 @final
@@ -28,15 +31,23 @@ class Settled(msgspec.Struct, frozen=True):
     delta: str = ""
     more: tuple[str, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()
-    kind: Literal["cut", "unreadable"] = "unreadable"
+    kind: Literal["cut", "unreadable", "contradicted"] = "unreadable"
     problem: str = ""
     cut_after: bool = False
     objects: tuple[str, ...] = ()
 
+    def told_once(self) -> Settled:
+        """The same, unless an object in it tells a member twice and differently: then there are two readings."""
+        if self.text is not None and any(map(_json.repeats_key, self.objects or (self.text,))):
+            return Settled(None, kind="contradicted", problem=REPEATED_KEY)
+        return self
+
 
 def is_plain_object(text: str) -> bool:
     """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
-    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text)
+    return (
+        text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text) and not _json.repeats_key(text)
+    )
 
 
 def is_same(one: str, other: str) -> bool:

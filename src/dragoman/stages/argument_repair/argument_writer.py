@@ -155,6 +155,8 @@ class ArgumentWriter:
         """A key came. `text`: as JSON."""
         container = self.container
         assert container is not None
+        if key in container.keys:
+            raise Unreadable("a key stands twice in one object")
         container.key = key
         container.keys.add(key)
         if self.capture is None and self.schema.is_unknown_member(container.shape, key):

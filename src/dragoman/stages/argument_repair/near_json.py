@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.parts.argument_residue import is_residue
+from dragoman.codec.parts.settled_arguments import REPEATED_KEY
 from dragoman.stages.argument_repair.argument_writer import ArgumentWriter
 from dragoman.stages.argument_repair.inner_quotes import is_sure
 from dragoman.stages.argument_repair.string_text import StringText, Unreadable, unescaped
@@ -176,24 +177,18 @@ class NearJson:
             raw = self._string.taken()
             if text.startswith(":", self._skip(end + 1)):
                 self._note_quotes(mark)
-                self._add_key(unescaped(raw), f'"{raw}"')
+                writer.add_key(unescaped(raw), f'"{raw}"')
                 return "colon", end + 1
         else:
             found = _BARE_KEY.match(text, place)
             if found is not None and text.startswith(":", self._skip(found.end())):
                 writer.note("repaired-arguments", "key without quotes")
-                self._add_key(found.group(), f'"{found.group()}"')
+                writer.add_key(found.group(), f'"{found.group()}"')
                 return "colon", found.end()
         if state == "key-or-end" and _SET_ITEM.match(text, place):
             writer.make_set()
             return self._read_value("value", place)
         raise Unreadable("expected a key or the end of the object")
-
-    def _add_key(self, key: str, text: str) -> None:
-        container = self._writer.container
-        if container is not None and key in container.keys:
-            raise Unreadable("a key stands twice in one object")
-        self._writer.add_key(key, text)
 
     def _note_quotes(self, mark: str) -> None:
         if mark != '"':
@@ -378,7 +373,7 @@ def read_inner(text: str, names: frozenset[str]) -> Json | Malformed:
     """
     value = _json.decode_exact(text)
     if not isinstance(value, Malformed):
-        return value
+        return Malformed(REPEATED_KEY) if _json.repeats_key(text) else value
     writer = ArgumentWriter(_ANYTHING, read_inner)
     reader = NearJson(writer, StringText(writer.note_once), text, names)
     try:

@@ -120,7 +120,12 @@ class _Container:
             self._keys.add(tag)
             out.append(lead)
             return schema.item(self.shape) if tag == "item" else None
+        shape = schema.member(self.shape, tag)
         if tag == self._last:
+            if not (shape.types is None or "array" in shape.types) or (
+                not self._is_repeated and out[self._place + 1][:1] == "["
+            ):
+                return None  # no list, or a list told twice
             if not self._is_repeated:
                 out[self._place] = "["
             self._is_repeated = True
@@ -132,7 +137,7 @@ class _Container:
             self._keys.add(tag)
             self._last, self._place, self._is_repeated = tag, len(out), False
             out.append("")
-        return schema.member(self.shape, tag)
+        return shape
 
 
 def _nested(cursor: Cursor, schema: ToolSchema, outermost: _Container, tag: str) -> Generator[Action, None, str]:

@@ -1,0 +1,100 @@
+"""A member that a call tells twice, with different values, has two readings: the call fails, in whatever form it came.
+
+The second member has a name of its own when it is written, and gets the first one's afterwards: so every form writes
+what its model would.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from cases import counter
+from dragoman import _json
+from dragoman.decoding import decode
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Tool, Usage
+from rescue_forms import FORMS, Form
+from test_failed_calls import PROVIDERS
+from test_written_calls import delivered, play_with
+
+PAIRS: list[tuple[Any, Any]] = [
+    ("ls", "rm -rf build"), ("", "x"), (1, 2), (True, False), ({"a": 1}, {"a": 2}), (["a"], ["b"]),
+]  # fmt: skip
+IDS = [json.dumps(pair) for pair in PAIRS]
+
+
+def tool_of(*values: object) -> Tool:
+    """A tool whose parameters have the types of these values, and an object with two such members."""
+    types = {str: "string", bool: "boolean", int: "integer", dict: "object", list: "array"}
+    whole: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    members = {
+        name: {**whole, "type": types[type(value)]} for name, value in zip(("first", "second"), values, strict=True)
+    }
+    inner = {"type": "object", "properties": members}
+    return Tool("write_file", "", _json.raw({"type": "object", "properties": {**members, "inner": inner}}))
+
+
+def written(form: Form, arguments: dict[str, Any], *, twice: bool) -> str:
+    text = form.write([("write_file", arguments)]).text()
+    return text.replace("second", "first") if twice else text
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}, {form.name}")
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+def test_a_call_in_text(form: Form, pair: tuple[Any, Any]):
+    told = dict(zip(("first", "second"), pair, strict=True))
+    for arguments in (told, {"inner": told}):
+        tools = [tool_of(*pair)]
+        for size in (1, 1 << 20):
+            assert delivered(play_with(tools, written(form, arguments, twice=False), "stop", size)) == [
+                ("write_file", arguments)
+            ]
+            assert delivered(play_with(tools, written(form, arguments, twice=True), "stop", size)) == []
+
+
+@pytest.mark.parametrize("protocol", PROVIDERS)
+@pytest.mark.parametrize("end", ["stop", "length"])
+def test_a_structured_call(protocol: str, end: str):
+    """Valid JSON too: readers differ in which of the two counts. With one value twice, there is one reading."""
+    for text in ('{"gate": 3, "gate": 4}', '{"a": {"b": [{"c": 1, "c": true}]}}', '{"n":1,"n":1.0}', '{"n":"1","n":1}'):
+        reply = decode(PROVIDERS[protocol]([("lift_gate", text)], end), protocol)
+        assert reply.tool_calls == []
+        assert [failed.kind for failed in reply.failed_calls] == ["contradicted"], text
+    for text in ('{"gate": 3, "gate": 3}', '{"a:": ":", "b": {"c": "c:c:"}, "d": {"c": ":"}}'):
+        reply = decode(PROVIDERS[protocol]([("lift_gate", text)], end), protocol)
+        assert [call.values() for call in reply.tool_calls] == [json.loads(text)]
+
+
+@pytest.mark.parametrize("protocol", PROVIDERS)
+def test_a_call_that_is_an_object_on_the_wire(protocol: str):
+    """Ollama, Messages and Gemini send arguments as objects: in a whole answer, looked at or read."""
+    good = [("lift_gate", '{"gate": 3}')]
+    reply = msgspec.structs.replace(decode(PROVIDERS[protocol](good, "stop"), protocol), usage=Usage(5, 3))
+    body = PROTOCOLS[protocol].render_response(reply, new_id=counter(), model="m", created=1)
+    doubled = re.sub(rb'(\\?")gate\\?": ?3', rb"\g<0>, \1gate\1: 4", body)
+    assert doubled != body
+    check_whole = PROTOCOLS[protocol].check_whole
+    # a response without what it repeats of its request is read
+    assert (check_whole(body) is None) is (protocol == "openai-responses")
+    assert check_whole(doubled) is None
+    assert decode(body, protocol).tool_calls != []
+    assert decode(doubled, protocol).tool_calls == []
+
+
+@pytest.mark.parametrize("lead", ["", "{", "\ufeff", "// c\n"])
+def test_a_repair(lead: str):
+    """A key twice before the first defect and behind it, or where a value is coerced."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "o": {"type": "object"}}}
+    tools = [Tool("write_file", "", _json.raw(schema))]
+    for text in (
+        '{"n": 1, "n": 2, "o": {},}',
+        '{"n": 1, "o": {},, "n": 2}',
+        '{"n": "1", "n": "2"}',
+    ):
+        wire = PROVIDERS["openai-chat"]([("write_file", lead + text)], "stop")
+        assert decode(wire, "openai-chat", tools=tools).tool_calls == [], text

@@ -11,6 +11,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Start,
     TextDelta,
@@ -77,7 +78,7 @@ def _walk(events: list[Event], *, sequential: bool, whole: bool) -> None:
         if kind is Finish:
             assert not open_parts, f"open parts {open_parts} at Finish"
             ended = True
-        elif kind is UsageUpdate:
+        elif kind is UsageUpdate or kind is NativeEvent:
             pass
         elif kind in OPENS:
             assert event.index not in used, f"index used again: {place}"

@@ -10,6 +10,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -72,8 +73,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "CallFailed", "Client", "ConfigError", "Cost",
-    "Deviation", "DragomanError", "Embeddings", "Event", "Failure", "Finish", "Media", "Message", "ModelFacts",
-    "Named", "Opaque", "OutputInvalid", "Params", "PartEvent", "Reasoning", "Reply", "Request", "ResponseSchema",
+    "Deviation", "DragomanError", "Embeddings", "Event", "Failure", "Finish", "Media", "Message", "ModelFacts", "Named",
+    "NativeEvent", "Opaque", "OutputInvalid", "Params", "PartEvent", "Reasoning", "Reply", "Request", "ResponseSchema",
     "Run", "Start", "StepLimit", "Stream", "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking",
     "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd",
     "ToolCallFailed", "ToolCallStart", "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError",

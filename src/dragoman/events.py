@@ -7,9 +7,9 @@ all at once. Grammar of a decoder's output (part indices may interleave)::
     part(i)  := TextStart TextDelta* TextEnd  |  ThinkingStart ThinkingDelta* ThinkingEnd
               | ToolCallStart ToolCallDelta* (ToolCallEnd | ToolCallFailed)  |  PartEvent
 
-`Deviation` may stand anywhere, before `Start` too. Every part is ended or failed before `Finish` (not before
-`Failure`); nothing follows the terminal event. Encoders take the same with one part open at a time
-(`dragoman.pipe` puts interleaved parts in order).
+`Deviation` may stand anywhere, before `Start` too, and `NativeEvent` anywhere behind it. Every part is ended or failed
+before `Finish` (not before `Failure`); nothing follows the terminal event. Encoders take the same with one part open at
+a time (`dragoman.pipe` puts interleaved parts in order).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Generic, Literal, TypeAlias, final, get_args
 
 import msgspec
 
+from dragoman._json import Raw
 from dragoman.types import (
     NO_USAGE,
     Attempt,
@@ -30,6 +31,7 @@ from dragoman.types import (
     Origin,
     Output,
     Part,
+    ProtocolName,
     StopReason,
     Text,
     Thinking,
@@ -168,6 +170,19 @@ class PartEvent(msgspec.Struct, frozen=True):
 
 
 @final
+class NativeEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event that only its protocol has, as its JSON text: what a tool that the provider runs does meanwhile.
+
+    It is written again in the same protocol; others, and a `Reply`, have no place for it. `of_part`: it tells of a part
+    that comes whole as a `PartEvent`, which counts; another event is named when it is lost.
+    """
+
+    protocol: ProtocolName
+    raw: Raw
+    of_part: bool = False
+
+
+@final
 class UsageUpdate(msgspec.Struct, frozen=True):
     """Tokens so far, cumulative, at each report of the wire."""
 
@@ -223,15 +238,16 @@ Event: TypeAlias = (
     | TextStart | TextDelta | TextEnd
     | ThinkingStart | ThinkingDelta | ThinkingEnd
     | ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed
-    | PartEvent | UsageUpdate | Finish | Failure | Deviation
+    | PartEvent | NativeEvent | UsageUpdate | Finish | Failure | Deviation
 )  # fmt: skip
 
 EVERY_KIND: frozenset[type] = frozenset(get_args(Event))
 
 #: Events that carry something of the answer; the first one commits a fallback (architecture: the commit point).
 SEMANTIC: frozenset[type] = frozenset(
-    {TextDelta, ThinkingDelta, ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, PartEvent, Finish}
-)
+    {TextDelta, ThinkingDelta, ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, PartEvent, NativeEvent,
+     Finish}
+)  # fmt: skip
 #: Events that only let a text or a call grow: none of them opens, ends or marks anything.
 GROWTH: frozenset[type] = frozenset({TextDelta, ToolCallDelta})
 
@@ -351,7 +367,7 @@ class Fold:
             self._deviations.append(event)
         elif type(event) is PartEvent:
             self._parts[event.index] = event.part
-        else:
+        elif type(event) is not NativeEvent:
             assert type(event) is ToolCallFailed, f"not an event: {type(event).__name__}"
             self._parts.pop(event.index, None)
             self._failed.append(event)

@@ -11,6 +11,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -78,7 +79,7 @@ class Drawing:
                 return self._fresh_line() + self._put(self._paint("dim", f"[{kind}]")) + self._fresh_line()
             case Finish() | Failure():
                 return self._fresh_line()
-            case Start() | UsageUpdate() | Deviation():
+            case Start() | UsageUpdate() | Deviation() | NativeEvent():
                 return ""
             case _:
                 assert_never(event)

@@ -21,6 +21,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -80,6 +81,8 @@ class CrossProtocol:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:
             self._part(event.part, event.index)
+        elif type(event) is NativeEvent and event.protocol != self._protocol and not event.of_part:
+            self._lose(f"events.{_kind_of(event.raw)}", f"only {event.protocol} has it")
         return event
 
     def take_reply(self, reply: Reply) -> Reply:
@@ -158,6 +161,10 @@ class CrossProtocol:
 
     def _lose(self, where: str, seen: str) -> None:
         self.lost.append(Deviation("untranslated", where, seen, "note"))
+
+
+def pass_over(encoder: object, event: NativeEvent, out: list[bytes]) -> None:
+    """Write nothing of an event that only other protocols have."""
 
 
 def crossed(

@@ -13,6 +13,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Start,
     TextDelta,
@@ -35,6 +36,7 @@ WAITING_LIMIT: Final = 32 * 1024 * 1024
 _STARTS: Final = frozenset({TextStart, ThinkingStart, ToolCallStart})
 _ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd, ToolCallFailed})
 _DELTAS: Final = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
+_BESIDE_PARTS: Final = frozenset({Start, UsageUpdate, NativeEvent, Deviation, Finish, Failure})
 #: What opens or closes a part: while nothing waits, the one that is open grows unseen.
 _EDGES: Final = _STARTS | _ENDS | {PartEvent}
 
@@ -116,7 +118,7 @@ class Sequencer:
             else:
                 self._wait(event.index, event, out)  # type: ignore[union-attr]
         else:
-            assert kind in (Start, UsageUpdate, Deviation, Finish, Failure), f"not an event: {kind.__name__}"
+            assert kind in _BESIDE_PARTS, f"not an event: {kind.__name__}"
             out.append(event)
 
     def _wait(self, index: int, event: Event, out: list[Event], *, size: int = 0) -> None:

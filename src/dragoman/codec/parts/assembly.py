@@ -25,6 +25,7 @@ from dragoman.events import (
     Failure,
     FailureKind,
     Finish,
+    NativeEvent,
     PartEvent,
     Severity,
     Start,
@@ -236,6 +237,13 @@ class Assembly:
             return
         self._open()
         self.events.append(PartEvent(self._index(), part))
+
+    def native_event(self, event: NativeEvent) -> None:
+        """An event that only its protocol has."""
+        if self.phase == "open":
+            if not self.started:
+                self.start()
+            self.events.append(event)
 
     # ------------------------------------------------------------ calls
 

@@ -62,7 +62,7 @@ decode_items: Final = _json.typed_decoder(list[Raw])
 EVENTS: Final[frozenset[str]] = frozenset(
     {
         "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
-        "message_stop", "ping", "error", "message",
+        "message_stop", "ping", "error", "message", "system.message",
     }
 )  # fmt: skip
 

@@ -67,7 +67,7 @@ INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
 #: The status of a response that goes on in the background.
 RUNNING: Final = ("queued", "in_progress")
 
-#: Events of the specification that say nothing which their item does not say when it is done.
+#: Events of the specification whose items say the same when they are done; those of hosted items are written live.
 SILENT_EVENTS: Final = (
     "response.queued", "response.audio.", "response.code_interpreter_call", "response.file_search_call.",
     "response.web_search_call.", "response.image_generation_call.", "response.mcp_call", "response.mcp_list_tools.",
@@ -75,6 +75,10 @@ SILENT_EVENTS: Final = (
     "response.tool_search_call", "response.compaction", "response.steer", "response.output_text.annotation.added",
     "response.reasoning_part.", "response.reasoning_summary_part.", "keepalive", "ping", "response.keepalive",
 )  # fmt: skip
+
+
+def ignore(code: str, where: str, seen: str) -> None:
+    """Say nothing of a deviation."""
 
 
 def item_kind(item: dict[str, Json], deviate: Deviate, where: str) -> ItemKind:

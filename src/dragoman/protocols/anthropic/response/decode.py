@@ -10,7 +10,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.events import Event, Failure
+from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Blocks
 from dragoman.protocols.anthropic.response.delta_batch import read_burst
@@ -18,6 +18,7 @@ from dragoman.protocols.anthropic.response.lenient import read_event_leniently
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     EVENTS,
+    NAME,
     SIBLING_REASONS,
     STOP_REASONS,
     UNSET,
@@ -159,6 +160,8 @@ class Decoder:
             self._end()
         elif kind == "message":
             self._message(frame)
+        elif kind == "system.message":
+            self._assembly.native_event(NativeEvent(NAME, Raw(bytes(frame))))
         elif kind != "ping":
             self._process_unknown(kind, frame)
 

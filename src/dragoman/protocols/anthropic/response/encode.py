@@ -13,13 +13,14 @@ from typing import Any, Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
-from dragoman.codec.json_fields import overlaid
+from dragoman.codec.framing.body import write_event
 from dragoman.errors import CALL_FAILED, STATUS, FailedCalls, failure_kind, failure_of
 from dragoman.events import (
     Deviation,
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -33,6 +34,7 @@ from dragoman.events import (
     ToolCallEnd,
     ToolCallFailed,
     ToolCallStart,
+    UsageUpdate,
 )
 from dragoman.protocol import NewId, ReplyStyle
 from dragoman.protocols.anthropic.response.usage import render_usage
@@ -43,9 +45,10 @@ from dragoman.protocols.anthropic.wire import (
     own_fields,
     read_fields,
     read_items,
+    read_text,
     sent_id,
 )
-from dragoman.types import Media, Native, Opaque, Part, StopReason, Text, Thinking, ToolCall, ToolResult
+from dragoman.types import NO_USAGE, Media, Native, Opaque, Part, StopReason, Text, Thinking, ToolCall, ToolResult
 
 _Object: TypeAlias = dict[str, Json]
 
@@ -78,8 +81,8 @@ class Encoder:
     """Writes one response."""
 
     __slots__ = (
-        "_aborted", "_crossing", "_failed", "_head", "_index", "_kept", "_kind", "_model", "_new_id", "_opening",
-        "_state", "lost",
+        "_aborted", "_at_start", "_crossing", "_failed", "_head", "_index", "_kept", "_kind", "_model", "_new_id",
+        "_opening", "_state", "lost",
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
@@ -87,6 +90,7 @@ class Encoder:
         self._new_id = new_id
         self._model = model
         self._kept: dict[str, Raw] = {}  # the native fields that `Start` told
+        self._at_start = NO_USAGE  # the counts that came with `Start`
         self._index = -1  # of the block that was opened last
         self._state: Literal["closed", "pending", "open"] = "closed"  # of the block that the events speak of
         self._kind: Literal["text", "thinking", "call"] = "text"
@@ -110,6 +114,8 @@ class Encoder:
                 out.append(self._head + _json.encode_text(event.text) + b"}}\n\n")  # type: ignore[union-attr]
             elif kind in _WRITERS and not self._aborted:
                 event = self._crossing.take(event, events)
+                if kind is Start:
+                    self._at_start = next((later.usage for later in events if type(later) is UsageUpdate), NO_USAGE)
                 _WRITERS[kind](self, event, out)
         return b"".join(out)
 
@@ -128,7 +134,7 @@ class Encoder:
         self._kept = own_fields(event.native)
         extras = {key: value for key, value in _extras(event.native).items() if not key.startswith("stop_")}
         id = _json.encode_text(_message_id(event.id, self._new_id))
-        usage = overlaid(self._kept["usage"], _NO_COUNTS) if "usage" in self._kept else _NO_COUNTS
+        usage = _NO_COUNTS | render_usage(self._at_start, self._kept.get("usage"))
         out.append(_START % (id, _json.encode_text(self._model), _json.encode(usage), _beside(extras)))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
@@ -224,6 +230,12 @@ class Encoder:
         elif block is not None:
             self._write_whole(block, out)
 
+    def _native_event(self, event: NativeEvent, out: list[bytes]) -> None:
+        """An event of this protocol that may stand between blocks."""
+        fields = read_fields(event.raw) if event.protocol == NAME else None
+        if fields is not None:
+            out.append(write_event(_json.encode(fields), read_text(fields.get("type"))))
+
     def _write_text(self, text: str, out: list[bytes]) -> None:
         self._expect("text", {"type": "text", "text": ""})
         self._open(out)
@@ -243,6 +255,7 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
     TextStart: Encoder._start_text, ThinkingStart: Encoder._start_thinking, ToolCallStart: Encoder._start_call,
     TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking,
     ToolCallEnd: Encoder._end_call, ToolCallFailed: Encoder._fail_call,
+    NativeEvent: Encoder._native_event,
 }  # fmt: skip
 
 

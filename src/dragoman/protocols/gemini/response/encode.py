@@ -21,6 +21,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -57,7 +58,9 @@ _STATUS_WORDS: Final[dict[int, str]] = {
 
 
 #: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
-_RARE: Final = frozenset({Start, TextStart, ThinkingStart, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure})
+_RARE: Final = frozenset(
+    {Start, TextStart, ThinkingStart, ToolCallEnd, ToolCallFailed, PartEvent, NativeEvent, Finish, Failure}
+)
 
 
 class Encoder:
@@ -165,6 +168,8 @@ class Encoder:
                 body = render_error(event)[1]
                 out.append(body if self._is_array else b"data: %b\r\n\r\n" % body)
                 self._is_over = True
+            case NativeEvent():
+                pass  # it has no form here
             case _:
                 raise AssertionError(f"not a rare event: {type(event).__name__}")
 

@@ -21,6 +21,7 @@ from dragoman.events import (
     Event,
     Failure,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -45,8 +46,9 @@ _UNMEASURED: Final = 1
 
 #: Events that are written, beside text and thinking: starts of parts and pieces of calls have no form here.
 _RARE: Final = frozenset(
-    {Start, TextStart, TextEnd, ThinkingStart, ThinkingEnd, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure}
-)
+    {Start, TextStart, TextEnd, ThinkingStart, ThinkingEnd, ToolCallEnd, ToolCallFailed, PartEvent, Finish, Failure,
+     NativeEvent}
+)  # fmt: skip
 
 
 class Encoder:

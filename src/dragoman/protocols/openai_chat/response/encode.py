@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.cross_protocol import CrossProtocol, crossed
+from dragoman.codec.cross_protocol import CrossProtocol, crossed, pass_over
 from dragoman.codec.framing.body import write_event
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
 from dragoman.errors import FailedCalls, failure_of, status_of
@@ -22,6 +22,7 @@ from dragoman.events import (
     Failure,
     FailureKind,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -248,7 +249,7 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
     Start: Encoder._start, Finish: Encoder._finish, Failure: Encoder._fail, UsageUpdate: Encoder._note_usage,
     TextStart: Encoder._start_text, ThinkingStart: Encoder._start_thinking, ToolCallStart: Encoder._start_call,
     TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking, ToolCallEnd: Encoder._end_call,
-    ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._write_part,
+    ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._write_part, NativeEvent: pass_over,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_responses.response.delta_batch import read_burst
+from dragoman.protocols.openai_responses.response.hosted_items import tell_live
 from dragoman.protocols.openai_responses.response.items import Item, Items, Place
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
 from dragoman.protocols.openai_responses.response.unmodelled import created_at, kept_fields
@@ -33,6 +34,7 @@ from dragoman.protocols.openai_responses.wire import (
     PlainDelta,
     decode_delta,
     holds_refusal,
+    ignore,
     is_response,
     item_kind,
     make_native,
@@ -317,6 +319,7 @@ class Decoder:
 
     def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
         if kind.startswith(SILENT_EVENTS):
+            tell_live(kind, value, place, items=self._items, assembly=self._assembly)
             return
         event = read_place(value, self._assembly.deviate)
         if kind == "response.output_item.added" or kind == "response.output_item.done":
@@ -341,10 +344,11 @@ class Decoder:
             self._assembly.deviate("sibling-key", name, kind)
         inner = (place[0], (*place[1], name))
         if kind == "response.output_item.added":
-            self._items.open(event.output_index, fields, inner)
+            if self._items.open(event.output_index, fields, inner).kind == "opaque":
+                tell_live(kind, value, place, items=self._items, assembly=self._assembly)
             return
         item = self._items.places.find_whole(event.output_index, fields)
-        kind = item_kind(fields, _ignore, "")
+        kind = item_kind(fields, ignore, "")
         if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
             item = self._items.open(event.output_index, fields, inner)
         self._refused = self._refused or holds_refusal([fields])
@@ -389,10 +393,6 @@ class Decoder:
     def _find(self, event: EventPlace, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)
         return item or self._items.open_unannounced(event.output_index, event.item_id, kind)
-
-
-def _ignore(code: str, where: str, seen: str) -> None:
-    """Say nothing."""
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

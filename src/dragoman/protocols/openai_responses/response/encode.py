@@ -13,13 +13,13 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.framing.body import write_event
-from dragoman.errors import CALL_FAILED, STATUS, FailedCalls
+from dragoman.errors import CALL_FAILED, FailedCalls
 from dragoman.events import (
     Deviation,
     Event,
     Failure,
-    FailureKind,
     Finish,
+    NativeEvent,
     PartEvent,
     Reply,
     Start,
@@ -38,6 +38,8 @@ from dragoman.events import (
 )
 from dragoman.protocol import NewId, ReplyStyle
 from dragoman.protocols.openai_responses.content import CITED, is_content_part
+from dragoman.protocols.openai_responses.response.errors import CODES
+from dragoman.protocols.openai_responses.response.hosted_items import HostedItems
 from dragoman.protocols.openai_responses.response.output_forms import (
     OutputItem,
     PartForm,
@@ -51,16 +53,6 @@ from dragoman.protocols.openai_responses.wire import NAME, RUNNING
 from dragoman.types import NO_USAGE, Native, Opaque
 
 _DEFAULT_STYLE: Final = ReplyStyle()
-_CODES: Final[dict[FailureKind, str]] = {
-    "auth": "invalid_api_key", "quota": "insufficient_quota", "bad_request": "invalid_prompt",
-    "too_large": "invalid_prompt", "not_found": "model_not_found", "context": "context_length_exceeded",
-    "rate": "rate_limit_exceeded", "overloaded": "server_is_overloaded",
-}  # fmt: skip
-_TYPES: Final[dict[FailureKind, str]] = {
-    "auth": "authentication_error", "permission": "permission_error", "quota": "insufficient_quota",
-    "rate": "rate_limit_error", "bad_request": "invalid_request_error", "too_large": "invalid_request_error",
-    "not_found": "invalid_request_error", "context": "invalid_request_error",
-}  # fmt: skip
 
 
 class Encoder:
@@ -74,7 +66,7 @@ class Encoder:
     """
 
     __slots__ = (
-        "_created", "_crossing", "_echo", "_failed", "_held", "_id", "_item", "_items", "_kept", "_model", "_new_id",
+        "_created", "_crossing", "_failed", "_held", "_hosted", "_id", "_item", "_items", "_kept", "_model", "_new_id",
         "_number", "_output", "_part", "_phase", "_refused", "_style", "_usage", "_used_ids", "lost", "response",
     )  # fmt: skip
 
@@ -87,7 +79,8 @@ class Encoder:
         self._kept: dict[str, Raw] = {}
         self._number = 0  # of the next event
         self._phase = "new"  # new, open, ended, aborted
-        self._output: list[Raw] = []
+        self._output: dict[int, Raw] = {}  # by their places
+        self._hosted = HostedItems()
         self._items = 0  # items that were opened; one whose call failed is not in the output
         self._failed = FailedCalls()
         self._crossing = CrossProtocol(NAME, CITED)
@@ -167,7 +160,7 @@ class Encoder:
             "error": error,
             "incomplete_details": details,
             "model": self._model,
-            "output": self._output,
+            "output": [self._output[index] for index in sorted(self._output)],
             "usage": render_usage(self._usage, self._kept.get("usage")) if is_last else None,
         }
         return {**DEFAULTS, **self._kept, **self._style.echo, **head}
@@ -273,7 +266,7 @@ class Encoder:
             return
         self._item = None
         whole = _json.raw(item.closed())
-        self._output.append(whole)
+        self._output[item.index] = whole
         self._write("response.output_item.done", {"output_index": item.index, "item": whole}, out)
 
     # ------------------------------------------------------------ calls and whole parts
@@ -328,11 +321,19 @@ class Encoder:
             id = self._item_id(None, "msg")
             message = {"id": id, "type": "message", "status": "completed", "role": "assistant", "content": [raw]}
             raw = _json.raw(message)
-        fields = {"output_index": self._items, "item": raw}
-        self._write("response.output_item.added", fields, out)
-        self._output.append(raw)
-        self._items += 1
-        self._write("response.output_item.done", fields, out)
+        index = self._hosted.take(raw)
+        if index is None:
+            index = self._items
+            self._items += 1
+            self._write("response.output_item.added", {"output_index": index, "item": raw}, out)
+        self._output[index] = raw
+        self._write("response.output_item.done", {"output_index": index, "item": raw}, out)
+
+    def _native_event(self, event: NativeEvent, out: list[bytes]) -> None:
+        placed = self._hosted.place(event, self._items) if event.protocol == NAME else None
+        if placed is not None:
+            self._items += placed[0] == "response.output_item.added"
+            self._write(*placed, out)
 
     # ------------------------------------------------------------ ends
 
@@ -359,7 +360,7 @@ class Encoder:
         if not is_cut and self._part is None:
             self._close_item(out)
         self._usage = self._usage.merged(event.usage)
-        code = CALL_FAILED if event.code == CALL_FAILED else _CODES.get(event.kind, "server_error")
+        code = CALL_FAILED if event.code == CALL_FAILED else CODES.get(event.kind, "server_error")
         self._end("failed", out, error={"code": code, "message": event.message})
         if is_cut or self._failed.has_left:
             self._phase = "aborted"
@@ -370,7 +371,7 @@ _WRITERS: Final[Mapping[type, Callable[[Encoder, Any, list[bytes]], None]]] = {
     Start: Encoder._start, Finish: Encoder._finish, Failure: Encoder._fail, UsageUpdate: Encoder._note_usage,
     TextStart: Encoder._hold, ThinkingStart: Encoder._hold, ToolCallStart: Encoder._hold,
     TextEnd: Encoder._end_text, ThinkingEnd: Encoder._end_thinking, ToolCallEnd: Encoder._end_call,
-    ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._whole_part,
+    ToolCallFailed: Encoder._fail_call, PartEvent: Encoder._whole_part, NativeEvent: Encoder._native_event,
 }  # fmt: skip
 
 
@@ -387,15 +388,3 @@ def render_response(
     encoder = Encoder(new_id=new_id, model=model, created=created, style=style)
     encoder.encode(unfold(crossed(reply, NAME, CITED, lost)))
     return encoder.response
-
-
-def render_error(failure: Failure) -> tuple[int, bytes]:
-    """Write a failure before the first byte: status and body."""
-    error = {
-        "message": failure.message,
-        "type": _TYPES.get(failure.kind, "server_error"),
-        "param": None,
-        "code": failure.code or _CODES.get(failure.kind),
-    }
-    status = failure.status if failure.status is not None and failure.status >= 400 else STATUS[failure.kind]
-    return status, _json.encode({"error": error})

@@ -112,6 +112,23 @@ def test_a_call_that_came_cut_is_told_in_words(tmp_path: Path) -> None:
     assert list(bench.place.iterdir()) == []
 
 
+def test_no_call_beside_a_cut_one_is_run(tmp_path: Path) -> None:
+    good = b'{"index":0,"id":"c1","type":"function","function":{"name":"write","arguments":"%s"}}'
+    good %= rb"{\"path\": \"a\", \"content\": \"x\"}"
+    cut = b'{"index":1,"id":"c2","type":"function","function":{"name":"write","arguments":"{\\"path\\": \\"b"}}'
+    answer = (
+        b'data: {"id":"1","model":"m","choices":[{"index":0,"delta":{"tool_calls":[' + good + b"," + cut + b"]}}]}\n\n"
+        b'data: {"id":"1","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\n'
+        b"data: [DONE]\n\n"
+    )
+    bench = Bench(tmp_path, script(answer, "Again later."))
+    assert run(bench) == "answered"
+    [(name, told, is_error)] = bench.results()
+    assert (name, is_error) == ("write", True)
+    assert "another call of the same answer" in told
+    assert list(bench.place.iterdir()) == []
+
+
 def test_a_refused_call_is_not_run_and_the_model_hears_the_users_words(tmp_path: Path) -> None:
     face = Watching(lambda plan: Verdict("no", "use python instead"))
     bench = Bench(tmp_path, script(call("write", path="a", content="x"), "ok"), face=face)

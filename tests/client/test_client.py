@@ -377,6 +377,40 @@ def test_run_tells_the_model_of_a_cut_call_and_does_not_run_it(tmp_path):
     assert "Your call of write was not run" in server.requests[1].json["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("bad_first", [False, True])
+def test_run_runs_no_call_beside_a_failed_one(tmp_path, is_async, bad_first):
+    """A failed answer: its good calls get an error each, and the model is told of the bad one."""
+    ran = []
+
+    def write(content: str) -> str:
+        ran.append(content)
+        return "written"
+
+    texts = ['{"content": "all"}', '{"content": "half', '{"content": "more"}']
+    made = [
+        {"index": index, "id": f"c{index}", "type": "function", "function": {"name": "write", "arguments": arguments}}
+        for index, arguments in enumerate(texts[1:] if bad_first else texts)
+    ]
+    answer = [event({"tool_calls": made}), event({}, "tool_calls"), b"data: [DONE]\n\n"]
+
+    async def main(server: Scripted) -> str:
+        async with dragoman.AsyncClient(config_for(server, tmp_path)) as client:
+            return (await client.run("lab/m", "Write.", tools=[write])).text
+
+    with serving(streamed(*answer), streamed(*text("Done."))) as server:
+        assert (asyncio.run(main(server)) if is_async else run(server, tmp_path, [write]).text) == "Done."
+    assert ran == []
+    (
+        *_,
+        said,
+    ) = sent = server.requests[1].json["messages"]
+    assert "Your call of write was not run" in said["content"]
+    results = {message["tool_call_id"]: message["content"] for message in sent if message["role"] == "tool"}
+    assert sorted(results) == (["c1"] if bad_first else ["c0", "c2"])
+    assert all("another call of the same answer" in told for told in results.values())
+
+
 def test_run_runs_no_call_of_a_failed_response(tmp_path):
     ran = []
 

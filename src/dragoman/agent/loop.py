@@ -172,7 +172,9 @@ class Agent:
                 return "failed"
             if not self.session.pending and not reply.failed_calls:
                 return "answered"
-            if self.session.pending:
+            if reply.failed_calls:  # a failed answer: none of its calls is run
+                self.calls.abandon("another call of the same answer could not be read")
+            elif self.session.pending:
                 await self._in_time(self.calls.run(self.session.pending))
             self._tell_of(reply.failed_calls)
 

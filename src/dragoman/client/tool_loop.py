@@ -88,10 +88,11 @@ class ToolLoop:
             return _Raised(problem)
 
     def _calls(self, reply: Reply) -> list[ToolCall]:
+        """The calls to run: none of an answer in which one failed."""
         if isinstance(reply.error, Failure):
             raise CallFailed(reply.error, reply)
         self._replies.append(reply)
-        return reply.tool_calls
+        return [] if reply.failed_calls else reply.tool_calls
 
     async def _called(self, call: ToolCall) -> ToolResult:
         value = self._start(call)
@@ -113,6 +114,7 @@ class ToolLoop:
             return _Raised(problem)
 
     def _answer_calls(self, reply: Reply, results: list[ToolResult]) -> None:
+        results = results or _withheld(reply)
         said = (reply.message,) if reply.parts else ()
         answers = (Message("tool", tuple(results)),) if results else ()
         told = tuple(_told(failed) for failed in reply.failed_calls)
@@ -157,6 +159,13 @@ def _result(call: ToolCall, value: Any) -> ToolResult:
         except TypeError:
             value = str(value)
     return ToolResult(call.id, call.name, (Text(value),))
+
+
+def _withheld(reply: Reply) -> list[ToolResult]:
+    """What is told of the good calls of an answer in which one failed: they were not run."""
+    words = "It was not run: another call of the same answer could not be read, so none of them was. Call it again."
+    calls = reply.tool_calls if reply.failed_calls else ()
+    return [ToolResult(call.id, call.name, (Text(words),), is_error=True) for call in calls]
 
 
 def _told(failed: ToolCallFailed) -> Message:

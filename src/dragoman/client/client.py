@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -145,10 +146,14 @@ class Requester:
 
     def chain(self, target: str | tuple[str, ...]) -> Chain:
         """What answers to a name, or to several. Raises UsageError, ConfigError as `ask`."""
+        retries = self._retries
+        resolve = partial(resolve_chain, target, self.config, strict=self._strict, tools=self._tools, retries=retries)
         if STAND_INS:
-            found: Chain = STAND_INS[-1].chain(target, self.config)
+            found: Chain = STAND_INS[-1].chain(
+                target, resolve, self.config.http.retries if retries is None else retries
+            )
             return found
-        return resolve_chain(target, self.config, strict=self._strict, tools=self._tools, retries=self._retries)
+        return resolve()
 
     def open(
         self,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple, cast, get_args
 
+import msgspec
+
 from dragoman.client.call import read_call
+from dragoman.client.mcp_tools import McpTools, read_servers
 from dragoman.client.tool_run import OnToolError, ToolRun
 from dragoman.errors import UsageError
-from dragoman.inputs.keywords import read_count, read_function, read_word, wrong
+from dragoman.inputs.keywords import read_count, read_function, read_word
 
 _ON_ERROR: Final = get_args(OnToolError)
 
@@ -42,10 +45,7 @@ def read_run(
     steps = read_count("max_steps", max_steps)
     read_function("approve", approve)
     on_error = cast(OnToolError, read_word("on_tool_error", on_tool_error, _ON_ERROR))
-    if mcp is not None and not isinstance(mcp, Mapping):
-        raise wrong("mcp", "a mapping of servers", mcp)
-    if mcp:
-        raise UsageError("mcp: not yet")
+    servers = read_servers(mcp)
     call = read_call(
         target,
         messages,
@@ -60,7 +60,22 @@ def read_run(
         keywords=keywords,
     )
 
-    async def begin() -> ToolRun:
-        return ToolRun(call, max_steps=steps, on_tool_error=on_error)
+    opened: list[McpTools] = []
 
-    return PreparedRun(begin, None)
+    async def begin() -> ToolRun:
+        if not servers:
+            return ToolRun(call, max_steps=steps, on_tool_error=on_error)
+        remote = McpTools(servers)
+        opened.append(remote)
+        await remote.open()
+        known = {tool.name for tool in call.tools}
+        if twice := sorted(known.intersection(tool.name for tool in remote.tools)):
+            raise UsageError(f"mcp: expected tools of different names, got {', '.join(twice)} more than once")
+        more = msgspec.structs.replace(call, tools=(*call.tools, *remote.tools))
+        return ToolRun(more, max_steps=steps, on_tool_error=on_error, remote=remote)
+
+    async def end() -> None:
+        while opened:
+            await opened.pop().close()
+
+    return PreparedRun(begin, end if servers else None)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import ssl
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from dragoman.config import Config
 from dragoman.errors import ConfigError, MissingExtra
 from dragoman.http.response import Pool, Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
@@ -32,8 +32,8 @@ if not (_HAS_HTTPTOOLS or _HAS_AIOHTTP):  # pragma: no cover - the extra is part
 class StandIn(Protocol):
     """What answers in place of every provider while a program is tested: `dragoman.testing.FakeModel`."""
 
-    def chain(self, target: str | tuple[str, ...], config: Config) -> Any:
-        """The `Chain` of what answers to a name."""
+    def chain(self, target: str | tuple[str, ...], resolve: Callable[[], Any], retries: int) -> Any:
+        """The `Chain` of what answers to a name. `resolve` gives the one without a stand-in, or raises."""
         ...
 
     async def open(self, outgoing: Outgoing) -> Response:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self, final
 
 import msgspec
 
 from dragoman import _json
-from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError, WireError
 from dragoman.events import Failure
 from dragoman.http.response import Response, TransportFailed
@@ -20,7 +19,6 @@ from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Provider
 from dragoman.providers.endpoint import Outgoing
-from dragoman.routing.resolve import resolve_chain
 from dragoman.routing.target import Chain, Target
 from dragoman.testing.server import Served
 from dragoman.testing.turns import Turn, script_of
@@ -108,13 +106,13 @@ class FakeModel:
 
     # ------------------------------------------------------------ in place of providers
 
-    def chain(self, target: str | tuple[str, ...], config: Config) -> Chain:
+    def chain(self, target: str | tuple[str, ...], resolve: Callable[[], Chain], retries: int) -> Chain:
         """What answers to a name: the target itself where it is known, but here."""
         try:
-            found = resolve_chain(target, config)
+            found = resolve()
         except DragomanError:
             names = target if isinstance(target, tuple) else (target,)
-            return Chain(", ".join(names), tuple(self._target(name) for name in names), retries=config.http.retries)
+            return Chain(", ".join(names), tuple(self._target(name) for name in names), retries=retries)
         here = tuple(map(_here, found.targets))
         return msgspec.structs.replace(found, targets=here, only_validated=False, order="declared", unusable=())
 
@@ -144,7 +142,7 @@ def _here(target: Target) -> Target:
     provider = msgspec.structs.replace(
         target.provider,
         base_url=f"{_HOST}/{protocol.name}",
-        also={},
+        also={name: f"{_HOST}/{name}" for name in target.provider.also},
         path="",
         query={},
         headers={},

@@ -126,7 +126,13 @@ def _begun(events: Sequence[Event]) -> Sequence[Event]:
     index = getattr(events[last], "index", None)
     grown = [place for place in range(last) if isinstance(events[place], TextDelta | ThinkingDelta | ToolCallDelta)]
     inside = [place for place in grown if getattr(events[place], "index", None) == index]
-    return events[: inside[len(inside) // 2] + 1] if len(inside) > 1 else events[:last]
+    if not inside:
+        return events[:last]
+    middle = inside[(len(inside) - 1) // 2]
+    half = events[middle]
+    assert isinstance(half, TextDelta | ThinkingDelta | ToolCallDelta)
+    text = half.text[: len(half.text) // 2]
+    return [*events[:middle], *([msgspec.structs.replace(half, text=text)] if text else [])]
 
 
 def play_embeddings(protocol: Protocol, path: str, body: bytes) -> Played:

@@ -1,0 +1,183 @@
+"""The tools of MCP servers for `run`: reached when the run begins, let go when it ends. Needs the extra `mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman.config import McpServer, read_secret
+from dragoman.errors import ConfigError, DragomanError, MissingExtra, UsageError
+from dragoman.inputs.keywords import wrong
+from dragoman.types import Text, Tool, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+
+_OPEN_SECONDS: Final = 30.0
+_CALL_SECONDS: Final = 300.0
+_MOST_TOOLS: Final = 128  # of one server
+
+
+class McpFailed(DragomanError):
+    """An MCP server cannot be reached."""
+
+
+def read_servers(value: object) -> dict[str, McpServer]:
+    """Tables as `[agent.mcp]` of the configuration has them.
+
+    Raises:
+        UsageError: it is no mapping of such tables.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong("mcp", "a mapping of servers", value)
+    servers: dict[str, McpServer] = {}
+    for name, table in value.items():
+        if not isinstance(name, str) or not isinstance(table, Mapping | McpServer):
+            raise wrong("mcp", "tables by name, as {'files': {'command': ['…']}}", table)
+        try:
+            servers[name] = table if isinstance(table, McpServer) else msgspec.convert(dict(table), McpServer)
+        except msgspec.ValidationError as problem:
+            raise UsageError(f"mcp.{name[:40]}: {problem}") from None
+        if bool(servers[name].command) == (servers[name].url is not None):
+            raise UsageError(f"mcp.{name[:40]}: expected either command or url")
+    return servers
+
+
+@final
+class McpTools:
+    """The tools of some servers. Open, use and close it in one event loop; each connection lives in a task of its own.
+
+    Attributes:
+        tools: what is offered: a tool is called SERVER_TOOL.
+    """
+
+    __slots__ = ("_end", "_places", "_servers", "_tasks", "tools")
+
+    def __init__(self, servers: Mapping[str, McpServer]) -> None:
+        self.tools: list[Tool] = []
+        self._servers = servers
+        self._places: dict[str, tuple[ClientSession, str]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._end = asyncio.Event()
+
+    async def open(self) -> None:
+        """Reach the servers and learn their tools.
+
+        Raises:
+            MissingExtra: the package is not installed.
+            ConfigError: a key of one cannot be read.
+            McpFailed: one cannot be reached.
+        """
+        try:
+            import mcp  # noqa: F401
+        except ModuleNotFoundError:
+            raise MissingExtra('MCP servers need the extra "mcp": pip install "dragoman[mcp]"') from None
+        for name, server in self._servers.items():
+            opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._tasks.append(asyncio.create_task(self._hold(name, server, _secrets(name, server), opened)))
+            try:
+                async with asyncio.timeout(_OPEN_SECONDS):
+                    await opened
+            except TimeoutError:
+                raise McpFailed(f"the MCP server {name} did not answer in {_OPEN_SECONDS:g} s") from None
+
+    async def close(self) -> None:
+        """End the connections, and the servers that were started."""
+        self._end.set()
+        for task in self._tasks:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(task, 5.0)
+        self._tasks.clear()
+
+    def has(self, name: str) -> bool:
+        """Whether one is called so."""
+        return name in self._places
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run one; what goes wrong is told to the model."""
+        session, tool = self._places[call.name]
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                result = await session.call_tool(tool, call.values())
+        except Exception as problem:  # whatever the package raises
+            said = f"{call.name} could not be called: {type(problem).__name__}"
+            return ToolResult(call.id, call.name, (Text(said),), is_error=True)
+        is_error = bool(getattr(result, "is_error", False))
+        return ToolResult(call.id, call.name, (Text(_text_of(result)),), is_error=is_error)
+
+    async def _hold(self, name: str, server: McpServer, secrets: dict[str, str], opened: asyncio.Future[None]) -> None:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                session = await _connected(stack, server, secrets)
+                await session.initialize()
+                listed = (await session.list_tools()).tools
+                for tool in listed[:_MOST_TOOLS]:
+                    if server.only is None or tool.name in server.only:
+                        self._offer(name, session, tool)
+                opened.set_result(None)
+                await self._end.wait()
+        except Exception as problem:  # whatever the package, or what it starts, raises
+            if not opened.done():
+                opened.set_exception(McpFailed(f"the MCP server {name} cannot be used: {_first_words(problem)}"))
+
+    def _offer(self, server: str, session: ClientSession, tool: Any) -> None:
+        name = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in f"{server}_{tool.name}")[:64]
+        if name in self._places:
+            raise UsageError(f"mcp: two tools are called {name}")
+        self._places[name] = (session, str(tool.name))
+        self.tools.append(Tool(name, str(tool.description or ""), _json.raw(tool.input_schema)))
+
+
+def _secrets(name: str, server: McpServer) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in {**server.environ, **server.headers}.items():
+        if value.startswith(("env:", "file:")):
+            secret = read_secret(value, f"mcp.{name}.{key}", environ=os.environ, home=Path.home(), folder=Path.home())
+            found[key] = secret.reveal()
+        else:
+            raise ConfigError(f"mcp.{name}.{key}: expected env:NAME or file:PATH")
+    return found
+
+
+async def _connected(stack: contextlib.AsyncExitStack, server: McpServer, secrets: dict[str, str]) -> ClientSession:
+    from mcp import ClientSession
+
+    if server.url is not None:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        timeout = httpx2.Timeout(30.0, read=_CALL_SECONDS)
+        client = httpx2.AsyncClient(headers=secrets, trust_env=False, follow_redirects=False, timeout=timeout)
+        await stack.enter_async_context(client)
+        streams = await stack.enter_async_context(streamable_http_client(server.url, http_client=client))
+    else:
+        from mcp import StdioServerParameters
+        from mcp.client.stdio import stdio_client
+
+        environ = {"PATH": os.environ.get("PATH", os.defpath), **secrets}
+        parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=environ)
+        silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
+        streams = await stack.enter_async_context(stdio_client(parameters, silence))
+    return await stack.enter_async_context(ClientSession(streams[0], streams[1]))
+
+
+def _text_of(result: Any) -> str:
+    lines = [block.text for block in getattr(result, "content", None) or () if getattr(block, "type", "") == "text"]
+    if not lines and getattr(result, "structured_content", None) is not None:
+        lines.append(_json.to_text(result.structured_content))
+    return "\n".join(lines)
+
+
+def _first_words(problem: BaseException) -> str:
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    return f"{type(problem).__name__}: {problem}"[:200]

@@ -311,9 +311,9 @@ class ResponseStream:
         watch.last_byte = watch.now()
         watch.size += len(data)
         most = self._course.target.bounds.whole
-        if self._is_whole and max(watch.size, len(self._held) * _PER_EVENT) > most:
-            wanted, seen = f"an answer of at most {most} bytes to give in one piece", f"{watch.size} or more"
-            return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", seen))))
+        if self._is_whole and (held := max(watch.size, len(self._held) * _PER_EVENT)) > most:
+            wanted = f"an answer of at most {most} bytes to give in one piece"
+            return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", f"{held} or more"))))
         return note_progress(exchange, watch, await self._apart.run(data))
 
     async def _open(self, exchange: Exchange | PassthroughExchange) -> list[Event]:

@@ -250,7 +250,7 @@ def _check_values(body: bytes, most: int) -> None:
     for outline in _outlines(body):
         count += sum(map(outline.count, _BEFORE_VALUES))
         if count > most:
-            raise WireError(exceeded(f"JSON of at most {most} values", "values", "more"), status=413)
+            raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)
 
 
 def _check_messages(name: str, value: bytes, most: int) -> None:
@@ -284,7 +284,7 @@ def _outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
 
 
 def _too_deep(most: int) -> WireError:
-    return WireError(exceeded(f"JSON of at most {most} levels", "depth", "more"))
+    return WireError(exceeded(f"JSON of at most {most} levels", "depth", f"{most + 1} or more"))
 
 
 def _check_tools(tools: bytes, most: int) -> None:
@@ -305,5 +305,7 @@ def _check_media(body: bytes, most: int) -> None:
     longest = most // 3 * 4
     begin = body.rfind(b'"', 0, longest) + 1
     end = body.find(b'"', longest)
-    if (len(body) if end < 0 else end) - begin > longest:
-        raise WireError(exceeded(f"images and files of at most {most} bytes", "media_mib", "a larger one"), status=413)
+    size = (len(body) if end < 0 else end) - begin
+    if size > longest:
+        wanted = f"images and files of at most {most} bytes"
+        raise WireError(exceeded(wanted, "media_mib", str(size * 3 // 4)), status=413)

@@ -46,9 +46,9 @@ class TooLarge(Exception):
     its words."""
 
 
-def too_large(limit: int) -> TooLarge:
-    """A frame, or a whole body, is over its limit."""
-    return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", "a larger one"))
+def too_large(limit: int, seen: int) -> TooLarge:
+    """A frame, or a whole body, is over its limit. `seen`: bytes so far."""
+    return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", f"{seen} or more"))
 
 
 class BodyReader:
@@ -133,8 +133,8 @@ class BodyReader:
             if self.kind == "object" and b"\n" not in data and b"\r" not in data:
                 self._keep(data)
                 return
-            if self._size + data.find(b"\n") > self._limit:
-                raise too_large(self._limit)
+            if (size := self._size + data.find(b"\n")) > self._limit:
+                raise too_large(self._limit, size)
             data = b"".join((*self._tail, data))
             self._tail.clear()
             self._size = 0
@@ -260,7 +260,7 @@ class BodyReader:
                     return
                 size += len(plain)
                 if size > self._limit:
-                    raise too_large(self._limit)
+                    raise too_large(self._limit, size)
                 yield plain
                 is_full = len(plain) == step
                 data = unzip.unconsumed_tail
@@ -276,8 +276,8 @@ class BodyReader:
             return ()
         whole = data[:cut]
         if self._tail:
-            if self._size + data.find(b"\n") > self._limit:
-                raise too_large(self._limit)
+            if (size := self._size + data.find(b"\n")) > self._limit:
+                raise too_large(self._limit, size)
             self._tail.append(whole)
             whole = b"".join(self._tail)
             self._tail.clear()
@@ -293,7 +293,7 @@ class BodyReader:
         self._tail.append(data)
         self._size += len(data)
         if self._size > self._limit:
-            raise too_large(self._limit)
+            raise too_large(self._limit, self._size)
 
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
         for line in data.split(b"\n"):
@@ -318,8 +318,8 @@ class BodyReader:
             self._array = ArrayItems()
         for item in self._array.feed(data):
             yield item, b""
-        if self._array.size() > self._limit:
-            raise too_large(self._limit)
+        if (size := self._array.size()) > self._limit:
+            raise too_large(self._limit, size)
 
     def _documents(self, text: bytes) -> Iterator[Frame]:
         """A body that is one document, or several one after the other; unreadable text comes out line by line."""
@@ -528,7 +528,7 @@ class _EventLines:
         self.is_open = True
         self._last = line
         if len(self._data) > self._limit:
-            raise too_large(self._limit)
+            raise too_large(self._limit, len(self._data))
 
     def _stands_alone(self) -> bool:
         """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""

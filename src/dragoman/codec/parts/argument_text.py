@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.codec.brackets import most_closed, split_strings
+from dragoman.codec.brackets import end_of, most_closed, split_strings
 from dragoman.codec.parts.argument_residue import is_residue, skip_behind
 from dragoman.codec.parts.settled_arguments import Settled, is_same_value
 
@@ -221,7 +221,7 @@ class ArgumentText:
     def _stays_open(self, text: str) -> bool:
         """Read on, if the object is so deep that this text cannot close it; else nothing is read."""
         if self._in_string:
-            end = _INSIDE.match(text, 1 if self._escaped else 0).end()  # type: ignore[union-attr]  # nothing at least
+            end = end_of(_INSIDE, text, 1 if self._escaped else 0)
             if text[end : end + 1] != '"':  # the string is not closed here
                 self._escaped = end < len(text)
                 return True
@@ -244,7 +244,7 @@ class ArgumentText:
         self._escaped = False
         while True:
             if self._in_string:
-                position = _INSIDE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing at least
+                position = end_of(_INSIDE, text, position)
                 if position >= size:
                     return -1
                 if text[position] == "\\":
@@ -252,7 +252,7 @@ class ArgumentText:
                     return -1
                 self._in_string = False
                 position += 1
-            position = _OUTSIDE.match(text, position).end()  # type: ignore[union-attr]  # as above
+            position = end_of(_OUTSIDE, text, position)
             if position == size:
                 return -1
             mark = text[position]

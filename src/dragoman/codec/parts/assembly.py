@@ -677,11 +677,13 @@ class Assembly:
         """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
         bounds = self._bounds
         if self._next_index >= bounds.parts:
-            self.fail("too_large", exceeded(f"a response of at most {bounds.parts} parts", "parts", "one more"))
+            seen = f"{self._next_index + 1} or more"
+            self.fail("too_large", exceeded(f"a response of at most {bounds.parts} parts", "parts", seen))
         if is_call:
             self._opened_calls += 1
             if self._opened_calls > bounds.calls:
-                self.fail("too_large", exceeded(f"a response of at most {bounds.calls} calls", "calls", "one more"))
+                seen = f"{self._opened_calls} or more"
+                self.fail("too_large", exceeded(f"a response of at most {bounds.calls} calls", "calls", seen))
         return not self._is_late()
 
     def _is_late(self) -> bool:

@@ -259,7 +259,7 @@ class Connection(asyncio.Protocol):
         length = self._fields.get("content-length", "0")
         size = int(length) if length.isdigit() else 0
         if size > self._limits.body:
-            raise BrokenRequest(request_heads.too_large_body(self._limits))
+            raise BrokenRequest(request_heads.too_large_body(self._limits, str(size)))
         self._charge.cover(size)
         if self._task is None and not self._waiting:
             refused = self._application.admit(head)
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
             return
         self._body_size = size = self._body_size + len(body)
         if size > self._limits.body:
-            raise BrokenRequest(request_heads.too_large_body(self._limits))
+            raise BrokenRequest(request_heads.too_large_body(self._limits, f"{size} or more"))
         if size > self._charge.covered:
             self._charge.cover(size)
         self._keep(body)

@@ -72,7 +72,7 @@ def too_large_head(limits: Limits) -> Failure:
     return Failure("bad_request", f"expected a request head of at most {limits.head} bytes", 431)
 
 
-def too_large_body(limits: Limits) -> Failure:
-    """The body is over its limit."""
+def too_large_body(limits: Limits, seen: str) -> Failure:
+    """The body is over its limit. `seen`: its size, or that of what came."""
     wanted = f"a request body of at most {limits.body} bytes"
-    return Failure("too_large", exceeded(wanted, "body_mib", "a larger one"), 413)
+    return Failure("too_large", exceeded(wanted, "body_mib", seen), 413)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dragoman import _json
+from dragoman.codec.brackets import STRETCH
 
 #: Text that needs no mending.
 PLAIN: Final = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\ud800-\udfff]*+)*+')
@@ -106,14 +107,14 @@ class StringText:
             if self.escape:
                 position = self._read_escape(text, position)
                 continue
-            found = self._run.match(text, position)
+            found = self._run.match(text, position, stretch := min(end, position + STRETCH))
             assert found is not None
             if found.end() > position:
                 run = found.group()
                 self.pieces.append(run if PLAIN.fullmatch(run) is not None else self._mended(run))
                 position = found.end()
-                if position == end:
-                    break
+                if position == stretch:
+                    continue
             if text[position] in self._closers:
                 return position
             self.escape = "\\"

@@ -38,6 +38,8 @@ from dragoman.routing.target import Chain, Target
 from dragoman.types import Params, Request
 
 _NO_PARAMS: Final = Params()
+#: Counts of deviations that are kept by model; a client of a gateway may make names up.
+_MOST_COUNTED: Final = 1_024
 
 
 class Requester:
@@ -53,7 +55,8 @@ class Requester:
         vault: remembers the seals of answers; None takes one in memory.
 
     Attributes:
-        deviations: how often each deviation came, by (provider, model, code).
+        deviations: how often each deviation came, by (provider, model, code). Past 1,024 of these what is new is counted
+            for the provider, as its model "*".
         steering: what is known of the targets.
     """
 
@@ -281,7 +284,10 @@ class Requester:
         if deviation.code == "tools-way":
             self.target_states.refused_tools(target)
         provider, _, model = target.partition("/")
-        self.deviations[provider, model, deviation.code] += 1
+        counted = (provider, model, deviation.code)
+        if counted not in self.deviations and len(self.deviations) >= _MOST_COUNTED:
+            counted = (provider, "*", deviation.code)
+        self.deviations[counted] += 1
         if self._on_deviation is not None:
             self._on_deviation(target, deviation)
 

@@ -22,6 +22,8 @@ from dragoman.routing.target_order import Facts, line_up
 from dragoman.types import Usage
 
 LOG: Final = logging.getLogger("dragoman.routing")
+#: Names of targets that are remembered of a kind; a client of a gateway may make names up.
+_KEPT: Final = 1_024
 #: A usual request, to compare prices by.
 _USUAL: Final = Usage(input=3_000, output=500)
 
@@ -38,8 +40,8 @@ class TargetStates:
     __slots__ = ("_config", "_deviating", "_refusing", "prices", "proofs", "health_table")
 
     def __init__(self, config: Config) -> None:
-        self._refusing: set[str] = set()  # targets that have refused tools
-        self._deviating: set[str] = set()  # targets whose wire has broken its protocol
+        self._refusing: dict[str, None] = {}  # targets that have refused tools
+        self._deviating: dict[str, None] = {}  # targets whose wire has broken its protocol
         self.health_table = HealthTable()
         self.take(config)
 
@@ -122,10 +124,17 @@ class TargetStates:
 
     def refused_tools(self, target: str) -> None:
         """A target has refused tools: another way is begun with from now on."""
-        self._refusing.add(target)
+        _remember(self._refusing, target)
 
     def withdraw(self, target: str, deviation: Deviation) -> None:
         """A target's wire broke its protocol: its bytes do not pass from now on."""
         if deviation.severity != "note" and is_of_the_wire(deviation.code) and target not in self._deviating:
-            self._deviating.add(target)
+            _remember(self._deviating, target)
             LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)
+
+
+def _remember(names: dict[str, None], name: str) -> None:
+    """Add a name; the oldest is forgotten for it when there are too many."""
+    if name not in names and len(names) >= _KEPT:
+        del names[next(iter(names))]
+    names[name] = None

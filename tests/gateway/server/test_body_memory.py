@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import socket
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from conversations import reply
+from dragoman.gateway.messages import Limits
 from dragoman.gateway.server.body_memory import BodyMemory
+from dragoman.gateway.server.client_addresses import ClientAddresses
+from dragoman.gateway.server.connection import Connection, Shared
 from dragoman.protocols import PROTOCOLS
 from gateway.running import Running, gateway, stream_of
 from gateway.server.test_connection import BODY, PATHS, payload, post, status
@@ -81,3 +85,57 @@ def test_memory_is_given_back_whatever_becomes_of_a_request(tmp_path: Path) -> N
                     connection.recv(chance.choice((1, 65536)))
         until_used(running, 0)
         assert json.loads(BODY)["model"] == "via-openai-chat"
+
+
+class _Transport(asyncio.Transport):
+    """Takes everything and sends nothing."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: object) -> None: ...
+
+
+class _Application:
+    """Lets every request in."""
+
+    is_draining = False
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def admit(self, head: object) -> None:
+        return None
+
+    async def respond(self, head: object, body: bytes, response_writer: object) -> None:
+        self.asked.append(len(body))
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_client_that_leaves_gives_its_memory_back_though_its_task_never_ran(turns: int, count: int) -> None:
+    """With no turn of the event loop between the request and the end of the connection no line of the task runs."""
+    application = _Application()
+
+    async def leave() -> None:
+        memory = BodyMemory(MEBIBYTE)
+        shared = Shared(Limits(), set(), ClientAddresses(most=100), memory)
+        connection = Connection(application, shared)  # type: ignore[arg-type]
+        connection.connection_made(_Transport())
+        connection.data_received(post(b"x" * 10_000, "content-length: 10000") * count)
+        assert memory.used == 20_000 * count
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        connection.connection_lost(None)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert memory.used == 0 and not shared.peers
+
+    asyncio.run(leave())
+    assert application.asked == [10_000] * (turns > 0)

@@ -29,8 +29,10 @@ from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.types import ProtocolName
 
-#: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other.
-_NEW_OBJECTS: Final = 5_000
+#: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other. Then how
+#: many of these looks make one at all that is new since the last of that kind, and how many of those make one at all
+#: that there is. A look holds every thread up: one at 100,000 new objects of a large request takes 20 ms.
+_LOOKS_FOR_GARBAGE: Final = 5_000, 4, 250
 #: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
 #: after each callback and asks for it again, so beside 200 streams it waits so long a hundred times over.
 _SWITCH_SECONDS: Final = 0.000_05
@@ -135,7 +137,7 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         loop.add_signal_handler(signal.SIGHUP, reload.again)
     watching = asyncio.create_task(reload.watch())
     gc.freeze()  # what was loaded stays; collections need not look at it
-    gc.set_threshold(_NEW_OBJECTS, 20, 50)
+    gc.set_threshold(*_LOOKS_FOR_GARBAGE)
     sys.setswitchinterval(_SWITCH_SECONDS)
     if worker is None:
         serving.ready(gateway.url)

@@ -8,9 +8,12 @@ from contextlib import suppress
 from cases import counter
 from dragoman import _json
 from dragoman.agent.safe_text import hidden_character, plain_line, plain_text, revealed_text, told_apart
-from dragoman.agent.tool_plan import ToolFailed
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed
 from dragoman.agent.tools.fetch import check_url, text_of_page
+from dragoman.agent.ui import drawing
+from dragoman.agent.ui.approval_view import show_action, show_head
 from dragoman.agent.ui.blocks import Blocks
+from dragoman.cli.terminal import clip, harmless
 from dragoman.client.partial_arguments import PartialArguments
 from dragoman.codec.context_overflow import read_overflow, says_overflow
 from dragoman.codec.error_body import read_problem
@@ -33,6 +36,8 @@ from dragoman.events import (
 )
 from dragoman.gateway.request_bodies import check_shape
 from dragoman.history import SignatureVault, fit
+from dragoman.native_tools import ANY_NAME
+from dragoman.offering.restoring import Form, Restored
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
@@ -172,6 +177,31 @@ def _terminal_place(text: str) -> None:
         blocks.add(piece)
 
 
+def _approval_place(text: str) -> None:
+    for diff in ("", f"--- a\n+++ b\n+{text}"):
+        plan = Plan("run", "run", (), text, "", _nothing, diff=diff)
+        show_action(plan, width=80, height=24)
+        show_head(plan, width=80)
+        drawing._title_of(plan)
+    drawing.draw_diff(text), drawing._clip(text, 12)
+
+
+async def _nothing() -> Outcome:
+    return Outcome("")
+
+
+def _command_place(text: str) -> None:
+    harmless(text), clip(text, 80)
+
+
+def _restored_place(text: str) -> None:
+    for arguments in (text, _json.encode({"input": text.encode("utf-8", "replace").decode()}).decode()):
+        for form in (Form("g", is_custom=True), Form("g")):
+            stage = Restored({"f": form}, ANY_NAME)
+            for events in called(arguments):
+                stage.feed(events)
+
+
 def _arguments_place(text: str) -> None:
     for size in (_DELTA, len(text) or 1):
         reader, partial = ArgumentText(), PartialArguments()
@@ -220,7 +250,10 @@ PLACES: dict[str, Place] = {
     "schema": _schema_place,
     "vault": _vault_place,
     "page": _page_place,
+    "restored calls": _restored_place,
     "terminal": _terminal_place,
+    "approval": _approval_place,
+    "command": _command_place,
     "problem": _problem_place,
     "body": _body_place,
     **{f"family {family.name}": family_place(family) for family in FAMILIES},

@@ -49,6 +49,7 @@ FEEDERS = {
     "codec/framing/body.py BodyReader": "openai-chat sends ''",
     "codec/framing/body.py _EventLines": "openai-chat sends 'data: '",
     "client/partial_arguments.py PartialArguments": "arguments' text",
+    "offering/restoring.py Restored": "restored calls",
     "pipe.py Pipe": "openai-chat says",
     "pipe.py Reader": "openai-chat says",
     **{f"protocols/{folder}/response/decode.py Decoder": f"{name} says" for folder, name in (
@@ -61,6 +62,48 @@ FEEDERS = {
     "tool_emulation/prompted.py Prompted": "stages, asked in the prompt",
     "tool_emulation/structured.py Structured": "stages, asked by schema",
 }  # fmt: skip
+
+
+#: Files whose functions make what others wrote fit for a terminal.
+TERMINAL_FILES = ("agent/safe_text.py", "agent/ui/*.py", "cli/terminal.py", "cli/draw_stream.py")
+#: Each function in them that takes a text or a plan → the row in which it runs.
+FILTERS = {
+    **dict.fromkeys((f"agent/safe_text.py {name}" for name in (
+        "plain_text", "plain_line", "revealed_text", "told_apart", "hidden_character")), "terminal"),
+    **dict.fromkeys((f"agent/ui/approval_view.py {name}" for name in (
+        "show_action", "show_head", "_rows", "_fitting", "_columns")), "approval"),
+    **dict.fromkeys((f"agent/ui/drawing.py {name}" for name in ("draw_diff", "_clip", "_title_of")), "approval"),
+    **dict.fromkeys(("cli/terminal.py harmless", "cli/terminal.py clip"), "command"),
+}  # fmt: skip
+#: These take one character, or write what was filtered.
+NO_FILTERS = {
+    *(f"agent/safe_text.py {name}" for name in ("_is_hidden", "_is_odd", "_script")),
+    *(f"agent/ui/approval_view.py {name}" for name in ("_columns_of", "_is_turned")),
+    *(f"cli/terminal.py {name}" for name in ("hint", "say")),
+}
+
+
+def filters_of(path: str, source: str) -> set[str]:
+    """The functions of a file that take a text or a plan first."""
+    return {
+        f"{path} {node.name}"
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+        and (node.args.args or node.args.posonlyargs)
+        and (first := [*node.args.posonlyargs, *node.args.args][0].annotation) is not None
+        and ast.unparse(first) in ("str", "Plan")
+    }
+
+
+def test_every_terminal_filter_has_a_row():
+    paths = {path for pattern in TERMINAL_FILES for path in ROOT.glob(pattern)}
+    found = {each for path in paths for each in filters_of(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))}
+    assert found - FILTERS.keys() - NO_FILTERS == set(), "a terminal filter without a row"
+    assert FILTERS.keys() | NO_FILTERS == found
+    assert set(FILTERS.values()) <= set(PLACES)
+    # One that is added is noticed: whatever it is called, and however it takes its text.
+    for added in ("def hide(text: str) -> str: ...", "def _hide(plan: Plan, /, width: int) -> Text: ..."):
+        assert filters_of("agent/ui/drawing.py", added) - FILTERS.keys() - NO_FILTERS
 
 
 def test_every_reader_has_a_row():

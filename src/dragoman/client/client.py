@@ -55,8 +55,8 @@ class Requester:
         vault: remembers the seals of answers; None takes one in memory.
 
     Attributes:
-        deviations: how often each deviation came, by (provider, model, code). Past 1,024 of these what is new is counted
-            for the provider, as its model "*".
+        deviations: how often each deviation came, by (provider, model, code). Past 1,024 of these what is new is
+            counted for the provider, as its model "*".
         steering: what is known of the targets.
     """
 

@@ -93,16 +93,17 @@ def _cut(pieces: list[tuple[str, str]], width: int) -> list[_Row]:
     rows: list[_Row] = [[]]
     room = width
     for piece, style in pieces:
-        rest = piece
-        while rest:
-            taken = _fitting(rest, room)
+        place = 0
+        while place < len(piece):
+            near = piece[place : place + max(room, 0) + 1]  # one character more than has room, if each takes a column
+            taken = _fitting(near, room)
             if not taken and room == width:
-                taken = rest[0]
+                taken = near[0]
             if taken:
                 rows[-1].append((taken, style))
                 room -= _columns(taken)
-                rest = rest[len(taken) :]
-            if rest:
+                place += len(taken)
+            if len(taken) < len(near):
                 rows.append([])
                 room = width
     return rows

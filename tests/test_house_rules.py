@@ -18,7 +18,7 @@ LARGER_FILES: dict[str, int] = {
     "gateway/server/connection.py": 401,  # its imports have longer names
     "codec/parts/assembly.py": 700,  # one automaton; its states share every attribute
     "events.py": 480,  # the vocabulary and its fold stand or fall together
-    "codec/framing/body.py": 610,  # two readers over one buffer
+    "codec/framing/body.py": 614,  # two readers over one buffer
 }
 LARGER_FUNCTIONS: dict[str, int] = {
     "gateway/relay.py:respond": 62,  # longer names; to be split

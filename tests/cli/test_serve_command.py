@@ -14,8 +14,10 @@ import pytest
 
 from dragoman.cli.commands.serve import pick_port
 from dragoman.cli.found_servers import find_all, render_found
+from dragoman.cli.main import main
 from dragoman.cli.presets import find_preset
 from dragoman.config import Config, ServerConfig, load_config
+from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 
@@ -56,20 +58,43 @@ def test_with_nothing_it_says_how_to_begin(tmp_path: Path) -> None:
         assert way in text
 
 
-def test_a_port_that_only_we_chose_gives_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_an_apps_port_that_we_chose_gives_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     try:
         zed = msgspec.structs.replace(find_preset("zed"), port=port)
         config = config_with(tmp_path)
-        assert pick_port(port, zed, config, host="127.0.0.1") == port  # named: refused later, not changed
+        chosen = msgspec.structs.replace(config, server=ServerConfig(address=f"127.0.0.1:{port}"))
+        for named, preset, settings in ((port, zed, config), (port, None, config), (None, None, chosen)):
+            with pytest.raises(
+                ConfigError, match=f"port {port} is taken by another program; --port 0 takes a free one"
+            ):
+                pick_port(named, preset, settings, host="127.0.0.1")
         usual = pick_port(None, zed, config, host="127.0.0.1")
         assert usual != port
         assert f"port {port} is taken" in capsys.readouterr().err
-        chosen = msgspec.structs.replace(config, server=ServerConfig(address=f"127.0.0.1:{port}"))
-        assert pick_port(None, find_preset("aider"), chosen, host="127.0.0.1") == port
     finally:
         taken.close()
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "65536", "x", "1e3", "٣"])
+def test_a_port_out_of_range_is_wrong_usage(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", f"--port={port}"])
+    assert ended.value.code == 2
+    assert f"expected a port from 0 to 65535, got {port!r}" in capsys.readouterr().err
+
+
+def test_a_taken_port_ends_the_command(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = subprocess.run(
+            [sys.executable, "-m", "dragoman", "serve", "--provider", "ollama", "--model", "m", "--port", str(port)],
+            capture_output=True, text=True, timeout=30, check=False,
+            env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+        )  # fmt: skip
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.endswith(f"dragoman: port {port} is taken by another program; --port 0 takes a free one\n")
 
 
 def test_an_app_is_told_what_to_paste(tmp_path: Path) -> None:

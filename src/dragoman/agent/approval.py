@@ -24,6 +24,17 @@ _PATH_TOOLS: Final = frozenset({"read", "list", "search", "edit", "write"})
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*")
 
 
+#: A rule that says something, by tool.
+_EXAMPLES: Final = {
+    "run": "run:make test",
+    "fetch": "fetch:https://docs.python.org/3/**",
+    "edit": "edit:src/**",
+    "write": "write:src/**",
+    "read": "read:src/**",
+}
+_EXAMPLE: Final = "TOOL:PATTERN"
+
+
 @final
 class Rule(msgspec.Struct, frozen=True):
     """What the user allows. `words` None: whatever the tool is called with."""
@@ -53,7 +64,7 @@ def parse_rule(text: str) -> Rule:
     except ValueError as problem:
         raise UsageError(f"expected a command after run:, got {pattern[:80]!r}: {problem}") from None
     if not words or all(set(word) == {"*"} for word in words):
-        raise UsageError(f"expected a pattern after {tool}: that says something, got {pattern[:80]!r}")
+        raise UsageError(f"{text[:80]!r} would allow everything of {tool}; name what: {_EXAMPLES.get(tool, _EXAMPLE)}")
     return Rule(tool, words, text)
 
 

@@ -26,6 +26,7 @@ from dragoman.agent.tools.toolbox import Planner, Toolbox
 from dragoman.agent.work_folder import WorkFolder
 from dragoman.config import AgentConfig, Config
 from dragoman.errors import ConfigError, UsageError
+from dragoman.providers.catalog import nearest
 from dragoman.types import ToolCall
 
 if TYPE_CHECKING:
@@ -105,6 +106,16 @@ class Environment:
         for name in (*config.tools, *tools):
             for planner in load_tools(name):
                 self.toolbox.add(planner)
+        if not config.mcp:  # their tools are not known yet
+            self._check_names(allow)
+
+    def _check_names(self, allow: Iterable[str]) -> None:
+        """Raises UsageError for a rule that names a tool that there is not."""
+        names = ["shell", *(tool.name for tool in self.toolbox.tools)]
+        for tool in (text.partition(":")[0] for text in allow):
+            if tool not in names:
+                others = nearest(tool, names) or f"; there are: {', '.join(names[1:])}"
+                raise UsageError(f"--allow: there is no tool {tool[:40]!r}{others}")
 
     async def reach_remotes(self, stack: contextlib.AsyncExitStack, config: Config, face: UserInterface) -> list[str]:
         """Add the tools of the user's MCP servers, which `stack` closes; a line for each server and tool that is not

@@ -8,12 +8,13 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.agent.safe_text import plain_line
+from dragoman.agent.safe_text import plain_line, plain_text
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallEnd, ToolCallFailed, ToolCallStart, UsageUpdate
 from dragoman.providers.endpoint import Outgoing
 
 _LIMIT: Final = 4 * 1024 * 1024  # bytes of one answer that are kept
 _REQUEST_SHOWN: Final = 2_000
+_TEXT_SHOWN: Final = 60
 
 
 @final
@@ -84,4 +85,10 @@ def _say(event: Event) -> str:
             return f"{name} {usage.input} in, {usage.output} out"
         case _:
             text = getattr(event, "text", None)
-            return f"{name} {plain_line(text, 60)!r}" if isinstance(text, str) else name
+            return f"{name} {_quoted(text)}" if isinstance(text, str) else name
+
+
+def _quoted(text: str) -> str:
+    """A delta's text as the wire had it: white space at its ends belongs to it."""
+    shown = repr(text[:_TEXT_SHOWN])
+    return plain_text(shown if len(text) <= _TEXT_SHOWN else f"{shown}…")

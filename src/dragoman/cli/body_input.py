@@ -12,12 +12,17 @@ from typing import Any, BinaryIO, Final
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.cli.terminal import clip
 from dragoman.codec.event_lines import event_object
 from dragoman.errors import UsageError
 from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate
-from dragoman.types import Cost, Tool, ToolCall, Usage
+from dragoman.protocol import Protocol
+from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.recognize import SHORT_NAMES, recognize
+from dragoman.types import Cost, ProtocolName, Tool, ToolCall, Usage
 
 _CHUNK: Final = 65_536  # bytes
+_SEEN: Final = 200  # bytes of a body that are quoted
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +38,52 @@ def add_tools(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='the tools that were offered: a JSON array of {"name", "description", "parameters"}',
     )
+
+
+def add_protocol(parser: argparse.ArgumentParser, option: str, *, is_output: bool = False) -> None:
+    """Declare an option that names a protocol; that of the input may be left out."""
+    told = "" if is_output else " (default: told from its bytes)"
+    parser.add_argument(
+        option,
+        dest="target" if is_output else "protocol",
+        required=is_output,
+        metavar="P",
+        type=read_protocol,
+        help=f"the protocol of the {'output' if is_output else 'body'}{told}: {', '.join(PROTOCOLS)}, or in short "
+        f"{', '.join(SHORT_NAMES)}",
+    )
+
+
+def read_protocol(word: str) -> ProtocolName:
+    """A protocol by its name or short name. Raises ArgumentTypeError."""
+    for name in SHORT_NAMES.values():
+        if word in (name, *(short for short, long in SHORT_NAMES.items() if long == name)):
+            return name
+    raise argparse.ArgumentTypeError(f"expected one of {', '.join(SHORT_NAMES)}, got {word[:40]!r}")
+
+
+def open_body(file: str, named: ProtocolName | None) -> tuple[Protocol, Iterator[bytes]]:
+    """The protocol of a body and its bytes; where no protocol is named the whole body is read first.
+
+    Raises:
+        UsageError: the bytes do not tell it.
+    """
+    if named is not None:
+        return PROTOCOLS[named], read_chunks(file)
+    body = b"".join(read_chunks(file))
+    found = recognize(body)
+    if found is None:
+        seen = clip(body[:_SEEN].decode("utf-8", "replace"), 60) or "an empty body"
+        raise UsageError(f"cannot tell the protocol of the body ({seen}); name it: --protocol {'|'.join(SHORT_NAMES)}")
+    return PROTOCOLS[found], iter([body])
+
+
+def explain_protocol(reply: Reply, body: bytes, protocol: Protocol) -> str:
+    """What to add to a failure of a body that is another protocol's, or of none; "" when there is nothing to add."""
+    if reply.error is None or reply.error.kind != "wire":
+        return ""
+    found = recognize(body)
+    return f"; this looks like {found}" if found is not None and found != protocol.name else ""
 
 
 def read_chunks(file: str) -> Iterator[bytes]:
@@ -55,12 +106,26 @@ def load_tools(path: Path | None) -> tuple[Tool, ...]:
     """
     if path is None:
         return ()
-    value = _json.decode(path.read_bytes())
+    value = _json.decode(read_option_file(path, "--tools"))
     if isinstance(value, _json.Malformed):
         raise UsageError(f"--tools {path}: expected a JSON array of tools: {value.problem}")
     if not isinstance(value, list):
         raise UsageError(f"--tools {path}: expected a JSON array of tools, got {type(value).__name__}")
     return tuple(_read_tool(item, f"--tools {path}: $[{position}]") for position, item in enumerate(value))
+
+
+def read_option_file(path: Path, option: str) -> bytes:
+    """The bytes of a file that an option names.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"{option} {path}: there is no such file") from None
+    except OSError as problem:
+        raise UsageError(f"{option} {path}: {problem.strerror or type(problem).__name__}") from None
 
 
 def _read_tool(item: Any, where: str) -> Tool:

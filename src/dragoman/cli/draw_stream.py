@@ -103,9 +103,10 @@ class Drawing:
 
 
 def render_summary(reply: Reply) -> str:
-    """The end of an answer in one line: why it stopped, tokens, cost, what was odd."""
+    """The end of an answer in one line: why it stopped, tokens, cost, what was odd. "" when all there is to say is
+    that it failed."""
     usage = reply.usage
-    words: list[str] = [reply.stop_reason]
+    words: list[str] = [] if reply.stop_reason == "error" else [reply.stop_reason]
     if usage.input is not None or usage.output is not None:
         counts = (f"{'?' if count is None else f'{count:,}'}" for count in (usage.input, usage.output))
         words.append("{} in, {} out".format(*counts))

@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import IO, Final, NoReturn, Protocol
 
 from dragoman.cli.terminal import harmless
 from dragoman.errors import DragomanError, UsageError
 
-#: Each command and what it does, in the order of the help. Its module is `dragoman.cli.<command>`.
-COMMANDS: Final[dict[str, str]] = {
-    "decode": "read a recorded response body: its events, or their sum",
-    "translate": "turn response bytes of one protocol into those of another, streaming",
-    "serve": "serve clients of any of the five protocols, in front of any model",
-    "call": "ask a model one thing and watch the answer arrive",
-    "chat": "talk to a model that works in a folder, and asks before it changes anything",
-    "models": "list providers' models, or tell what is known of one",
-    "validate": "find out by probes what models can really do, and keep the proof",
-    "doctor": "find servers and keys, and say what fails, why, and how to mend it",
-    "config": "show, check or write the configuration",
-    "env": "print what points a client at the gateway: variables, a file, or what to click",
-    "apps": "list the clients that `env` and `serve --app` know",
-    "keys": "make a client key for the gateway",
-    "tail": "watch the running gateway, a line a request, with what was mended",
-    "demo": "a real small model streams a real tool call; then three broken streams, mended",
+#: Each command and what it does, in the order of use. Its module is `dragoman.cli.commands.<command>`.
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "ask a model": {
+        "call": "ask a model one thing and watch the answer arrive",
+        "chat": "talk to a model that works in a folder and asks before it changes anything",
+        "models": "list the models that you can ask now, or show what is known of one",
+    },
+    "run the gateway": {
+        "serve": "serve clients of all five protocols, in front of any model",
+        "env": "print the settings that connect a client to the gateway",
+        "apps": "list the clients that `env` and `serve --app` know",
+        "tail": "watch the running gateway: a line for each request, with what was mended",
+        "keys": "make a client key for the gateway",
+    },
+    "set up and check": {
+        "doctor": "find servers and keys, and say what fails, why, and how to fix it",
+        "config": "show, check or write the configuration",
+        "validate": "test what models can really do, and keep the proof",
+    },
+    "look at the wire": {
+        "decode": "read a recorded response body and print its events, or their sum",
+        "translate": "turn response bytes of one protocol into those of another, streaming",
+        "demo": "watch three broken streams being mended, and a small model call a tool",
+    },
 }
+COMMANDS: Final[dict[str, str]] = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+_ENVIRONMENT: Final = """environment:
+  DRAGOMAN_CONFIG       the configuration file, in place of the usual one (dragoman config path)
+  ANTHROPIC_API_KEY …   keys of providers; dragoman doctor names each provider's variable
+  NO_COLOR              any value: print no colours
+
+exit status:
+  0 done    1 the work failed; one line on standard error says why    2 wrong usage    130 interrupted
+"""
 
 DONE: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
+_LONGEST: Final = 600  # characters of the line that says what failed
 _INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
@@ -66,16 +85,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = load_command(name)
         return command.run(make_parser(name, command).parse_args(words[1:]))
     except BrokenPipeError:
-        # The reader has left; what Python would still flush at exit must not complain.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)  # the reader has left
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
     except UsageError as error:
         complain(str(error))
         return WRONG_USAGE
-    except (DragomanError, OSError) as error:
+    except OSError as error:
+        return complain(_explain(error))
+    except DragomanError as error:
         return complain(str(error))
 
 
@@ -100,31 +119,39 @@ def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
 
 def complain(message: str) -> int:
     """Say in one line on standard error what failed; gives the exit status for that."""
-    sys.stdout.flush()
-    print(f"dragoman: {harmless(' '.join(message.split()))}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence(sys.stdout)
+    line = harmless(" ".join(message.split()))
+    with contextlib.suppress(OSError):
+        print(f"dragoman: {line if len(line) <= _LONGEST else line[: _LONGEST - 1] + '…'}", file=sys.stderr)
     return FAILED
 
 
-def _run_without_command(words: list[str]) -> int:
-    """`--help`, `--version`, nothing, or a command that there is not."""
-    width = max(map(len, COMMANDS)) + 2
-    listing = "\n".join(f"  {name:<{width}}{summary}" for name, summary in COMMANDS.items())
-    parser = argparse.ArgumentParser(
-        prog="dragoman",
-        usage="dragoman COMMAND …",
-        description="LLM tool calls that just work: one typed event stream over five wire protocols.",
-        epilog=f"commands:\n{listing}\n\nexample:\n"
-        "  dragoman decode --protocol openai-chat --result body.sse\n\n"
-        "dragoman COMMAND --help tells more about one.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument("command", nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
-    if words and not words[0].startswith("-"):
-        from dragoman.providers.catalog import nearest
+def _explain(error: OSError) -> str:
+    """What a system call met, in words: `notes.txt: there is no such file`."""
+    if error.errno == errno.ENOSPC and error.filename is None:
+        return "cannot write the output: no space is left there"
+    if error.filename is None:
+        return error.strerror or str(error) or type(error).__name__
+    reason = "there is no such file" if error.errno == errno.ENOENT else error.strerror or type(error).__name__
+    return f"{os.fsdecode(error.filename)}: {reason}"
 
-        parser.error(f"unknown command {words[0][:80]!r}{nearest(words[0], COMMANDS)}")
+
+def _silence(stream: IO[str]) -> None:
+    """Nothing more can be written there; what Python would still flush at exit must not complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _run_without_command(words: list[str]) -> int:
+    """`--help`, `--version`, `help`, nothing, or a command that there is not."""
+    if words and words[0] == "help":
+        return _help(words[1:])
+    parser = _main_parser()
+    if words and not words[0].startswith("-"):
+        _refuse(parser, words[0])
     options = parser.parse_args(words)
     if options.version:
         from importlib.metadata import version
@@ -133,6 +160,45 @@ def _run_without_command(words: list[str]) -> int:
         return DONE
     parser.print_help(sys.stderr)
     return WRONG_USAGE
+
+
+def _help(words: list[str]) -> int:
+    """`help [COMMAND]`."""
+    if not words:
+        _main_parser().print_help()
+        return DONE
+    if words[0] not in COMMANDS:
+        _refuse(_main_parser(), words[0])
+    make_parser(words[0], load_command(words[0])).print_help()
+    return DONE
+
+
+def _refuse(parser: argparse.ArgumentParser, name: str) -> NoReturn:
+    from dragoman.providers.catalog import nearest
+
+    parser.error(f"unknown command {name[:80]!r}{nearest(name, (*COMMANDS, 'help'))}")
+
+
+def _main_parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS)) + 2
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:<{width}}{summary}" for name, summary in commands.items())])
+        for title, commands in GROUPS.items()
+    ]
+    listing = "\n\n".join(groups)
+    parser = argparse.ArgumentParser(
+        prog="dragoman",
+        usage="dragoman COMMAND …",
+        description="LLM tool calls that just work: one typed event stream over five wire protocols.",
+        epilog=f"{listing}\n\nexample:\n"
+        '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json\n\n'
+        f"dragoman help COMMAND tells more about one.\n\n{_ENVIRONMENT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Ask a model one thing, one turn, and watch the answer arrive: text, thinking folded, tool calls as they grow.
+"""Ask a model one thing and watch the answer arrive: text, thinking folded, tool calls as they grow.
 
-Tools are offered, not run. With --json, one event a line. Exit status 1 when the response failed.
+Tools are offered, not run. With --json it prints one event a line. The exit status is 1 when the response failed.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from dragoman.cli.body_input import add_tools, error_object, load_tools, render_events, write
+from dragoman.cli.body_input import add_tools, error_object, render_events, write
+from dragoman.cli.call_question import Question, keep_call, last_call_file, read_question
 from dragoman.cli.draw_stream import Drawing, render_summary
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.client import AsyncClient
 from dragoman.codec.error_body import refuses_tools
+from dragoman.config import Config
 from dragoman.discovery.model_facts import check_model, pick_default
 from dragoman.errors import UsageError
 from dragoman.events import Failure, Reply
 from dragoman.providers.catalog import split_target
 from dragoman.response_stages import Sequencer
 from dragoman.routing.resolve import resolve
-from dragoman.types import Named, Params, ToolChoice
 
 EXAMPLE = '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json'
 
 _PATIENCE_SECONDS: Final = 2.0
 _STEP_SECONDS: Final = 0.5
-_CHOICES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "any": "any"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tool-choice", default="auto", metavar="WHICH", help="auto, none, any, or a tool's name (default: auto)"
     )
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of the answer")
+    parser.add_argument("--system", metavar="TEXT", help="the system prompt (default: none)")
+    parser.add_argument(
+        "--image", type=Path, action="append", default=[], metavar="FILE", help="show the model an image; repeatable"
+    )
+    parser.add_argument("--schema", type=Path, metavar="FILE", help="a JSON schema that the answer must fit")
+    parser.add_argument(
+        "-c", "--continue", dest="goes_on", action="store_true", help="go on with the last call's conversation"
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="most tokens of the answer (default: what the model allows)"
+    )
     parser.add_argument("--thinking", action="store_true", help="show thinking as it comes, not folded")
     parser.add_argument("--json", action="store_true", help="print one event a line")
     add_config(parser)
@@ -54,26 +65,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask."""
-    reply = asyncio.run(_call(options))
-    if not options.json:
-        hint(paint_for(sys.stderr)("dim", render_summary(reply)) + "\n")
+    config = load_settings(options)
+    _check_prompt(options, config)
+    question = read_question(options, last_call_file())
+    reply = asyncio.run(_call(options, question, config))
     error = error_object(reply.error)
+    if not options.json and (summary := render_summary(reply)):
+        hint(paint_for(sys.stderr)("dim", summary) + "\n")
     return DONE if error is None else complain(f"{error['kind']}: {error['message']}")
 
 
-async def _call(options: argparse.Namespace) -> Reply:
-    config = load_settings(options)
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+def _check_prompt(options: argparse.Namespace, config: Config) -> None:
+    """A lone word that names a model is a forgotten prompt, not a question to another model.
+
+    Raises:
+        UsageError: it is one.
+    """
+    words = options.prompt
+    if options.target is not None or any(each.isspace() for each in words):
+        return
+    provider, _, model = words.partition("/")
+    if (model and provider in config.catalog.providers) or words in config.routes or words in config.aliases:
+        raise UsageError(f"a prompt is missing; say: dragoman call {words} PROMPT")
+
+
+async def _call(options: argparse.Namespace, question: Question, config: Config) -> Reply:
     drawing, sequencer = Drawing(paint_for(sys.stdout), unfold=options.thinking), Sequencer()
     async with AsyncClient(config) as client:
-        target = options.target or await _pick_target(client)
+        target = options.target or question.target or await _pick_target(client)
         local = resolve(target, config).provider.local
         stream = client.stream(
             target,
-            prompt,
-            tools=load_tools(options.tools),
-            tool_choice=_CHOICES.get(options.tool_choice) or Named(options.tool_choice),
-            params=Params(max_tokens=options.max_tokens),
+            question.messages,
+            tools=question.tools,
+            tool_choice=question.tool_choice,
+            params=question.params,
         )
         async with _waiting("loading model…" if local else "waiting…") as end_waiting, stream:
             while events := await stream.next_batch():
@@ -83,6 +109,8 @@ async def _call(options: argparse.Namespace) -> Reply:
                 elif drawn := drawing.draw(sequencer.feed(events)):
                     end_waiting()
                     say(drawn)
+        if stream.reply.error is None:
+            keep_call(last_call_file(), target, (*question.messages, stream.reply.message))
         return await _advised(stream.reply, client, target)
 
 
@@ -95,7 +123,10 @@ async def _pick_target(client: AsyncClient) -> str:
     # Of this machine only: nobody pays for what was not asked for.
     picked = pick_default(one for one in await client.models() if one.is_local)
     if picked is None:
-        raise UsageError("expected a target: no model on this machine takes tools; dragoman models lists what there is")
+        raise UsageError(
+            "no model on this machine takes tools; name one: dragoman call provider/model PROMPT "
+            "(dragoman models lists what you can ask; embedded/smollm2 needs neither a server nor a key)"
+        )
     why = "validated" if picked.proven else f"takes tools, says the {picked.tools_source}"
     hint(f"{picked.target} ({why})\n")
     return picked.target

@@ -10,7 +10,7 @@ import http.client
 
 from dragoman import _json
 from dragoman.cli.body_input import write
-from dragoman.cli.main import DONE
+from dragoman.cli.main import DONE, complain
 from dragoman.cli.presets import Preset, fill, find_preset, render_preset, values_for
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
@@ -32,13 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     preset = find_preset(options.client)
+    exports = [line for line in preset.shell if line.startswith("export ")]
+    if options.shell and not exports:
+        return complain(f"{preset.title} takes no variables; say: dragoman env {options.client}")
     config = load_settings(options)
     url = (options.url or _running(preset, config) or _usual(options.client, preset, config)).rstrip("/")
     values = values_for(config, url=url, model=options.model)
     if options.json:
         write(_json.encode(_plain(preset, values)) + b"\n")
     elif options.shell:
-        say("".join(f"{fill(line, values)}\n" for line in preset.shell if line.startswith("export ")))
+        say("".join(f"{fill(line, values)}\n" for line in exports))
     else:
         say(render_preset(preset, values))
     return DONE

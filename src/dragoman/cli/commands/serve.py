@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
+import http.client
 import os
 import socket
 import sys
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 EXAMPLE = "  dragoman serve --provider zhipu --model glm-4.6 --api-key-env ZHIPU_API_KEY"
 
 _OLLAMA_PORT: Final = 11434
+_LAST_PORT: Final = 65_535
 _SHORT_NAMES: Final[dict[str, ProtocolName]] = {
     "ollama": "ollama-chat",
     "openai": "openai-chat",
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument("--host", metavar="H", help="address to listen on (default: the configuration's, 127.0.0.1)")
     parser.add_argument(
-        "--port", type=int, metavar="N", help="port, 0 for a free one (default: the configuration's, 4141)"
+        "--port", type=read_port, metavar="N", help="port, 0 for a free one (default: the configuration's, 4141)"
     )
     parser.add_argument(
         "--protocols", metavar="all|P,…", help=f"what clients may speak: {', '.join(_SHORT_NAMES)} (default: all)"
@@ -117,21 +119,50 @@ def say_what_is_there(config: Config) -> str | None:
     return next((model.target for models in found.values() for model in models), None)
 
 
+def read_port(word: str) -> int:
+    """A port's number. Raises ArgumentTypeError."""
+    if not word.isascii() or not word.isdigit() or len(word) > 5 or int(word) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to {_LAST_PORT}, got {word[:40]!r}")
+    return int(word)
+
+
 def pick_port(named: int | None, preset: Preset | None, config: Config, *, host: str) -> int:
-    """The port to listen on: the option's or the configuration's own as it is; one that only we chose gives way to a
-    free one when it is taken, and that is said."""
+    """The port to listen on. Only with --app, which prints the address to paste, one that we chose gives way to a free
+    one when it is taken, and that is said.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
     _, _, configured = config.server.address.rpartition(":")
-    if named is not None:
-        return named
-    if config.server.address != ServerConfig().address and (preset is None or preset.port is None):
-        return int(configured)
-    wanted = [port for port in (preset.port if preset is not None else None, int(configured)) if port is not None]
-    for port in wanted:
-        if is_free(host, port) or is_ending(host, port):
-            return port
-        other = "Ollama may run there; " if port == _OLLAMA_PORT else ""
-        hint(f"port {port} is taken: {other}another is used, so the client must be told\n")
-    return 0
+    if named is None and preset is not None and config.server.address == ServerConfig().address:
+        for port in dict.fromkeys(port for port in (preset.port, int(configured)) if port is not None):
+            if is_free(host, port) or is_ending(host, port):
+                return port
+            other = "Ollama may run there; " if port == _OLLAMA_PORT else ""
+            hint(f"port {port} is taken: {other}another is used, so the client must be told\n")
+        return 0
+    fixed = preset.port if named is None and preset is not None and preset.port is not None else None
+    port = named if named is not None else fixed if fixed is not None else int(configured)
+    if port and not is_free(host, port) and not is_ending(host, port):
+        raise ConfigError(f"port {port} is taken by {_who_listens(host, port)}; --port 0 takes a free one")
+    return port
+
+
+def _who_listens(host: str, port: int) -> str:
+    """What answers at a port that is taken, as far as it says."""
+    connection = http.client.HTTPConnection(host, port, timeout=1)
+    try:
+        connection.request("GET", "/")
+        answer = connection.getresponse().read(64)
+        connection.request("GET", "/livez")
+        alive = connection.getresponse()
+        if alive.status == 200 and alive.read(8) == b"ok\n":
+            return "another dragoman"
+        return "Ollama" if answer == b"Ollama is running" else "another program"
+    except (OSError, http.client.HTTPException):
+        return "another program"
+    finally:
+        connection.close()
 
 
 def is_free(host: str, port: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from dragoman.cli.body_input import add_file, add_tools, error_object, load_tools, read_chunks, write
+from dragoman.cli.body_input import add_file, add_protocol, add_tools, error_object, load_tools, open_body, write
 from dragoman.cli.main import DONE, complain
 from dragoman.events import Event, Failure, Fold, Start
 from dragoman.ids import new_id
@@ -18,14 +18,13 @@ from dragoman.protocol import Encoder, Protocol
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 
-EXAMPLE = "  dragoman translate --from ollama-chat --to anthropic-messages body.ndjson"
+EXAMPLE = "  dragoman translate --to anthropic-messages body.ndjson"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    names = list(PROTOCOLS)
-    parser.add_argument("--from", dest="source", required=True, choices=names, help="the language of the input")
-    parser.add_argument("--to", dest="target", required=True, choices=names, help="the language of the output")
+    add_protocol(parser, "--from")
+    add_protocol(parser, "--to", is_output=True)
     add_tools(parser)
     parser.add_argument(
         "--model", default="", metavar="NAME", help="the model's name in the output (default: as it came in)"
@@ -35,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Translate the body."""
-    source = PROTOCOLS[options.source]
+    source, chunks = open_body(options.file, options.protocol)
     tools = load_tools(options.tools)
     names = frozenset(tool.name for tool in tools)
     stages = stages_for(tools, Policy(sequential=True), new_id=new_id)
     decoder = source.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(tools))
     reader = Reader(decoder, stages)
     output = _Output(PROTOCOLS[options.target], options.model)
-    for chunk in read_chunks(options.file):
+    for chunk in chunks:
         write(output.encode(reader.feed(chunk)))
         if output.aborted:
             break

@@ -82,6 +82,11 @@ class BodyReader:
         self._array: ArrayItems | None = None
         self._unzip: zlib._Decompress | None = None
 
+    @property
+    def seen(self) -> str:
+        """What came where no response did, for the words of an error."""
+        return "a body with nothing of this protocol" if self._total else "an empty body"
+
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take the next bytes; gives frames as they are found.
 

@@ -77,7 +77,7 @@ class Decoder:
             if self._assembly.is_empty and self._reader.stray and not self._assembly.started:
                 failure = read_problem(self._reader.stray, status=None)
                 self._assembly.fail("wire", f"expected a response, got {failure.message}", code=failure.code)
-        self._assembly.close(marker="message_stop")
+        self._assembly.close(marker="message_stop", empty=self._reader.seen)
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:

@@ -114,7 +114,7 @@ class Decoder:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
         stray = self._reader.stray
-        assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
+        assembly.close(empty=read_problem(stray, status=None).message if stray else self._reader.seen)
         return assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:

@@ -105,7 +105,7 @@ class Decoder:
         if native is not None:
             self._assembly.end_native = native
         stray = self._reader.stray
-        self._assembly.close(empty=read_problem(stray, status=None).message if stray else "an empty body")
+        self._assembly.close(empty=read_problem(stray, status=None).message if stray else self._reader.seen)
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:

@@ -94,7 +94,7 @@ class Decoder:
             self._assembly.end_native = native
         self._calls.close(is_ended=self._assembly.reason is not None)
         stray = self._reader.stray
-        empty = read_problem(stray, status=None).message if stray.strip() else "an empty body"
+        empty = read_problem(stray, status=None).message if stray.strip() else self._reader.seen
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
         return self._assembly.take()
 

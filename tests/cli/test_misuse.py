@@ -1,0 +1,152 @@
+"""What people get wrong in their first hour: each is told what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.cli.main import COMMANDS, GROUPS, main
+from scripted import serving, streamed
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+GLUED = str(EXAMPLES / "glued.sse")
+TOOLS = str(EXAMPLES / "tools.json")
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("DRAGOMAN_CONFIG", raising=False)
+
+
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "dragoman.toml").write_text(text)
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(tmp_path / "dragoman.toml"))
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    try:
+        status = main(list(words))
+    except SystemExit as ended:
+        status = int(str(ended.code))
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["call", "ollama/granite4"], 2, "a prompt is missing; say: dragoman call ollama/granite4 PROMPT"),
+        (["call", "ollama/granite4", " "], 2, "a prompt is missing"),
+        (["call", "ollama/m", "hi", "--tools", "nosuch.json"], 2, "--tools nosuch.json: there is no such file"),
+        (["call", "ollama/m", "hi", "--tools", TOOLS, "--tool-choice", "foo"], 2, "'foo'; --tools has: get_weather"),
+        (["call", "ollama/m", "hi", "--tool-choice", "foo"], 2, "no tools are offered: say --tools FILE"),
+        (["call", "ollama/m", "hi", "--tool-choice", "any"], 2, "no tools are offered"),
+        (["call", "ollama/m", "hi", "--image", "nosuch.png"], 2, "--image nosuch.png: there is no such file"),
+        (["call", "ollama/m", "hi", "--image", TOOLS], 2, "expected a PNG, JPEG, GIF or WebP file"),
+        (["call", "ollama/m", "hi", "--schema", GLUED], 2, "expected a JSON schema"),
+        (["call", "ollama/m", "hi", "-c"], 2, "no call has answered yet"),
+        (["env", "zed", "--shell"], 1, "Zed takes no variables; say: dragoman env zed"),
+        (["chat", "ollama/m", "-p", "hi", "--allow", "everything"], 2, "--allow: there is no tool 'everything'"),
+        (["chat", "ollama/m", "-p", "hi", "--allow", "edti:a"], 2, "nearest: edit"),
+        (
+            ["chat", "ollama/m", "-p", "hi", "--allow", "edit:**"],
+            2,
+            "would allow everything of edit; name what: edit:src",
+        ),
+        (["decode", "nosuch.sse"], 1, "nosuch.sse: there is no such file"),
+        (["decode", TOOLS], 2, "cannot tell the protocol of the body"),
+        (["decode", "--protocol", "soap", GLUED], 2, "expected one of ollama, openai, responses, anthropic, gemini"),
+        (["decode", "--protocol", "anthropic-messages", GLUED], 1, "this looks like openai-chat"),
+        (["help", "modles"], 2, "nearest: models"),
+    ],
+)
+def test_misuse_is_told(
+    words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "work").mkdir()
+    more = ["--folder", str(tmp_path / "work")] if words[0] == "chat" else []
+    got, _, err = said(capsys, *words, *more)
+    assert (got, message in err) == (status, True), err
+    assert "Traceback" not in err and "[Errno" not in err
+
+
+def test_a_body_with_nothing_of_its_protocol_is_not_called_empty(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "body").write_bytes(b"{}")
+    status, _, err = said(capsys, "decode", "--protocol", "anthropic", str(tmp_path / "body"))
+    assert status == 1 and "got a body with nothing of this protocol" in err
+    (tmp_path / "body").write_bytes(b"")
+    assert "got an empty body" in said(capsys, "decode", "--protocol", "anthropic", str(tmp_path / "body"))[2]
+
+
+def test_the_protocol_may_be_short_or_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    results = {
+        said(capsys, "decode", *option, "--result", GLUED)[1]
+        for option in (["--protocol", "openai-chat"], ["--protocol", "openai"], [])
+    }
+    assert len(results) == 1 and json.loads(results.pop())["stop_reason"] == "tool_use"
+    status, out, _ = said(capsys, "translate", "--to", "anthropic", GLUED)
+    assert status == 0 and out.startswith("event: message_start")
+
+
+def test_a_write_error_is_one_line() -> None:
+    if not Path("/dev/full").exists():
+        pytest.fail("this test wants /dev/full")
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "dragoman", "decode", GLUED], stdout=full, stderr=subprocess.PIPE, check=False,
+            timeout=60, env={**os.environ, "NO_COLOR": "1"},
+        )  # fmt: skip
+    assert run.returncode == 1
+    assert run.stderr == b"dragoman: cannot write the output: no space is left there\n"
+
+
+def test_help_and_version_have_every_usual_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "-V") == said(capsys, "--version")
+    assert said(capsys, "help") == said(capsys, "--help")
+    assert said(capsys, "help", "call") == said(capsys, "call", "--help")
+    _, out, _ = said(capsys, "help")
+    assert all(f"\n{title}:\n" in out for title in GROUPS)
+    assert [name for group in GROUPS.values() for name in group] == list(COMMANDS)
+    for word in ("DRAGOMAN_CONFIG", "NO_COLOR", "2 wrong usage", "130 interrupted"):
+        assert word in out
+
+
+# ---------------------------------------------------------------- what call sends
+
+
+def chat(text: str) -> Any:
+    chunk = {"model": "m", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
+    return streamed(b"data: " + json.dumps(chunk).encode() + b"\n\n", b"data: [DONE]\n\n")
+
+
+def test_call_sends_system_image_and_schema_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.png").write_bytes(b"\x89PNG\r\n\x1a\nrest")
+    (tmp_path / "schema.json").write_text('{"type": "object"}')
+    with serving(chat("Yes."), chat("No.")) as server:
+        configured(tmp_path, monkeypatch, f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{server.url}/v1"\n')
+        image, schema = str(tmp_path / "one.png"), str(tmp_path / "schema.json")
+        first = said(capsys, "call", "lab/m", "Is it?", "--system", "Be short.", "--image", image, "--schema", schema)
+        second = said(capsys, "call", "-c", "And now?")
+        asked, again = (seen.json for seen in server.requests)
+    assert first[:2] == (0, "Yes.\n") and second[:2] == (0, "No.\n")
+    assert asked["messages"][0] == {"role": "system", "content": "Be short."}
+    assert asked["messages"][1]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    assert asked["response_format"]["json_schema"]["schema"] == {"type": "object"}
+    assert [one["role"] for one in again["messages"]] == ["system", "user", "assistant", "user"]
+    assert again["messages"][2]["content"] == "Yes." and again["messages"][3]["content"] == "And now?"
+    kept = tmp_path / "state" / "dragoman" / "last-call.json"
+    assert kept.stat().st_mode & 0o777 == 0o600

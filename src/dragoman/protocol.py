@@ -294,6 +294,15 @@ def expect_nothing(fields: dict[str, Raw]) -> Expectation:
     return NOTHING_EXPECTED
 
 
+#: Tells of a request of this protocol, which is sent to it, whether its own bytes say what would be rendered.
+GoesAsCame: TypeAlias = Callable[[Request], bool]
+
+
+def never(request: Request) -> bool:
+    """For a protocol whose requests are always written anew. A `GoesAsCame`."""
+    return False
+
+
 class RenderRequest(Interface):
     """Writes a request for a provider."""
 
@@ -338,6 +347,7 @@ class Protocol(msgspec.Struct, frozen=True):
     its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
     they fetch an image that is named by its address; `tells_failed_calls`: its answers say that calls failed, so that
     one without a good call is an answer all the same, no error. `peek` and `check_whole` are for bytes that pass.
+    `goes_as_came`: whether a client's request of which nothing was changed for its target is sent as it came.
     `tools`: what it tells of tools that only it knows.
     """
 
@@ -358,6 +368,7 @@ class Protocol(msgspec.Struct, frozen=True):
     truncates_silently: bool = False
     takes_image_urls: bool = True
     tells_failed_calls: bool = False
+    goes_as_came: GoesAsCame = never
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

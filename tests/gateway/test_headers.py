@@ -217,3 +217,74 @@ def test_the_answer_is_read_all_the_same(either: Running) -> None:
     path, body = spoken("anthropic-messages", "anthropic-messages", stream=True)
     _, _, answer = either.request("POST", path, body, AGENT)
     assert read("anthropic-messages", answer).text == reply("text").text
+
+
+# ---------------------------------------------------------------- a body of which nothing is changed
+
+
+def agents_body(**fields: object) -> bytes:
+    """What a coding agent asks, in its own order and with its own blanks."""
+    body = {
+        "max_tokens": 1000, "lab_field": {"b": 1.0}, "context_management": {"edits": []},
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Hi \u00e9"}]},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "toolu_01", "name": "look", "input": {"z": 1.0}},
+            ]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "done"}]},
+        ],
+        "tools": [{"name": "look", "input_schema": {"type": "object"}, "defer_loading": True}],
+        "stream": True, "model": "model-1", **fields,
+    }  # fmt: skip
+    return json.dumps(body, indent=1).encode()
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A gateway that reads every answer; `model-1` is what the provider calls its model too."""
+    targets = 'targets = ["anthropic-messages/model-1"]\n'
+    more = f"[routes.model-1]\n{targets}[routes.lab]\n{targets}"
+    with gateway(tmp_path_factory.mktemp("gateway"), more) as found:
+        yield found
+
+
+def sent(running: Running, body: bytes) -> bytes:
+    running.answer(stream_of("anthropic-messages", reply("text")))
+    status, _, _ = running.request(
+        "POST", "/v1/messages?beta=true", body, {**AGENT, "content-type": "application/json"}
+    )
+    assert status == 200
+    return running.provider.requests[-1].body
+
+
+def test_a_request_of_which_nothing_is_changed_is_sent_byte_for_byte(reading: Running) -> None:
+    assert sent(reading, agents_body()) == agents_body()
+
+
+def test_of_a_renamed_model_the_name_alone_changes(reading: Running) -> None:
+    assert json.loads(sent(reading, agents_body(model="lab"))) == json.loads(agents_body())
+    assert list(json.loads(sent(reading, agents_body(model="lab")))) == list(json.loads(agents_body()))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "toolu_01", "name": "look", "input": {}}]}, {"role": "user", "content": "no"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "Hi"}]}]},
+        {"max_tokens": None},
+        {"system": "Be brief."},
+        {"tools": [{"name": "look", "input_schema": {"type": "object"}}] * 2},
+        {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": ""}, {"type": "text", "text": "Yes."}]},
+            {"role": "user", "content": "More"}]},
+    ],
+    ids=[
+        "a call without a result", "an empty text", "no number of tokens", "no breakpoints",
+        "a name twice", "thinking without a seal",
+    ],
+)  # fmt: skip
+def test_what_must_be_mended_is_written_anew(reading: Running, fields: dict[str, object]) -> None:
+    body = agents_body(**fields)
+    assert sent(reading, body) != body

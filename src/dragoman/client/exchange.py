@@ -15,7 +15,7 @@ from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish,
 from dragoman.history import SignatureWatch, fit
 from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.pipe import Reader
-from dragoman.protocol import Expectation, NewId
+from dragoman.protocol import Expectation, HttpRequest, NewId, Rendered
 from dragoman.providers.endpoint import Outgoing
 from dragoman.response_stages import nothing_fits, stages_for
 from dragoman.routing.target import Target
@@ -68,19 +68,24 @@ class Exchange:
         on_wire: OnWire | None = None,
         head: ClientHead | None = None,
         offered: Offer | None = None,
+        is_as_came: bool = False,
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
         `withdraw`: is told of what speaks against the target's wire. `watch` sees the answer's events and keeps its
         seals. `said`: what else the caller is told.
         `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes.
         `head`: of the client's request; what of it a provider of the same protocol gets is sent along. `offered`: the
-        request with its tools as the target gets them, when that is known."""
+        request with its tools as the target gets them, when that is known. `is_as_came`: it is the client's, unchanged
+        so far: while it stays so, and the target speaks its protocol, its bytes are sent."""
         protocol = target.protocol
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
+        given = request
         request, unfit = fit(made.request, protocol=protocol.name, target=target.name, thinking=target.thinking)
         self._request = request
         self._asked = asked = asked or first_attempt(target, request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
+        if is_as_came and asked.request is given and not asked.deviations:
+            rendered = _as_came(rendered, given, target, head)
         self.outgoing, unsaid = addressed(target, rendered.http, head)
         self._head = head
         self._trace_parent = trace_parent
@@ -88,13 +93,8 @@ class Exchange:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
         self._deviations: list[Event] = [
-            *said,
-            *unsaid,
-            *made.deviations,
-            *unfit,
-            *asked.deviations,
-            *rendered.deviations,
-        ]
+            *said, *unsaid, *made.deviations, *unfit, *asked.deviations, *rendered.deviations
+        ]  # fmt: skip
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         self._reader = _reader(target, asked, made, rendered.expectation, new_id)
         self._new_id = new_id
@@ -263,6 +263,15 @@ class Exchange:
 
     def _is_truncated(self, usage: Usage) -> bool:
         return usage.input is not None and usage.input < _TRUNCATED_SHARE * self._prompt_estimate
+
+
+def _as_came(rendered: Rendered, request: Request, target: Target, head: ClientHead | None) -> Rendered:
+    """A rendered request with the client's bytes, where they say the same to a target of the client's protocol."""
+    if head is None or head.protocol != target.protocol.name or rendered.deviations:
+        return rendered
+    body = head.body(target.model) if target.protocol.goes_as_came(request) else None
+    http = rendered.http
+    return rendered if body is None else Rendered(HttpRequest(http.path, body, http.headers), (), rendered.expectation)
 
 
 def _reader(target: Target, asked: Asked, made: Offer, expectation: Expectation, new_id: NewId) -> Reader:

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman import _json
+from dragoman._json import Raw
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import HttpRequest
@@ -58,12 +60,12 @@ _QUERY: Final = frozenset({"beta=true"})
 
 @final
 class ClientHead:
-    """The head of a client's request: headers with names in lower case, and its own login.
+    """The head of a client's request: headers with names in lower case, and its own login; its bytes, if they are kept.
 
     Only a target with `client_login` is sent the login, which is no key of the gateway.
     """
 
-    __slots__ = ("_headers", "_passing", "_query", "protocol")
+    __slots__ = ("_body", "_headers", "_passing", "_query", "protocol")
 
     def __init__(self, protocol: ProtocolName, headers: Mapping[str, str], *, query: str = "") -> None:
         """`headers`: without the gateway's own keys."""
@@ -71,6 +73,19 @@ class ClientHead:
         self._headers = headers
         self._query = query
         self._passing: dict[str, str] | None = None
+        self._body: tuple[bytes, dict[str, Raw]] | None = None
+
+    def keep_body(self, body: bytes, fields: dict[str, Raw]) -> None:
+        """Keep the request's bytes, whose fields these are, for a target for which nothing of it is changed."""
+        self._body = (body, fields)
+
+    def body(self, model: str) -> bytes | None:
+        """The request as it came, but for the model's name; None when its bytes are not kept."""
+        if self._body is None:
+            return None
+        body, fields = self._body
+        is_same = bytes(fields.get("model", b"")) == _json.encode_text(model)
+        return body if is_same else _json.splice_fields(fields, {"model": model})
 
     @property
     def login(self) -> Secret | None:

@@ -102,9 +102,11 @@ class Preparation:
             local=is_local, reasoning=read.params.reasoning is not None, whole=not read.stream
         )
         restored = await means.vault.restored(wanted, self._owner)
-        return await run_sized(self._size, partial(self._usual, ready, wanted, restored)), limit
+        is_as_came = self._adapt is None and restored is wanted and read is self._request
+        is_as_came = is_as_came and msgspec.structs.replace(wanted.params, cache=read.params.cache) == read.params
+        return await run_sized(self._size, partial(self._usual, ready, wanted, restored, is_as_came)), limit
 
-    def _usual(self, target: Target, wanted: Request, restored: Request) -> Exchange:
+    def _usual(self, target: Target, wanted: Request, restored: Request, is_as_came: bool = False) -> Exchange:
         means = self._means
         return Exchange(
             target,
@@ -118,6 +120,7 @@ class Preparation:
             trace_parent=self._trace_parent,
             on_wire=means.on_wire,
             head=self._head,
+            is_as_came=is_as_came,
         )
 
     def _passing(self, target: Target, original: RawRequest) -> PassthroughExchange:

@@ -76,9 +76,7 @@ class Relay:
             if original is not None:
                 parsed = original.skimmed()
             else:
-                seen = None if peek is None else peek.fields
-                parsed = await run_sized(size, partial(protocol.parse_request, body, path=head.target, fields=seen))
-                del seen
+                parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head))
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream
@@ -106,7 +104,7 @@ class Relay:
             parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
             # A request that was to pass may have been read since, for another target.
             asked = partial(_asked, parsed) if original is None else original.skimmed
-            del body, peek, original
+            del body, peek, original, client_head
             self._streams.add(stream)
             try:
                 async with stream:
@@ -196,6 +194,19 @@ class Relay:
         await stream_writer.run()
         if stream_writer.refused is not None:
             _fail(protocol, self._names.advised(stream_writer.refused), stream, response_writer, record)
+
+
+def _read(protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead) -> Parsed:
+    """The request; its bytes are kept for a target for which nothing of it is changed.
+
+    Raises:
+        WireError: it is not the protocol.
+    """
+    seen = None if peek is None else peek.fields
+    parsed = protocol.parse_request(body, path=head.target, fields=seen)
+    if seen is not None and not parsed.deviations:
+        client_head.keep_body(body, seen)
+    return parsed
 
 
 def _asked(parsed: Parsed) -> Parsed:

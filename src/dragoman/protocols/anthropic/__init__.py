@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
-from dragoman.protocols.anthropic.passthrough import check_whole, peek
+from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, peek
 from dragoman.protocols.anthropic.request.foreign_tools import FORMS
 from dragoman.protocols.anthropic.request.parse import parse_request
 from dragoman.protocols.anthropic.request.render import render_request
@@ -28,4 +28,5 @@ PROTOCOL: Final = Protocol(
     peek=peek,
     check_whole=check_whole,
     tools=FORMS,
+    goes_as_came=goes_as_came,
 )

@@ -10,7 +10,7 @@ from dragoman import _json
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.anthropic.wire import STOP_REASONS
-from dragoman.types import Usage
+from dragoman.types import Opaque, Part, Request, Text, ToolResult, Usage
 
 
 class _Seen(msgspec.Struct, gc=False):
@@ -29,6 +29,30 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
         return None
     seen, fields = read
     return Peek(seen.model, bool(seen.stream), fields, max_tokens=seen.max_tokens)
+
+
+def goes_as_came(request: Request) -> bool:
+    """As `GoesAsCame`: no, where the renderer adds without a word what the API requires, or leaves out what it refuses:
+    a number of tokens, a tool's schema, empty texts; nor where it sets the breakpoints of the cache, because the client
+    set none, or takes them out."""
+    return (
+        request.params.max_tokens is not None
+        and (request.params.cache is None or (request.params.cache != "none" and _has_breakpoints(request)))
+        and all(tool.schema is not None for tool in request.tools)
+        and all(_is_sayable(part) for message in request.messages for part in message.parts)
+    )
+
+
+def _has_breakpoints(request: Request) -> bool:
+    asked = [part for message in request.messages if message.role != "assistant" for part in message.parts]
+    natives = [each.native for each in (*request.tools, *asked) if type(each) is not Opaque]
+    return any(native is not None and "cache_control" in native.fields for native in natives)
+
+
+def _is_sayable(part: Part) -> bool:
+    if type(part) is ToolResult:
+        return all(map(_is_sayable, part.parts))
+    return type(part) is not Text or bool(part.text)
 
 
 # ---------------------------------------------------------------- a whole answer

@@ -73,7 +73,7 @@ def invoke_call(
         stops = (f"</{prefix}parameter>", f"{parameter} ", *nested)
         stop = yield from value_until(cursor, tools, name, found[2], stops, trim=trim)
         if stop in stops[1:]:
-            yield from refused_to_the_end(cursor) if stop in nested else refused(cursor, (end, *ends))
+            yield from refused_to_the_end(cursor, stop) if stop in nested else refused(cursor, (end, *ends))
             return False
         if not stop:
             break
@@ -128,7 +128,7 @@ def argument_pairs(
         yield _key_piece(key, keys)
         stop = yield from value_until(cursor, tools, name, key, (f"</{value_tag}", f"<{key_tag}"), trim=False)
         if stop == f"<{key_tag}":
-            yield from refused_to_the_end(cursor)
+            yield from refused_to_the_end(cursor, stop)
             return
         if not stop:
             break

@@ -45,15 +45,16 @@ class Close(msgspec.Struct, frozen=True, gc=False):
     """The open call ends.
 
     Attributes:
-        by: what closed it. The closing marker that the cursor read whole, the call's own or its wrapper's; `BODY` when
-            the arguments' own brackets did (JSON, Python) and the marker is still to come; "" when nothing did.
+        by: the closing marker that was read whole, its own or its wrapper's; `BODY`: its brackets; "": nothing did.
         problem: why it cannot be read.
         is_proven: it cannot have been cut. A family says nothing of it: the scanner knows what stands behind a body.
+        passed: what was passed over with it, from a call in one of its values on.
     """
 
     by: str
     problem: str = ""
     is_proven: bool = True
+    passed: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -70,7 +71,7 @@ class NotACall(Exception):
 
 
 MORE: Final = More()
-BODY: Final = "body"  # the arguments' own brackets closed a call
+BODY: Final = "body"  # the arguments' own brackets (JSON, Python) closed a call, its marker is still to come
 Action: TypeAlias = More | Open | Piece | Close
 Parser: TypeAlias = Generator[Action, None, None]
 
@@ -142,8 +143,7 @@ class Cursor:
     __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "is_sealed", "marker", "stops")
 
     def __init__(self, text: str = "") -> None:
-        self._text = text
-        self._position = 0
+        self._text, self._position = text, 0
         self._mark = -1  # where in the text the mark stands
         self._kept: list[str] = []  # what was read since the mark and is not in the text any more
         self.ended = False

@@ -3,63 +3,151 @@
 A value between tags has no quotation marks: where it holds its own closing tags (`x</parameter></function>`), the call
 seems to end in it, and what follows reads as prose and other calls. Such tags come again at the real end, where they
 close nothing. Then nobody can tell where the value ended, so that no call of the text from there on is run.
+
+Nobody waits for that longer than for `MOST_WAITING` characters behind a call. Where the tags come again later, the call
+has been told, and the answer fails: its calls are read, and nothing runs them.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import Final
 
+from dragoman.codec.parts.settled_arguments import Settled
+from dragoman.events import Failure, Finish, ToolCallFailed
 from dragoman.stages.rescue.cursor import Close
 from dragoman.stages.rescue.parts import Call
 from dragoman.stages.rescue.typed_tags import NESTED
 
-_TWO_READINGS: Final = "its closing tags come again behind it, so that a value of it may go on: two readings"
+TWO_READINGS: Final = "its closing tags come again behind it, so that a value of it may go on: two readings"
+#: Characters behind a call, of text and of other calls, after which it is told.
+MOST_WAITING: Final = 200
 #: Characters of text in which a tag and the beginning of the next one stand.
 _KEPT: Final = 120
+#: How the tag that begins a value is written, beside the one that ends it.
+_BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), ("]]>", "<![CDATA["))
 
 
 class Ended:
-    """Calls that wait, from the first one in tags on, with the text that came behind it: up to the end of the text."""
+    """Calls that wait, from the first one in tags on, with the text that came behind it: up to the end of the text.
 
-    __slots__ = ("_again", "_calls", "_is_refused", "_tail")
+    Attributes:
+        told: the first call that was told before its closing tags came again; None while there is none.
+    """
+
+    __slots__ = ("_again", "_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "told")
 
     def __init__(self) -> None:
-        self._calls: list[tuple[Call, Close]] = []
+        self._calls: deque[tuple[Call, Close, int]] = deque()  # those that wait, each with how much came before it
+        self._due: list[tuple[Call, Close]] = []  # those that waited long enough
         self._again: re.Pattern[str] | None = None
+        self._tag: re.Pattern[str] | None = None
         self._tail = ""
         self._is_refused = False
+        self._behind = 0  # characters that came behind the first call
+        self._told: Call | None = None  # the first call that was told of this text
+        self.told: Call | None = None
 
     def __bool__(self) -> bool:
         return self._again is not None
 
     def holds(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> bool:
-        """Whether a call waits that has ended. `value_ends`: of its family."""
-        if not (self._calls or self._is_refused):
-            if not value_ends:
-                return False
-            self._again = re.compile(rf"(?:{'|'.join(map(re.escape, value_ends))})\s{{0,40}}[<\]]")
-        # All that stood behind a call whose value holds the beginning of another was passed over, tags among it.
-        self._is_refused = self._is_refused or (end.problem == NESTED and bool(self._calls))
-        self._calls.append((call, end))
+        """Whether a call waits that has ended. `value_ends`: of its family, when it is whole."""
+        if end.problem == NESTED:
+            self._read_nested(end.passed)
+        if not (self._calls or self._is_refused or value_ends):
+            return False
+        if value_ends and self._again is None:
+            ends = "|".join(map(re.escape, value_ends))
+            self._again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
+            self._tag = re.compile("|".join((f"(?P<end>{ends})", *_begins(value_ends))))
+        self._calls.append((call, end, self._behind))
         return True
 
     def refuse(self) -> None:
-        """A tag of thinking ended a text in the middle of a call: what follows may be the rest of one of its values."""
+        """What follows may be the rest of a value, and so may the calls be that wait."""
         self._is_refused = True
+        self.told = self.told or self._told
 
-    def add(self, text: str) -> None:
-        """Text that is no call."""
-        if self._again is None or not text:
+    def add(self, text: str, *, of_call: int = 0) -> None:
+        """Text that is no call, or so many characters of one."""
+        if self._again is None:
             return
-        text = self._tail + text
-        self._is_refused = self._is_refused or self._again.search(text) is not None
-        self._tail = text[-_KEPT:]
+        if not text:
+            self._pass(of_call)
+            return
+        read = self._tail + text
+        found = None if self._is_refused else self._again.search(read)
+        self._tail = read[-_KEPT:]
+        if found is None:
+            self._pass(len(text))
+        else:
+            self._pass(found.end() - len(read) + len(text) - 1)  # so that it is one in pieces of any size
+            self.refuse()
+
+    def due(self) -> list[tuple[Call, Close]]:
+        """Calls that need not wait any more, each with how it ended."""
+        if not (self._due or self._is_refused):
+            return []
+        due, self._due = self._due, []
+        if self._is_refused:
+            due += [(call, end if end.problem else Close("", TWO_READINGS)) for call, end, _ in self._calls]
+            self._calls.clear()
+        return due
 
     def take(self) -> list[tuple[Call, Close]]:
-        """The calls that waited, each with how it ended."""
-        calls, self._calls = self._calls, []
-        if self._is_refused:
-            return [(call, end if end.problem else Close("", _TWO_READINGS)) for call, end in calls]
-        self._again, self._tail = None, ""
+        """The same of all that wait: the text has ended."""
+        calls = self.due()
+        if not self._is_refused:
+            calls += [(call, end) for call, end, _ in self._calls]
+            self._calls.clear()
+            self._again, self._tail, self._told, self._behind = None, "", None, 0
         return calls
+
+    def _pass(self, size: int) -> None:
+        """So many characters came: those calls are due that waited for enough of them."""
+        self._behind += size
+        while self._calls and not self._is_refused and self._behind - self._calls[0][2] > MOST_WAITING:
+            call, end, _ = self._calls.popleft()
+            self._due.append((call, end))
+            self._told = self._told or (call if end.is_whole() else None)
+
+    def _read_nested(self, passed: str) -> None:
+        """A value holds the beginning of a call, and this was passed over with it. Where its tags close each other
+        and the value, it is one call that holds others, and what waits is none of it; else that may go on in it."""
+        if self._tag is None or self._again is None:
+            return
+        depth = 1
+        for found in self._tag.finditer(passed):
+            depth += -1 if found["end"] else 1
+            if depth < 0:
+                break
+        if depth != 0:
+            self.refuse()
+
+
+def _begins(value_ends: tuple[str, ...]) -> list[str]:
+    """Patterns of the tags that begin values, as far as their ends tell them."""
+    begins = []
+    for end in value_ends:
+        for closing, opening in _BEGINS:
+            if closing in end:
+                begins.append(re.escape(end.replace(closing, opening).removesuffix("<|sep|>").rstrip(">|")) + "(?!/)")
+                break
+    return begins
+
+
+def failed_call(call: Call, end: Close, settled: Settled) -> ToolCallFailed:
+    """A call that is not whole, or that has no one reading."""
+    problem = end.problem or settled.problem or "its text ends before its end"
+    # "lost" and "refused" are final: what is whole by chance must not be mended into a call.
+    kind = "lost" if end.is_cut else "refused" if end.problem else settled.kind
+    message = f"tool call {call.name}, written as text: {problem}"
+    return ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw())
+
+
+def failed(event: Finish, name: str) -> Failure:
+    """How an answer ends in which a call of this name was told that has two readings."""
+    message = f"tool call {name}, written as text: {TWO_READINGS}"
+    return Failure("wire", message, usage=event.usage, cost=event.cost, native=event.native)

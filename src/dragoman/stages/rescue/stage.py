@@ -33,7 +33,7 @@ from dragoman.events import (
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
-from dragoman.stages.rescue.ended import Ended
+from dragoman.stages.rescue.ended import Ended, failed, failed_call
 from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
 from dragoman.stages.rescue.runner import Found, Prose
@@ -142,8 +142,6 @@ class Rescue:
             case _:
                 self._out.append(event)
 
-    # ------------------------------------------------------------ text and thinking
-
     def _delta(self, event: TextDelta | ThinkingDelta) -> None:
         part = self._parts[event.index]
         found = None if part.scanner.passes(event.text) else part.scanner.feed(event.text)
@@ -151,7 +149,7 @@ class Rescue:
             if part.index < 0 and not part.held and not part.scanner.family:
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
-                self._ended.add(event.text)
+                self._behind_calls(event.text)
                 self._out.append(event)
                 return
             found = [Prose(event.text)]
@@ -219,7 +217,7 @@ class Rescue:
             part.space += text
             return
         self._begin(part)
-        self._ended.add(text)
+        self._behind_calls(text)
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
         part.space = ""
 
@@ -247,6 +245,7 @@ class Rescue:
         if call_open is None:
             return
         if isinstance(action, Piece):
+            self._behind_calls("", of_call=len(action.text))
             text = call_open.text.add(action.text)
             if text and not call_open.waits:
                 self._out.append(ToolCallDelta(call_open.index, text))
@@ -267,6 +266,13 @@ class Rescue:
         """A call ends; it waits while what follows may be the rest of a value."""
         if not self._ended.holds(call, end, value_ends(self._families, family) if end.is_whole() else ()):
             self._close_call(call, end)
+        self._behind_calls("")
+
+    def _behind_calls(self, text: str, *, of_call: int = 0) -> None:
+        """Text that is no call comes, or characters of one: calls that waited long enough for more are told."""
+        self._ended.add(text, of_call=of_call)
+        for call, end in self._ended.due():
+            self._close_call(call, end)
 
     def _settle_ended(self) -> None:
         """Nothing more of a value comes: what waited is told."""
@@ -275,9 +281,8 @@ class Rescue:
 
     def _close_call(self, call: Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
-        delta = settled.delta
+        delta = (settled.text or "") if call.waits else settled.delta
         if call.waits:
-            delta = settled.text or ""
             for known in self._structured:
                 if known[0] == call.name and settled.text is not None and is_same(known[1], settled.text):
                     self._structured.remove(known)
@@ -286,11 +291,7 @@ class Rescue:
             self._out.append(ToolCallStart(call.index, call.id, call.name))
         if settled.text is None or not end.is_whole():
             self._failed += 1
-            problem = end.problem or settled.problem or "its text ends before its end"
-            # "lost" and "refused" are final: what is whole by chance must not be mended into a call.
-            kind = "lost" if end.is_cut else "refused" if end.problem else settled.kind
-            message = f"tool call {call.name}, written as text: {problem}"
-            self._out.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
+            self._out.append(failed_call(call, end, settled))
             return
         for code, seen in settled.codes:
             self._out.append(Deviation(code, f"call {call.index}", seen))
@@ -385,7 +386,7 @@ class Rescue:
                     said for said in self._out if type(said) is not Deviation or said.where != "stop reason"
                 ]
             event = msgspec.structs.replace(event, reason=reason)
-        self._out.append(event)
+        self._out.append(failed(event, self._ended.told.name) if self._ended.told is not None else event)
 
     def _thought_between(self, part: Part, text: str) -> None:
         """Thinking behind a call of it."""

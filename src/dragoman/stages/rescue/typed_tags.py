@@ -69,7 +69,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
             yield Close("", _BROKEN)
             return False
         if stop in tags.calls or stop == SECTION:
-            yield from refused_to_the_end(cursor)
+            yield from refused_to_the_end(cursor, stop)
             return False
         if stop not in tags.closers:
             break
@@ -91,14 +91,18 @@ def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
     yield Close("", "" if is_cut else _BROKEN)
 
 
-def refused_to_the_end(cursor: Cursor) -> Parser:
+def refused_to_the_end(cursor: Cursor, beginning: str = "") -> Parser:
     """The open call has a value in which a call begins: nobody can tell where the two end. What follows may be part of
-    the value, so that no call is taken out of it: it is passed over with the call."""
-    while not cursor.ended:
-        cursor.skip(len(cursor.rest()))
+    the value, so that no call is taken out of it: it is passed over with the call. `beginning`: of the inner call, as
+    far as it was read."""
+    passed = [beginning]
+    while True:
+        passed.append(cursor.rest())
+        cursor.skip(len(passed[-1]))
+        if cursor.ended:
+            break
         yield MORE
-    cursor.skip(len(cursor.rest()))
-    yield Close("", NESTED)
+    yield Close("", NESTED, passed="".join(passed))
 
 
 def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:

@@ -62,7 +62,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
             yield Close("")
             return
         if stop != "</parameter>":
-            yield from refused_to_the_end(cursor)  # `<parameter=` begins a call too, in a slip
+            yield from refused_to_the_end(cursor, stop)  # `<parameter=` begins a call too, in a slip
             return
 
 

@@ -12,6 +12,7 @@ from typing import Literal, get_args, get_origin
 
 import msgspec
 from write_fields_page import fields_page
+from write_library_page import library_page
 from write_parser_page import parsers_page
 from write_provider_page import page as provider_page
 from write_validation_pages import probes_page, tested_page
@@ -193,6 +194,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "rescue.md": render_rescue,
     "tool-parsers.md": lambda: parsers_page(NOTE),
     "probes.md": lambda: probes_page(NOTE),
+    "library.md": lambda: library_page(NOTE),
     "tested-models.md": lambda: tested_page(NOTE),
 }
 

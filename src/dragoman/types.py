@@ -6,9 +6,7 @@ from writes them back.
 
 from __future__ import annotations
 
-import base64
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -18,6 +16,8 @@ from dragoman._json import Raw
 from dragoman.misuse import UsageError
 
 if TYPE_CHECKING:  # a default, so that `Reply` alone is a type; only type checkers need it
+    from pathlib import Path
+
     from typing_extensions import TypeVar
 
     Output = TypeVar("Output", default=Any, covariant=True)
@@ -100,9 +100,11 @@ class Media(msgspec.Struct, frozen=True):
             data = path.read_bytes()
         except OSError as problem:
             raise UsageError(f"expected a file that can be read, got {path}: {problem.strerror}") from None
+        from base64 import b64encode
+
         kind = mime.partition("/")[0]
         known = kind if kind in ("image", "audio", "video") else "document"
-        return Media(known, mime, base64.b64encode(data).decode())  # type: ignore[arg-type]
+        return Media(known, mime, b64encode(data).decode())  # type: ignore[arg-type]
 
 
 #: What a file is by its suffix. Their own table, so that no machine's settings change what is sent.
@@ -240,10 +242,10 @@ def read_content(content: object, where: str) -> tuple[Part, ...]:
     for position, item in enumerate(items):
         if isinstance(item, str):
             parts.append(Text(item))
-        elif isinstance(item, Path):
-            parts.append(Media.of(item))
         elif isinstance(item, Part):
             parts.append(item)
+        elif hasattr(item, "read_bytes") and hasattr(item, "suffix"):  # a Path, without importing it
+            parts.append(Media.of(item))
         else:
             seen = f"{type(item).__name__} at position {position}"
             raise UsageError(f"{where}: expected a text, a Path or a part, got {seen}")

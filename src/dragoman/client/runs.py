@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import Any
 
 from dragoman.client.client import Requester
-from dragoman.client.tool_loop import Answer, _Raised
+from dragoman.client.tool_loop import Answer, Raised
 from dragoman.client.tool_run import Approve, AsyncApprove, RunEvent, ToolFinished, ToolRun, ToolStarted
 from dragoman.errors import UsageError
 from dragoman.types import ToolCall, ToolResult
@@ -129,7 +129,7 @@ async def _done(run: ToolRun, call: ToolCall) -> tuple[ToolResult, float]:
         try:
             value = await value
         except Exception as problem:
-            value = _Raised(problem)
+            value = Raised(problem)
     return run.result(call, value), time.monotonic() - begun
 
 
@@ -241,7 +241,7 @@ class Run:
             try:
                 value = self._wait(_settled(value))
             except Exception as problem:
-                value = _Raised(problem)
+                value = Raised(problem)
         results.append(run.result(call, value))
         yield ToolFinished(call, results[-1], time.monotonic() - begun)
 

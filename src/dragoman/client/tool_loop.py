@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, final
 
 import msgspec
 
 from dragoman import _json
+from dragoman.client.call import sum_of
 from dragoman.errors import CallFailed, StepLimit, UsageError
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.functions import FunctionTool
-from dragoman.types import NO_USAGE, Cost, Message, Output, Text, ToolCall, ToolResult, Usage
+from dragoman.types import Cost, Message, Output, Text, ToolCall, ToolResult, Usage
 
 
 @final
@@ -36,7 +35,7 @@ class Answer(msgspec.Struct, Generic[Output], frozen=True):
 class ToolLoop:
     """The state of one run. `answer` is None until the model answers without a call."""
 
-    __slots__ = ("_functions", "_max_steps", "_replies", "_run", "answer", "messages")
+    __slots__ = ("_functions", "_max_steps", "_replies", "answer", "messages")
 
     def __init__(
         self,
@@ -44,9 +43,7 @@ class ToolLoop:
         functions: Mapping[str, FunctionTool],
         *,
         max_steps: int,
-        run: Callable[[Any], Any] | None = None,
     ) -> None:
-        """`run` runs the coroutine of an asynchronous function, for `take_now`."""
         if max_steps < 1:
             raise UsageError(f"expected max_steps of at least 1, got {max_steps}")
         self.messages = messages
@@ -54,93 +51,47 @@ class ToolLoop:
         self._functions = functions
         self._max_steps = max_steps
         self._replies: list[Reply] = []
-        self._run = run
 
-    async def take(self, reply: Reply) -> None:
-        """Take a turn of the model: run its calls side by side.
+    def calls_of(self, reply: Reply) -> list[ToolCall]:
+        """The calls to run: none of an answer in which one failed.
 
         Raises:
-            CallFailed: the response failed; nothing was run.
-            StepLimit: this was the last step, and it calls tools.
+            CallFailed: the response failed; nothing is run.
         """
-        calls = self._calls(reply)
-        results = await asyncio.gather(*(self._called(call) for call in calls))
-        self._answer_calls(reply, results)
-
-    def take_now(self, reply: Reply) -> None:
-        """The same without an event loop: one call after the other."""
-        results = []
-        for call in self._calls(reply):
-            value = self._start(call)
-            if inspect.isawaitable(value):
-                value = self._settled(call, value)
-            results.append(_result(call, value))
-        self._answer_calls(reply, results)
-
-    def _settled(self, call: ToolCall, value: Any) -> Any:
-        async def wait() -> Any:
-            return await value
-
-        assert self._run is not None
-        try:
-            return self._run(wait())
-        except Exception as problem:
-            return _Raised(problem)
-
-    def _calls(self, reply: Reply) -> list[ToolCall]:
-        """The calls to run: none of an answer in which one failed."""
         if isinstance(reply.error, Failure):
             raise CallFailed(reply.error, reply)
         self._replies.append(reply)
         return [] if reply.failed_calls else reply.tool_calls
 
-    async def _called(self, call: ToolCall) -> ToolResult:
-        value = self._start(call)
-        if inspect.isawaitable(value):
-            try:
-                value = await value
-            except Exception as problem:
-                value = _Raised(problem)
-        return _result(call, value)
-
-    def _start(self, call: ToolCall) -> Any:
+    def start(self, call: ToolCall) -> Any:
+        """Begin a call: its value, something to await, or a `Raised`."""
         function = self._functions.get(call.name)
         if function is None:
             known = ", ".join(self._functions) or "none"
-            return _Raised(UsageError(f"there is no tool {call.name!r}; there are: {known}"))
+            return Raised(UsageError(f"there is no tool {call.name!r}; there are: {known}"))
         try:
             return function.call(call)
         except Exception as problem:
-            return _Raised(problem)
+            return Raised(problem)
 
-    def _answer_calls(self, reply: Reply, results: list[ToolResult]) -> None:
+    def finish(self, reply: Reply, results: list[ToolResult]) -> None:
+        """The turn is over, and these are the results of its calls.
+
+        Raises:
+            StepLimit: it was the last one, and it calls tools.
+        """
         results = results or _withheld(reply)
         said = (reply.message,) if reply.parts else ()
         answers = (Message("tool", tuple(results)),) if results else ()
         told = tuple(_told(failed) for failed in reply.failed_calls)
         self.messages = (*self.messages, *said, *answers, *told)
         if not results and not told:
-            self.answer = Answer(reply.text, reply, self.messages, len(self._replies), self._usage(), self._cost())
+            self.answer = Answer(reply.text, reply, self.messages, len(self._replies), *sum_of(self._replies))
         elif len(self._replies) >= self._max_steps:
             raise StepLimit(f"the model still calls tools after {self._max_steps} steps", self.messages)
 
-    def _usage(self) -> Usage:
-        usages = [reply.usage for reply in self._replies]
-        sums = {}
-        for field in Usage.__struct_fields__:
-            figures = [getattr(usage, field) for usage in usages]
-            sums[field] = None if None in figures else sum(figures)
-        return Usage(**sums) if usages else NO_USAGE
 
-    def _cost(self) -> Cost | None:
-        costs = [reply.cost for reply in self._replies]
-        known = [cost for cost in costs if cost is not None]
-        if not known or len(known) < len(costs):
-            return None
-        return Cost(sum((cost.usd for cost in known[1:]), known[0].usd), known[0].source)
-
-
-class _Raised:
+class Raised:
     """What a tool raised."""
 
     __slots__ = ("problem",)
@@ -149,8 +100,9 @@ class _Raised:
         self.problem = problem
 
 
-def _result(call: ToolCall, value: Any) -> ToolResult:
-    if isinstance(value, _Raised):
+def result_of(call: ToolCall, value: Any) -> ToolResult:
+    """What the model is told of a value that a tool gave, or of what it raised."""
+    if isinstance(value, Raised):
         text = f"{type(value.problem).__name__}: {value.problem}"
         return ToolResult(call.id, call.name, (Text(text),), is_error=True)
     if not isinstance(value, str):

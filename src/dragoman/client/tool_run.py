@@ -11,7 +11,7 @@ from dragoman.client.call import Call, again, refuses_schema
 from dragoman.client.client import Requester
 from dragoman.client.stream import ResponseStream
 from dragoman.client.streams import check_reply
-from dragoman.client.tool_loop import Answer, ToolLoop, _Raised, _result
+from dragoman.client.tool_loop import Answer, Raised, ToolLoop, result_of
 from dragoman.errors import CallFailed, OutputInvalid, UsageError
 from dragoman.events import Event, Reply
 from dragoman.types import Message, Text, ToolCall, ToolResult
@@ -97,7 +97,7 @@ class ToolRun:
             CallFailed: the turn failed; none of its calls is run.
         """
         try:
-            calls = self.steps._calls(reply)
+            calls = self.steps.calls_of(reply)
         except CallFailed as problem:
             if self._call.output is None or self.is_in_words or not refuses_schema(problem.failure):
                 raise
@@ -124,7 +124,7 @@ class ToolRun:
         """Begin a call: its value, something to await, or what it raised."""
         if self.remote is not None and self.remote.has(call.name):
             return self.remote.call(call)
-        return self.steps._start(call)
+        return self.steps.start(call)
 
     def result(self, call: ToolCall, value: Any) -> ToolResult:
         """What the model is told of a call's value.
@@ -132,9 +132,9 @@ class ToolRun:
         Raises:
             Exception: the tool's own, with `on_tool_error="raise"`. What the model did wrong is told to it.
         """
-        if isinstance(value, _Raised) and self._on_error == "raise" and not isinstance(value.problem, UsageError):
+        if isinstance(value, Raised) and self._on_error == "raise" and not isinstance(value.problem, UsageError):
             raise value.problem
-        return value if isinstance(value, ToolResult) else _result(call, value)
+        return value if isinstance(value, ToolResult) else result_of(call, value)
 
     def finish(self, reply: Reply, results: list[ToolResult]) -> None:
         """The turn is over.
@@ -143,7 +143,7 @@ class ToolRun:
             StepLimit: it was the last one, and it calls tools.
             OutputInvalid: the answer is not of the `output_type`, and no try is left.
         """
-        self.steps._answer_calls(reply, results)
+        self.steps.finish(reply, results)
         answer, output = self.steps.answer, self._call.output
         if answer is None or output is None:
             return

@@ -36,6 +36,7 @@ OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
 _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
+_WITH_USAGE: Final = (UsageUpdate, Finish, Failure)
 
 
 class Exchange:
@@ -250,7 +251,7 @@ class Exchange:
     def _priced(self, events: list[Event], first: int) -> list[Event]:
         out = events[:first]
         for event in events[first:]:
-            if isinstance(event, UsageUpdate | Finish | Failure):
+            if isinstance(event, _WITH_USAGE):
                 if self._price_of is not None and event.cost is None and event.usage.output is not None:
                     cost = self._price_of(self._target.name, event.usage)
                     event = msgspec.structs.replace(event, cost=cost) if cost is not None else event
@@ -285,7 +286,7 @@ def _reader(target: Target, asked: Asked, made: Offer, expectation: Expectation,
         bounds=target.bounds,
     )
     stages = stages_for(tools, asked.policy, new_id=new_id, dialect=dialect, expectation=expectation)
-    return Reader(decoder, [*stages, *made.stages()])
+    return Reader(decoder, [*stages, *made.stages()] if made.forms else stages)
 
 
 def without_secrets(failure: Failure, target: Target) -> Failure:

@@ -142,9 +142,12 @@ def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tup
     if head is None or head.protocol != target.protocol.name:
         outgoing = endpoint(target.provider, http, model=target.model, key=key)
         return outgoing, [] if head is None else head.unsaid()
-    http = msgspec.structs.replace(http, headers={**http.headers, **head.passing()})
+    if passing := head.passing():
+        http = msgspec.structs.replace(http, headers={**http.headers, **passing})
     outgoing = endpoint(target.provider, http, model=target.model, key=key)
-    return msgspec.structs.replace(outgoing, url=with_query(outgoing.url, head.query())), []
+    if query := head.query():
+        outgoing = msgspec.structs.replace(outgoing, url=with_query(outgoing.url, query))
+    return outgoing, []
 
 
 @lru_cache(maxsize=1024)

@@ -310,10 +310,11 @@ class ResponseStream:
             )
         watch.last_byte = watch.now()
         watch.size += len(data)
-        most = self._course.target.bounds.whole
-        if self._is_whole and (held := max(watch.size, len(self._held) * _PER_EVENT)) > most:
-            wanted = f"an answer of at most {most} bytes to give in one piece"
-            return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", f"{held} or more"))))
+        if self._is_whole:
+            most, held = self._course.target.bounds.whole, max(watch.size, len(self._held) * _PER_EVENT)
+            if held > most:
+                wanted = f"an answer of at most {most} bytes to give in one piece"
+                return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", f"{held} or more"))))
         return note_progress(exchange, watch, await self._apart.run(data))
 
     async def _open(self, exchange: Exchange | PassthroughExchange) -> list[Event]:

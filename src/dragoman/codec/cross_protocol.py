@@ -87,7 +87,7 @@ class CrossProtocol:
 
     def take_reply(self, reply: Reply) -> Reply:
         """A whole answer in the protocol's words."""
-        if self._form is None or not _is_foreign_anywhere(reply, self._protocol):
+        if self._form is None:
             self._native(reply.native, "")
             for index, part in enumerate(reply.parts):
                 self._part(part, index)
@@ -171,6 +171,8 @@ def crossed(
     reply: Reply, protocol: ProtocolName | None, form: CitationForm | None, lost: list[Deviation] | None
 ) -> Reply:
     """A whole answer in a protocol's words; `lost` is given what could not be said."""
+    if not _is_foreign_anywhere(reply, protocol):
+        return reply
     crossing = CrossProtocol(protocol, form)
     taken = crossing.take_reply(reply)
     if lost is not None:
@@ -199,9 +201,15 @@ def _take_pages(native: Native) -> _Pages | None:
 
 
 def _is_foreign_anywhere(reply: Reply, protocol: ProtocolName | None) -> bool:
-    natives = [part.protocol if type(part) is Opaque else part.native for part in reply.parts]
-    names = [each.protocol if isinstance(each, Native) else each for each in (*natives, reply.native)]
-    return any(name is not None and name != protocol for name in names)
+    if reply.native is not None and reply.native.protocol != protocol:
+        return True
+    for part in reply.parts:
+        if type(part) is Opaque:
+            if part.protocol != protocol:
+                return True
+        elif part.native is not None and part.native.protocol != protocol:
+            return True
+    return False
 
 
 def _paths(fields: Fields, where: str) -> Iterator[str]:

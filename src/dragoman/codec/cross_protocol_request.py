@@ -48,6 +48,9 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
     """Whether nothing in it is native to another protocol, as in most requests."""
     if request.native is not None and request.native.protocol != protocol:
         return False
+    for tool in request.tools:
+        if tool.native is not None and tool.native.protocol != protocol:
+            return False
     for message in request.messages:
         if message.native is not None and message.native.protocol != protocol:
             return False
@@ -64,7 +67,7 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
                             return False
                     elif inner.native is not None and inner.native.protocol != protocol:
                         return False
-    return all(tool.native is None or tool.native.protocol == protocol for tool in request.tools)
+    return True
 
 
 @final

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -46,7 +46,12 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
 
 
 def narrowed(
-    wire: type[msgspec.Struct], others: Mapping[str, Any], *, is_open: bool = False, is_bare: bool = False
+    wire: type[msgspec.Struct],
+    others: Mapping[str, Any],
+    *,
+    passed_over: Collection[str] = (),
+    is_open: bool = False,
+    is_bare: bool = False,
 ) -> Any:
     """A Struct with the fields of another in which all say nothing but some.
 
@@ -57,13 +62,17 @@ def narrowed(
         wire: a Struct whose fields all have a default.
         others: the types of the fields that may say something; those whose type takes no null are required. `...`
             leaves a field as it is.
+        passed_over: fields that may say anything: they are not read. For a Struct that takes unknown fields.
         is_open: fields that no Struct knows, or knows to be null mostly, may say something.
         is_bare: all other fields are missing, which is read faster.
     """
     hints = typing.get_type_hints(wire)
     assert not others.keys() - hints.keys(), f"{wire.__name__} has no {sorted(others.keys() - hints.keys())}"
+    assert not (passed_over and wire.__struct_config__.forbid_unknown_fields)
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(wire):
+        if field.name in passed_over:
+            continue
         if (is_open and field.type is types.NoneType) or (is_bare and field.name not in others):
             continue
         kind = others.get(field.name, _silent(hints[field.name], field.default))

@@ -21,7 +21,7 @@ from dragoman.deviations import clip
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
 from dragoman.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
-from dragoman.offering.names import fit_names
+from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
 from dragoman.protocol import Dialect, Protocol, Stage
 from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
@@ -77,7 +77,10 @@ def offer(
     Raises:
         UsageError: the request is for a tool that the target does not have, or the policy refuses one.
     """
-    return _Offering(target, name, dialect, policies).offer(request, protocols, client)
+    sources = _sources(request)
+    if not sources and _is_fine(request, target, client):  # as most requests are
+        return Offer(request, writer=target.tools)
+    return _Offering(target, name, dialect, policies).offer(request, sources, protocols, client)
 
 
 class _Offering:
@@ -95,11 +98,15 @@ class _Offering:
         self.forms: dict[str, Form] = {}
 
     def offer(
-        self, request: Request, protocols: Callable[[ProtocolName], Protocol], client: ProtocolName | None
+        self,
+        request: Request,
+        sources: Iterable[ProtocolName],
+        protocols: Callable[[ProtocolName], Protocol],
+        client: ProtocolName | None,
     ) -> Offer:
         writer: ToolForms = self._target.tools
         is_own = True
-        for source in _sources(request):
+        for source in sources:
             forms = protocols(source).tools
             if forms.open_request is None or (source == self._target.name and not self._dialect.only_functions):
                 continue
@@ -262,6 +269,18 @@ def _untranslated(where: str) -> Deviation:
 def dropped_header(names: Iterable[str]) -> str:
     """The names of tools as the value of a header: at most 20, odd characters as underscores."""
     return ", ".join([_ODD.sub("_", name[:64]) for name in dict.fromkeys(names)][:_MOST_NAMED])
+
+
+def _is_fine(request: Request, target: Protocol, client: ProtocolName | None) -> bool:
+    """Whether a request that is native to no protocol can be said as it is: functions, whose names the target takes."""
+    names: set[str] = set()
+    for tool in request.tools:
+        if tool.kind != "function":
+            return False
+        names.add(tool.name)
+    if len(names) != len(request.tools):
+        return False
+    return client == target.name or fits(names.union(_called(request)), target.tools)
 
 
 def _sources(request: Request) -> list[ProtocolName]:

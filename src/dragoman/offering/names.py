@@ -20,31 +20,23 @@ def fit_names(names: Sequence[str], forms: ToolForms) -> list[str] | None:
     A name that need not change never does, and a changed one depends on the name alone but for those that come twice,
     so that it is the same in each request of a conversation.
     """
-    fits = _Fits(forms)
-    if len(set(names)) == len(names) and all(map(fits, names)):
+    if len(set(names)) == len(names) and fits(names, forms):
         return None
-    taken = {name for name in names if fits(name)}
+    taken = {name for name in names if fits((name,), forms)}
     given: set[str] = set()
     sent: list[str] = []
     for name in names:
-        fitted = name if fits(name) and name not in given else _next(name, forms, taken)
+        fitted = name if name not in given and fits((name,), forms) else _next(name, forms, taken)
         given.add(fitted)
         taken.add(fitted)
         sent.append(fitted)
     return sent
 
 
-class _Fits:
-    """Whether a name may stand in a protocol as it is."""
-
-    __slots__ = ("_longest", "_match")
-
-    def __init__(self, forms: ToolForms) -> None:
-        self._longest = forms.longest_name
-        self._match = forms.name.fullmatch
-
-    def __call__(self, name: str) -> bool:
-        return len(name) <= self._longest and self._match(name) is not None
+def fits(names: Iterable[str], forms: ToolForms) -> bool:
+    """Whether each of these names may stand in a protocol as it is."""
+    longest, match = forms.longest_name, forms.name.fullmatch
+    return not [name for name in names if len(name) > longest or match(name) is None]
 
 
 def _next(name: str, forms: ToolForms, taken: Collection[str]) -> str:

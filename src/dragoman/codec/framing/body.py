@@ -97,27 +97,28 @@ class BodyReader:
         self._total = total = self._total + size
         if self._carry or self._tail or self._unzip is not None or total > self._most:
             return self._feed(data)
-        if self.kind == "unknown":
+        if (kind := self.kind) == "unknown":
             if data.startswith(_USUAL):
                 self.kind = "events"
             elif data[:1] == b"{" and size <= self._limit and not self._sniff_object(data):
                 self._keep(data)
                 return ()
+            kind = self.kind
         if data[-1:] != b"\n":
             return self._feed(data)
-        if self.kind == "events":
+        if kind == "events":
             if b"\r" in data:
                 data = _with_line_feeds(data)
                 size = len(data)
-            if self._events is None or not self._events.is_open:
-                # a whole event at a time, as servers send them, is the usual case
-                if data[:7] == b"data: {" and data.find(b"\n") == size - 2:
+            if (events := self._events) is None or not events.is_open:  # a whole event at a time is the usual case
+                begin, cut = data[:7], data.find(b"\n")
+                if begin == b"data: {" and cut == size - 2:
                     return ((data[6:-2], b""),)
-                cut = data.find(b"\n") if data[:7] == b"event: " else 0
-                if cut and data[cut : cut + 8] == b"\ndata: {" and data.find(b"\n", cut + 8) == size - 2:
+                is_named = begin == b"event: " and data[cut : cut + 8] == b"\ndata: {"
+                if is_named and data.find(b"\n", cut + 8) == size - 2:
                     return ((data[cut + 7 : -2], data[7:cut].strip()),)
             return self._event_lines().feed(data)
-        return self._line_frames(data) if self.kind == "lines" and b"\r" not in data else self._feed(data)
+        return self._line_frames(data) if kind == "lines" and b"\r" not in data else self._feed(data)
 
     def _event_lines(self) -> _EventLines:
         if self._events is None:

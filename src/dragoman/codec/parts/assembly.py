@@ -56,9 +56,10 @@ class Assembly:
 
     __slots__ = (
         "_before_surrogate", "_bounds", "_calls", "_contradiction", "_cost", "_failed_calls", "_has_strays",
-        "_high_surrogate", "_ids", "_names_tool_use", "_native_reason", "_needs_ids", "_new_id", "_next_index",
-        "_opened_calls", "_parts", "_reported", "_ripe", "_run", "_semantic", "_unreadable", "_usable_calls",
-        "_usage", "end_native", "events", "offered_names", "phase", "reason", "started", "takes_nothing",
+        "_high_surrogate", "_ids", "_most", "_names_tool_use", "_native_reason", "_needs_ids", "_new_id",
+        "_next_index", "_opened_calls", "_parts", "_reported", "_ripe", "_run", "_semantic", "_unreadable",
+        "_usable_calls", "_usage", "end_native", "events", "offered_names", "phase", "reason", "started",
+        "takes_nothing",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +70,7 @@ class Assembly:
         `needs_ids`: its calls have ids, and so much is it that one has none."""
         self._needs_ids = needs_ids
         self._bounds = bounds
+        self._most = bounds.arguments
         self._opened_calls = 0
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
@@ -304,18 +306,18 @@ class Assembly:
 
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Let a call's arguments grow."""
-        call.fragments += 1
+        call.fragments = fragments = call.fragments + 1
         call.size = size = call.size + len(text)
-        if not text and call.kind == "function":
+        if size > self._most:
+            wanted = f"arguments of at most {self._most} characters"
+            self.fail("too_large", exceeded(wanted, "arguments_mib", f"{size} or more"))
             return
-        if size > self._bounds.arguments:
-            wanted = f"arguments of at most {self._bounds.arguments} characters"
-            self.fail("too_large", exceeded(wanted, "arguments_mib", f"{call.size} or more"))
+        if not text and call.kind == "function":
             return
         live = call.live
         if live is not None and "}" not in text and text[0] != "{" and text.isascii():  # nothing can end or change here
             live.append(text)
-            if call.fragments % GATHERED == 0:
+            if not fragments % GATHERED:
                 call.text.gather()
             self.events.append(ToolCallDelta(call.index, text))
             return
@@ -676,14 +678,15 @@ class Assembly:
     def _has_room(self, *, is_call: bool = False) -> bool:
         """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
         bounds = self._bounds
+        self._opened_calls += is_call
+        if self.phase == "open" and self._next_index < bounds.parts and self._opened_calls <= bounds.calls:
+            return True
         if self._next_index >= bounds.parts:
             seen = f"{self._next_index + 1} or more"
             self.fail("too_large", exceeded(f"a response of at most {bounds.parts} parts", "parts", seen))
-        if is_call:
-            self._opened_calls += 1
-            if self._opened_calls > bounds.calls:
-                seen = f"{self._opened_calls} or more"
-                self.fail("too_large", exceeded(f"a response of at most {bounds.calls} calls", "calls", seen))
+        if self._opened_calls > bounds.calls:
+            seen = f"{self._opened_calls} or more"
+            self.fail("too_large", exceeded(f"a response of at most {bounds.calls} calls", "calls", seen))
         return not self._is_late()
 
     def _is_late(self) -> bool:

@@ -231,7 +231,8 @@ class Connection(asyncio.Protocol):
                 raise BrokenRequest(request_heads.too_large_head(self._limits))
 
     def on_message_begin(self) -> None:
-        self._begin()
+        if self._head_size or self._unheaded:  # else nothing came since the last request's end
+            self._begin()
         self._arm(self._limits.head_seconds)
 
     def on_url(self, url: bytes) -> None:
@@ -240,9 +241,11 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_head(len(name) + len(value) + 4)
-        if self._head is not None:
-            return  # a trailer is no header: RFC 9110 section 6.5.1
-        request_heads.add_field(self._fields, name, value, most=self._limits.fields)
+        if self._head is None:  # a trailer is no header: RFC 9110 section 6.5.1
+            fields, key, text = self._fields, name.decode("ascii").lower(), value.decode("latin-1")
+            if key in fields or len(fields) >= self._limits.fields:
+                text = request_heads.joined_field(fields, key, text, most=self._limits.fields)
+            fields[key] = text
 
     def _count_head(self, size: int) -> None:
         self._head_size += size

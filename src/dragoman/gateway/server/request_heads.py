@@ -24,22 +24,18 @@ class BrokenRequest(Exception):
         self.failure = failure
 
 
-def add_field(fields: dict[str, str], name: bytes, value: bytes, *, most: int) -> None:
-    """Take a header field; one that comes again is joined to the first.
+def joined_field(fields: dict[str, str], key: str, text: str, *, most: int) -> str:
+    """The value of a header field that comes again, joined to the first, or that is one too many.
 
     Raises:
         BrokenRequest: more than `most` fields, or a second Host, which a proxy before us may have read in place of the
             first.
     """
-    key = name.decode("ascii").lower()
-    text = value.decode("latin-1")
     if key in fields:
         if key == "host":
             raise BrokenRequest(Failure("bad_request", "expected one Host header, got two", 400))
-        text = f"{fields[key]}, {text}"
-    elif len(fields) >= most:
-        raise BrokenRequest(Failure("bad_request", f"expected at most {most} header fields", 431))
-    fields[key] = text
+        return f"{fields[key]}, {text}"
+    raise BrokenRequest(Failure("bad_request", f"expected at most {most} header fields", 431))
 
 
 def check_framing(version: str, fields: Mapping[str, str]) -> None:

@@ -33,15 +33,16 @@ class Ended:
     """Calls that wait, from the first one in tags on, with the text that came behind it: up to the end of the text.
 
     Attributes:
+        again: what ends a value of the calls that wait; None while none does.
         told: the first call that was told before its closing tags came again; None while there is none.
     """
 
-    __slots__ = ("_again", "_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "told")
+    __slots__ = ("_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "again", "told")
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Call, Close, int]] = deque()  # those that wait, each with how much came before it
         self._due: list[tuple[Call, Close]] = []  # those that waited long enough
-        self._again: re.Pattern[str] | None = None
+        self.again: re.Pattern[str] | None = None
         self._tag: re.Pattern[str] | None = None
         self._tail = ""
         self._is_refused = False
@@ -49,18 +50,15 @@ class Ended:
         self._told: Call | None = None  # the first call that was told of this text
         self.told: Call | None = None
 
-    def __bool__(self) -> bool:
-        return self._again is not None
-
     def holds(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> bool:
         """Whether a call waits that has ended. `value_ends`: of its family, when it is whole."""
         if end.problem == NESTED:
             self._read_nested(end.passed)
         if not (self._calls or self._is_refused or value_ends):
             return False
-        if value_ends and self._again is None:
+        if value_ends and self.again is None:
             ends = "|".join(map(re.escape, value_ends))
-            self._again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
+            self.again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
             self._tag = re.compile("|".join((f"(?P<end>{ends})", *_begins(value_ends))))
         self._calls.append((call, end, self._behind))
         return True
@@ -72,13 +70,13 @@ class Ended:
 
     def add(self, text: str, *, of_call: int = 0) -> None:
         """Text that is no call, or so many characters of one."""
-        if self._again is None:
+        if self.again is None:
             return
         if not text:
             self._pass(of_call)
             return
         read = self._tail + text
-        found = None if self._is_refused else self._again.search(read)
+        found = None if self._is_refused else self.again.search(read)
         self._tail = read[-_KEPT:]
         if found is None:
             self._pass(len(text))
@@ -102,7 +100,7 @@ class Ended:
         if not self._is_refused:
             calls += [(call, end) for call, end, _ in self._calls]
             self._calls.clear()
-            self._again, self._tail, self._told, self._behind = None, "", None, 0
+            self.again, self._tail, self._told, self._behind = None, "", None, 0
         return calls
 
     def _pass(self, size: int) -> None:
@@ -116,7 +114,7 @@ class Ended:
     def _read_nested(self, passed: str) -> None:
         """A value holds the beginning of a call, and this was passed over with it. Where its tags close each other
         and the value, it is one call that holds others, and what waits is none of it; else that may go on in it."""
-        if self._tag is None or self._again is None:
+        if self._tag is None or self.again is None:
             return
         depth = 1
         for found in self._tag.finditer(passed):

@@ -82,7 +82,7 @@ class Rescue:
         if text is not None:
             index = events[0].index  # type: ignore[union-attr]
             part = self._parts[index]
-            if part.index == index and not (part.space or part.held or self._ended) and part.scanner.passes(text):
+            if part.index == index and not (part.space or part.held or self._ended.again) and part.scanner.passes(text):
                 return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
         if passed == len(events):

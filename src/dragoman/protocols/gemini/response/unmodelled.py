@@ -74,9 +74,9 @@ def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:
 
 def _kept(fields: Fields, known: frozenset[str]) -> Fields:
     return {
-        camel_key(key): _json.compact(value)
+        camel: _json.compact(value)
         for key, value in fields.items()
-        if camel_key(key) not in known and bytes(value) != b"null"
+        if key not in known and (camel := camel_key(key)) not in known and bytes(value) != b"null"
     }
 
 

@@ -82,7 +82,9 @@ class CallReader:
             name = function.name or call.name
             arguments = function.arguments
             index = call.index if function.index is None else function.index
-            if any(bytes(raw) not in (b"", b"null") for raw in (function.parameters, call.arguments)):
+            if (function.parameters is not NOTHING and _is_said(function.parameters)) or (
+                call.arguments is not NOTHING and _is_said(call.arguments)
+            ):
                 assembly.deviate("sibling-key", f"{where}.function")
                 told = (arguments, function.parameters, call.arguments)
                 chosen, is_one = told_once([_argument_text(raw) for raw in told])
@@ -157,6 +159,10 @@ class CallReader:
             message = f"tool call {call.name}: arguments came that do not say which call they belong to"
             self._assembly.drop_call(call, "lost", message)
         self._assembly.whole_call(None, "", entry.arguments)
+
+
+def _is_said(raw: Raw) -> bool:
+    return bytes(raw) not in (b"", b"null")
 
 
 def _argument_text(raw: Raw) -> str:

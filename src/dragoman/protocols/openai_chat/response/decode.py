@@ -240,7 +240,7 @@ class Decoder:
     # ------------------------------------------------------------ chunks
 
     def _chunk(self, chunk: Chunk, data: bytes) -> None:
-        if not self._assembly.started:
+        if is_first := not self._assembly.started:
             self._start(data)
         if chunk.usage is not None or chunk.x_groq is not None:
             self._usage(chunk)
@@ -260,7 +260,8 @@ class Decoder:
                 self._odd_places(choice)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
-                self._kept.late(data)
+                if not is_first:  # whose fields the start has told
+                    self._kept.late(data)
         if error is not None:
             self._fail({"error": error})
 

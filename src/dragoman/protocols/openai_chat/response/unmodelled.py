@@ -94,12 +94,13 @@ class Kept:
     def late(self, data: bytes) -> None:
         """Fields of the response that only its end tells, or tells otherwise than its start."""
         fields = decode_fields(data)
-        if not isinstance(fields, Malformed):
-            late = rest_of_response(fields)
+        if not isinstance(fields, Malformed) and (late := rest_of_response(fields)):
             self._response |= {key: value for key, value in late.items() if self._head.get(key) != value}
 
     def native(self) -> Native | None:
         """All that the start did not tell; None when there is nothing."""
+        if not (self.filters or self._response or self._choice or self._message or self._usage):
+            return None
         filters = _json.decode(self.filters) if self.filters else None
         if isinstance(filters, dict):
             self.choice({"content_filter_results": filters})

@@ -132,8 +132,8 @@ class Decoder:
                         assembly.add(item.part, delta)
                         continue
                     if kind == ARGUMENTS_DELTA and (call := item.call) is not None:
-                        is_usual = call.live is not None and event.item_id == item.id and not event.call_id
-                        if is_usual or are_own(item, event.item_id, event.call_id):
+                        id, call_id = event.item_id, event.call_id
+                        if (id == item.id and not call_id and call.live is not None) or are_own(item, id, call_id):
                             assembly.add_arguments(call, delta)
                             continue
             self._rare_frame(data, name)

@@ -13,10 +13,11 @@ from dragoman import _json
 from dragoman.codec.delta_batch import narrowed
 from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta
 
-#: Where a delta belongs: its ids too, if it has any.
-_PLACE: Final = {"output_index": int, "content_index": ..., "item_id": ..., "call_id": ..., "delta": str}
-_Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE})
-_Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_PLACE})
+_PLACE: Final = {"output_index": int, "content_index": ..., "delta": str}
+#: Ids count for arguments alone.
+_IDS: Final = {"item_id": ..., "call_id": ...}
+_Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE}, passed_over=_IDS)
+_Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_PLACE, **_IDS})
 
 
 class Burst(NamedTuple):

@@ -69,9 +69,7 @@ class Assembly:
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
         `needs_ids`: its calls have ids, and so much is it that one has none."""
         self._needs_ids = needs_ids
-        self._bounds = bounds
-        self._most = bounds.arguments
-        self._opened_calls = 0
+        self._bounds, self._most = bounds, bounds.arguments
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.offered_names = offered_names
@@ -88,8 +86,7 @@ class Assembly:
         self._calls: dict[int, OpenCall] = {}
         self._ripe: dict[int, OpenCall] = {}  # calls that another part's opening closes
         self._ids: dict[str, OpenCall] = {}
-        self._usable_calls = 0
-        self._failed_calls = 0
+        self._opened_calls = self._usable_calls = self._failed_calls = 0
         self._has_strays = False
         self._usage = NO_USAGE
         self._cost: Cost | None = None

@@ -97,16 +97,15 @@ class BodyReader:
         self._total = total = self._total + size
         if self._carry or self._tail or self._unzip is not None or total > self._most:
             return self._feed(data)
-        if (kind := self.kind) == "unknown":
+        if self.kind == "unknown":
             if data.startswith(_USUAL):
                 self.kind = "events"
             elif data[:1] == b"{" and size <= self._limit and not self._sniff_object(data):
                 self._keep(data)
                 return ()
-            kind = self.kind
         if data[-1:] != b"\n":
             return self._feed(data)
-        if kind == "events":
+        if self.kind == "events":
             if b"\r" in data:
                 data = _with_line_feeds(data)
                 size = len(data)
@@ -118,7 +117,7 @@ class BodyReader:
                 if is_named and data.find(b"\n", cut + 8) == size - 2:
                     return ((data[cut + 7 : -2], data[7:cut].strip()),)
             return self._event_lines().feed(data)
-        return self._line_frames(data) if kind == "lines" and b"\r" not in data else self._feed(data)
+        return self._line_frames(data) if self.kind == "lines" and b"\r" not in data else self._feed(data)
 
     def _event_lines(self) -> _EventLines:
         if self._events is None:

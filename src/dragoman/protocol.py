@@ -340,6 +340,15 @@ class RenderError(Interface):
 
 
 @final
+class Sibling(msgspec.Struct, frozen=True):
+    """Another protocol whose requests come to this one's path: bodies with the field `has` and without `lacks`."""
+
+    name: ProtocolName
+    has: str
+    lacks: str
+
+
+@final
 class Protocol(msgspec.Struct, frozen=True):
     """One wire language, both directions.
 
@@ -348,6 +357,7 @@ class Protocol(msgspec.Struct, frozen=True):
     they fetch an image that is named by its address; `tells_failed_calls`: its answers say that calls failed, so that
     one without a good call is an answer all the same, no error. `peek` and `check_whole` are for bytes that pass.
     `goes_as_came`: whether a client's request of which nothing was changed for its target is sent as it came.
+    `sibling`: the protocol whose requests clients send to this one's path.
     `tools`: what it tells of tools that only it knows.
     """
 
@@ -369,6 +379,7 @@ class Protocol(msgspec.Struct, frozen=True):
     takes_image_urls: bool = True
     tells_failed_calls: bool = False
     goes_as_came: GoesAsCame = never
+    sibling: Sibling | None = None
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

@@ -14,12 +14,14 @@ from typing import Final
 
 import msgspec
 
+from dragoman._json import Raw
 from dragoman.client.client import Requester
 from dragoman.client.forwarding import ClientHead
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.client.stream import ResponseStream
+from dragoman.codec.json_fields import read_fields
 from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Deviation, Event, Failure, fold
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
@@ -28,6 +30,7 @@ from dragoman.gateway.stream_writer import StreamWriter, pass_on
 from dragoman.gateway.telemetry.record import AttemptOutcome, Record
 from dragoman.ids import new_id
 from dragoman.protocol import Encoder, Parsed, Peek, Protocol, ReplyStyle
+from dragoman.protocols import PROTOCOLS
 from dragoman.routing.target import Chain
 from dragoman.types import Attempt, Native, Outcome, Request
 
@@ -76,7 +79,7 @@ class Relay:
             if original is not None:
                 parsed = original.skimmed()
             else:
-                parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head))
+                parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
             chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream
@@ -196,14 +199,38 @@ class Relay:
             _fail(protocol, self._names.advised(stream_writer.refused), stream, response_writer, record)
 
 
-def _read(protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead) -> Parsed:
+def _as_sibling(protocol: Protocol, body: bytes) -> Parsed | None:
+    """A body of another protocol that came to this one's path; None when it is none.
+
+    Raises:
+        WireError: it is one that cannot be read.
+    """
+    sibling = protocol.sibling
+    fields = read_fields(Raw(body)) if sibling is not None else None
+    if sibling is None or fields is None or sibling.has not in fields or sibling.lacks in fields:
+        return None
+    parsed = PROTOCOLS[sibling.name].parse_request(body, fields=fields)
+    said = Deviation("sibling-key", sibling.has, f"a request of {sibling.name}")
+    return Parsed(parsed.request, ReplyStyle(), (said, *parsed.deviations))
+
+
+def _read(
+    protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead, record: Record
+) -> Parsed:
     """The request; its bytes are kept for a target for which nothing of it is changed.
 
     Raises:
         WireError: it is not the protocol.
     """
     seen = None if peek is None else peek.fields
-    parsed = protocol.parse_request(body, path=head.target, fields=seen)
+    try:
+        parsed = protocol.parse_request(body, path=head.target, fields=seen)
+    except WireError:
+        other = _as_sibling(protocol, body)
+        if other is None:
+            raise
+        parsed, seen = other, None
+    record.note(parsed.deviations)
     if seen is not None and not parsed.deviations:
         client_head.keep_body(body, seen)
     return parsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
-from dragoman.protocol import Protocol
+from dragoman.protocol import Protocol, Sibling
 from dragoman.protocols.openai_chat.passthrough import check_whole, peek
 from dragoman.protocols.openai_chat.request.expectation import expect
 from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
@@ -30,4 +30,5 @@ PROTOCOL: Final = Protocol(
     check_whole=check_whole,
     tools=FORMS,
     expect=expect,
+    sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
 )

@@ -34,6 +34,8 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
     if isinstance(read, _json.Malformed):
         return None
     seen, fields = read
+    if "messages" not in fields:
+        return None
     options = seen.stream_options or {}
     most = seen.max_completion_tokens or seen.max_tokens
     if not seen.stream or options.get("include_usage") is True:

@@ -129,9 +129,9 @@ def _parse_tools(fields: Fields, deviations: list[Deviation]) -> tuple[tuple[Too
         if inner is None:
             others.append(Raw(bytes(item)))
         else:
-            tools.append(_parse_tool(kind, entry, inner, where))
+            tools.append(_parse_tool(kind, entry, inner, where, deviations))
     for place, item in enumerate(read_items(fields.get("functions")) or ()):
-        tools.append(_parse_tool("function", {}, read_fields(item) or {}, f"functions[{place}]"))
+        tools.append(_parse_tool("function", {}, read_fields(item) or {}, f"functions[{place}]", deviations))
     return tuple(tools), others
 
 
@@ -140,10 +140,13 @@ def _plain_tool(function: _PlainFunction) -> Tool:
     return Tool(function.name, function.description, Raw(schema) if schema and schema != b"null" else None)
 
 
-def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str) -> Tool:
+def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str, deviations: list[Deviation]) -> Tool:
     name = read_text(inner.get("name"))
     if not name:
         raise WireError("expected the name of a tool", path=f"{where}.{kind}.name")
+    if kind == "function" and "parameters" not in inner and "input_schema" in inner:
+        deviations.append(Deviation("sibling-key", f"{where}.input_schema"))
+        inner = {"parameters" if key == "input_schema" else key: value for key, value in inner.items()}
     rest = {key: value for key, value in entry.items() if key not in ("type", kind)}
     unsaid = make_native(NAME, inner, "name", "description", *(("parameters",) if kind == "function" else ()))
     if unsaid is not None:

@@ -1,0 +1,164 @@
+"""Tell what becomes of a request for a target, field by field: what is sent, said otherwise or lost, and why.
+
+Nothing is sent. The request is a client's body as it came (what `tail` or a client's log shows). No value of it is
+printed, its paths alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from typing import Final, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.cli.body_input import add_file, read_chunks, write
+from dragoman.cli.main import DONE
+from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.terminal import harmless
+from dragoman.client.exchange import Exchange
+from dragoman.client.forwarding import ClientHead
+from dragoman.events import Deviation, Failure
+from dragoman.ids import new_id
+from dragoman.protocols import PROTOCOLS
+from dragoman.routing.resolve import resolve, with_defaults
+
+EXAMPLE = "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json"
+
+_INDEX: Final = re.compile(r"\[\d*\]")
+_WORD: Final = re.compile(r"[^.<>\[\]]+")
+#: Words of our own in a deviation's path, which no wire has.
+_OURS: Final = frozenset({"params", "parts", "native", "messages", "input", "contents"})
+_LOST: Final = frozenset({"dropped", "untranslated"})
+#: Values that stand in many fields tell nothing of where one went.
+_COMMON: Final = (None, True, False, 0, 1, "", "auto", "text", "function", "user")
+_DEEPEST: Final = 32
+
+
+@final
+class Fate(msgspec.Struct, frozen=True):
+    """What becomes of one field; its path has `[]` for every item of a list.
+
+    `fate`: "sent" in its place, "elsewhere" (at `paths`), "changed" or "lost" (`why`), "implied": what is sent says it
+    without a field of its own, as a default or by its form.
+    """
+
+    field: str
+    fate: str
+    paths: tuple[str, ...] = ()
+    why: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--from", dest="source", required=True, choices=list(PROTOCOLS), help="the request's language")
+    parser.add_argument("--to", dest="target", required=True, metavar="TARGET", help="provider/model, or a route")
+    parser.add_argument(
+        "--path", default="", metavar="PATH", help="the path it was sent to, where that names the model"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_file(parser)
+    add_config(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain."""
+    target = resolve(options.target, load_settings(options))
+    body = b"".join(read_chunks(options.file))
+    parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")
+    exchange = Exchange(
+        target, with_defaults(parsed.request, target), new_id=new_id, head=ClientHead(options.source, {})
+    )
+    url, sent = exchange.outgoing.url.partition("?")[0], _json.decode(exchange.outgoing.body)
+    told = exchange.fail(Failure("connection", "nothing is sent"))
+    deviations = [*parsed.deviations, *(event for event in told if type(event) is Deviation)]
+    fates = fates_of(_json.decode(body), sent, deviations)
+    if options.json:
+        notes = [msgspec.structs.asdict(each) for each in deviations]
+        fields = [msgspec.structs.asdict(each) for each in fates]
+        found: Json = {"target": target.name, "protocol": target.protocol.name, "url": url}
+        write(_json.encode(found | {"fields": fields, "deviations": notes}) + b"\n")
+        return DONE
+    print(f"{target.name}, asked in {target.protocol.name} at {harmless(url)}")
+    width = max((len(each.field) for each in fates), default=0)
+    for each in fates:
+        where = f" as {', '.join(each.paths)}" if each.paths else ""
+        print(harmless(f"  {each.field:<{width}}  {each.fate}{where}{': ' if each.why else ''}{each.why}"))
+    for said in deviations:
+        print(harmless(f"  {said.severity}: {said.code} {said.where}{': ' if said.seen else ''}{said.seen}"))
+    return DONE
+
+
+def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]:
+    """What becomes of each field of a request that is sent in other words."""
+    at: dict[str, set[str]] = {}
+    for path, value, _ in _leaves(sent):
+        at.setdefault(path, set()).add(value)
+    places: dict[str, list[str]] = {}
+    for path, values in at.items():
+        for value in values:
+            places.setdefault(value, []).append(path)
+    fields: dict[tuple[str, str], list[str]] = {}
+    for path, value, kind in _leaves(asked):
+        is_named = any(_last_word(each) == _plain(kind) for each in deviations if kind)
+        fields.setdefault((path, kind if is_named else ""), []).append(value)
+    return [_fate(path, kind, values, at, places, deviations) for (path, kind), values in fields.items()]
+
+
+def _fate(
+    path: str,
+    kind: str,
+    values: list[str],
+    at: dict[str, set[str]],
+    places: dict[str, list[str]],
+    deviations: list[Deviation],
+) -> Fate:
+    """`kind`: the type of the object that the field stands in, where a deviation names that."""
+    said = next(
+        (each for each in deviations if _names(each, path) or (kind and _last_word(each) == _plain(kind))), None
+    )
+    if kind:
+        path = f"{path} <{kind}>"
+    why = "" if said is None else f"{said.code} {said.where}{': ' if said.seen else ''}{said.seen}"
+    if all(value in at.get(path, ()) for value in values):
+        return Fate(path, "sent")
+    if said is not None and said.code in _LOST:
+        return Fate(path, "lost", (), why)
+    common = {_json.to_text(each) for each in _COMMON}
+    others = sorted({place for value in values if value not in common for place in places.get(value, ())})
+    if others:
+        return Fate(path, "elsewhere", tuple(others[:3]), why)
+    if said is not None or path in at:
+        return Fate(path, "changed", (path,) if path in at else (), why)
+    return Fate(path, "implied")
+
+
+def _names(said: Deviation, path: str) -> bool:
+    """Whether a deviation tells of a field: its last word is one of the path's."""
+    return _last_word(said) in [_plain(word) for word in _WORD.findall(path.replace("[]", ""))]
+
+
+def _last_word(said: Deviation) -> str:
+    """What a deviation names; a space where it names no field."""
+    words = [word for word in _WORD.findall(_INDEX.sub("", said.where)) if word not in _OURS]
+    return _plain(words[-1]) if words else " "
+
+
+def _plain(word: str) -> str:
+    return word.replace("_", "").replace("-", "").lower()
+
+
+def _leaves(value: Json, path: str = "", kind: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    """Each value that is no object or list with anything in it: its path, its JSON text, the `type` of its object."""
+    if isinstance(value, dict) and value and depth < _DEEPEST:
+        kind = value["type"] if isinstance(value.get("type"), str) else kind
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key), kind, depth + 1)
+    elif isinstance(value, list) and value and depth < _DEEPEST:
+        for inner in value:
+            yield from _leaves(inner, f"{path}[]", kind, depth + 1)
+    else:
+        yield path, _json.to_text(value), kind

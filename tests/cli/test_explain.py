@@ -1,0 +1,75 @@
+"""`dragoman explain`: what becomes of each field of a request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.cli.commands.explain import fates_of
+from dragoman.cli.main import main
+from dragoman.events import Deviation
+
+SECRET = "the words of the prompt"
+BODY = {
+    "model": "gpt-5", "instructions": SECRET, "max_output_tokens": 100, "background": False, "top_logprobs": 3,
+    "input": [{"role": "user", "content": [{"type": "input_text", "text": f"{SECRET}, twice"}]}],
+    "tools": [
+        {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False},
+        {"type": "image_generation", "quality": "high"},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(tmp_path / "dragoman.toml"))
+    lab = '[providers.lab]\nprotocol = "anthropic-messages"\nbase_url = "http://127.0.0.1:1"\n'
+    same = '[providers.same]\nprotocol = "openai-responses"\nbase_url = "http://127.0.0.1:1"\n'
+    (tmp_path / "dragoman.toml").write_text(lab + same, encoding="utf-8")
+    found = tmp_path / "body.json"
+    found.write_text(json.dumps(BODY), encoding="utf-8")
+    return found
+
+
+def explained(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["explain", "--to", *words, "--from", "openai-responses", "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_each_field_has_its_fate(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explained(capsys, "lab/claude", str(file))
+    fates = {each["field"]: each for each in found["fields"]}
+    assert found["protocol"] == "anthropic-messages"
+    assert fates["instructions"]["paths"] == ["system[].text"]
+    assert fates["max_output_tokens"]["fate"] == "elsewhere"
+    assert fates["max_output_tokens"]["paths"] == ["max_tokens"]
+    assert fates["tools[].name"]["fate"] == "sent"
+    assert fates["top_logprobs"]["fate"] == "lost"
+    assert "top_logprobs" in fates["top_logprobs"]["why"]
+    assert fates["tools[].quality <image_generation>"]["fate"] == "lost"
+    assert "image_generation" in fates["tools[].quality <image_generation>"]["why"]
+    assert ("dropped", "tools.image_generation") in [(each["code"], each["where"]) for each in found["deviations"]]
+
+
+def test_at_home_every_field_is_sent_and_no_value_is_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explained(capsys, "same/gpt-5", str(file))
+    assert {each["field"] for each in found["fields"] if each["fate"] == "lost"} == set()
+    assert main(["explain", "--to", "lab/claude", "--from", "openai-responses", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "top_logprobs" in shown
+    assert SECRET not in shown + json.dumps(found)
+
+
+def test_a_body_that_is_no_request_is_refused_in_words(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[]", encoding="utf-8")
+    assert main(["explain", "--to", "lab/claude", "--from", "openai-responses", str(file)]) == 1
+    assert "expected" in capsys.readouterr().err
+
+
+def test_a_value_that_stands_nowhere_and_that_nothing_names_is_implied() -> None:
+    fates = fates_of({"a": 7, "b": [{"c": "x"}], "d": 5}, {"e": 7}, [Deviation("changed", "params.d", "at most 4")])
+    assert [(each.field, each.fate) for each in fates] == [("a", "elsewhere"), ("b[].c", "implied"), ("d", "changed")]

@@ -65,6 +65,16 @@ def inside(text: str) -> str:
     return out
 
 
+def meanings(content: str, quote: str) -> list[str]:
+    """What the inside of a string may mean: where one backslash stands for itself, all of a path may."""
+    escapes = re.findall(r"\\(u[0-9a-fA-F]{4}|.)", content, re.DOTALL)
+    is_literal = any(escape[0] not in "bfnrt\"'\\/" and len(escape) == 1 for escape in escapes)
+    is_mixed = is_literal and any(
+        escape != "u" and (escape[0] in "bfnrtu" or (escape == "'" and quote == '"')) for escape in escapes
+    )
+    return [inside(content), content] if is_mixed else [inside(content)]
+
+
 def grows(content: str, mark: str, names: frozenset[str], *, in_list: bool) -> bool:
     """Whether a string with quotes (`mark`) inside it goes on over what could be a member or an item."""
     keys = re.findall(rf"{mark}([^{mark}]*){mark}\s*:", content)
@@ -134,7 +144,7 @@ class Reference:
             if self.text[at] in CLOSERS[opener]:
                 content = self.text[place + 1 : at]
                 if not inner or is_whole(content, self.text[at], self.names, in_list=in_list):
-                    found.append((inside(content), at + 1))
+                    found += [(meant, at + 1) for meant in meanings(content, self.text[at])]
                 inner = True
             at += 1
         return found

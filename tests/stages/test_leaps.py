@@ -88,7 +88,8 @@ def text_of(dice: random.Random) -> str:
 def read(schema: ToolSchema, pieces: list[str]) -> tuple[str, str, list[tuple[str, str, str]], str]:
     repairer = Repairer(schema)
     text = "".join(repairer.feed(piece) for piece in pieces)
-    repairer.close()
+    if repairer.close() is None:
+        text = ""  # how much had left before a piece that cannot be read is the pieces'
     return text, repairer.problem, repairer.codes, repairer.rest
 
 

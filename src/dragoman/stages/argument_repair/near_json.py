@@ -267,7 +267,7 @@ class NearJson:
             before: its inside so far.
         """
         text, string, start = self._text, self._string, place
-        string.begin(closers)
+        string.begin(closers, goes_on=bool(before))
         inner: list[int] = []
         while True:
             place = string.read(text, place)

@@ -92,6 +92,8 @@ class Repairer:
     def feed(self, text: str) -> str:
         """Take the next text; gives what may leave."""
         if self._is_live and PLAIN.fullmatch(text) is not None:
+            if "\\" in text:
+                self._string.see(text)
             self.left.add(text)
             return text
         if self._state == "held":
@@ -104,7 +106,8 @@ class Repairer:
             self._read(text)
         except Unreadable as problem:
             self._fail(str(problem))
-        self._is_live = self._state == "string" and not self._string.escape and self._writer.capture is None
+        is_plain = not (self._string.escape or self._string.is_literal)
+        self._is_live = self._state == "string" and is_plain and self._writer.capture is None
         return self._leave()
 
     def close(self) -> str | None:
@@ -292,16 +295,20 @@ class Repairer:
     def _read_string(self, text: str, position: int) -> int:
         string, end = self._string, len(text)
         is_key = self._state == "key-string"
-        if not is_key:
+        if not (is_key or string.is_literal):
             put = self._writer.put
             if string.escape == "\\" and text[position] in _SHORT_ESCAPES:
+                string.see("\\" + text[position])
                 put("\\" + text[position])
                 string.escape = ""
                 position += 1
             if not string.escape:
                 found = PLAIN.match(text, position)
                 assert found is not None
-                put(found.group())
+                plain = found.group()
+                if "\\" in plain:
+                    string.see(plain)
+                put(plain)
                 position = found.end()
                 if position < end and text[position] == "\\" and position + 1 == end:
                     string.escape = "\\"

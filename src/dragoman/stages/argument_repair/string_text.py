@@ -1,7 +1,9 @@
 """The inside of a string of almost JSON, made the inside of a JSON string while it comes: `StringText`.
 
 Each thing that is mended here has one meaning: a raw control character stands for itself, a backslash before what JSON
-cannot escape is a backslash, half of a surrogate pair is U+FFFD. None of it tells where the string ends.
+cannot escape is a backslash, half of a surrogate pair is U+FFFD. None of it tells where the string ends. Where one
+backslash of a string stands for itself, so may all: beside an escape of a letter (`C:\\Users\\new`) there are two
+readings, and the string is none.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from dragoman.codec.brackets import STRETCH
 
 #: Text that needs no mending.
 PLAIN: Final = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\ud800-\udfff]*+)*+')
+#: Text that holds an escape which a path may hold too.
+_LETTER: Final = re.compile(r"[^\\]*+(?:\\[^bfnrt][^\\]*+)*+\\[bfnrt]", re.DOTALL)
 _ESCAPABLE: Final = frozenset('"\\/bfnrtu')
 _CONTROLS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 #: What a raw character of a string becomes.
@@ -73,9 +77,10 @@ class StringText:
 
     Attributes:
         escape: what of an escape (and of a pair of surrogates) has come; plain text may not follow as it is.
+        is_literal: a backslash of this string stands for itself, so that all of it must be read here.
     """
 
-    __slots__ = ("_closers", "_note", "_run", "escape", "pieces")
+    __slots__ = ("_closers", "_has_letters", "_note", "_run", "escape", "is_literal", "pieces")
 
     def __init__(self, note: Callable[[str], None]) -> None:
         """`note` is told what was mended."""
@@ -84,9 +89,12 @@ class StringText:
         self.escape = ""
         self.pieces: list[str] = []
         self._run = _RUNS[self._closers]
+        self.is_literal = self._has_letters = False
 
-    def begin(self, closers: str) -> None:
-        """A string begins; each of these quotes may close it."""
+    def begin(self, closers: str, *, goes_on: bool = False) -> None:
+        """A string begins, or goes on; each of these quotes may close it."""
+        if not goes_on:
+            self.is_literal = self._has_letters = False
         self._closers = closers
         self._run = _RUNS[closers]
 
@@ -100,8 +108,22 @@ class StringText:
         """A quote that belongs to the string."""
         self.pieces.append('\\"' if quote == '"' else quote)
 
+    def see(self, text: str) -> None:
+        """Text of the string that needs no mending and was not read here, whole escapes."""
+        self._has_letters = self._has_letters or _LETTER.match(text) is not None
+
     def read(self, text: str, position: int) -> int:
-        """Read up to a quote that may close the string; gives its place, or the end of the text."""
+        """Read up to a quote that may close the string; gives its place, or the end of the text.
+
+        Raises:
+            Unreadable: its escapes have two readings.
+        """
+        position = self._read(text, position)
+        if self.is_literal and self._has_letters:
+            raise Unreadable("a backslash is an escape, or stands for itself as another one in its text")
+        return position
+
+    def _read(self, text: str, position: int) -> int:
         end = len(text)
         while position < end:
             if self.escape:
@@ -111,7 +133,11 @@ class StringText:
             assert found is not None
             if found.end() > position:
                 run = found.group()
-                self.pieces.append(run if PLAIN.fullmatch(run) is not None else self._mended(run))
+                if PLAIN.fullmatch(run) is None:
+                    run = self._mended(run)
+                elif "\\" in run:
+                    self.see(run)
+                self.pieces.append(run)
                 position = found.end()
                 if position == stretch:
                     continue
@@ -139,6 +165,8 @@ class StringText:
 
     def _mended_one(self, found: re.Match[str]) -> str:
         kind = found.lastindex
+        self.is_literal = self.is_literal or kind == 4
+        self._has_letters = self._has_letters or kind == 2 or (kind in (1, 3) and self._is_letter(found[0][1]))
         if kind == 1:
             return found[0]
         if kind == 5 or (kind == 3 and self._closers != '"'):
@@ -147,6 +175,10 @@ class StringText:
         return "\ufffd" if kind == 2 else "\\\\" if kind == 4 else "'"
 
     # ------------------------------------------------------------ escapes
+
+    def _is_letter(self, mark: str) -> bool:
+        """Whether an escape of this may as well be a backslash and what stands behind it."""
+        return mark in "bfnrtu" or (mark == "'" and self._closers == '"')
 
     def _read_escape(self, text: str, position: int) -> int:
         """An escape leaves whole."""
@@ -174,6 +206,7 @@ class StringText:
             self.escape = escape
             return position + 1
         self.escape = ""
+        self._has_letters = self._has_letters or self._is_letter(mark)
         if mark in _ESCAPABLE:
             self.pieces.append(escape)
         elif mark == "'" or mark in self._closers:
@@ -184,11 +217,13 @@ class StringText:
             raise Unreadable("an escape that is none in JSON")
         else:
             self._note("bad escape")
+            self.is_literal = True
             self.pieces.append("\\\\")
             return position  # a line end behind it stands for itself
         return position + 1
 
     def _end_unicode(self, escape: str) -> None:
+        self._has_letters = True
         unit = int(escape[-4:], 16)
         if len(escape) == 6:
             if 0xD800 <= unit <= 0xDBFF:
@@ -209,6 +244,7 @@ class StringText:
     def _drop_unicode(self, escape: str, position: int) -> int:
         """`\\u` without four digits is a backslash that should have been doubled (a path)."""
         self._note("bad escape")
+        self.is_literal = True
         if len(escape) > 6:
             self.pieces.append("\ufffd")
         self.pieces.append("\\\\" + escape[-(len(escape) % 6) + 1 :])

@@ -228,6 +228,8 @@ async def large_delta(gateway: Gateway, provider: Provider) -> Result:
     )
 
 
+#: JSON values beside a request that stay under the bound of 250,000.
+_UNDER = 240_000
 #: Fields behind the messages, repeated up to the size.
 _SMALL = {
     "empty lists": b"[],",
@@ -245,8 +247,11 @@ async def small_values(size: int) -> Result:
         await ask(gateway.port, *spoken("openai-chat", "openai-chat/m", stream=False))
         for name, unit in _SMALL.items():
             first = b'{"model":"anthropic-messages/m","messages":[{"role":"user","content":"x"}],"x":['
-            body = first + unit * (size * 1_000_000 // len(unit)) + b"1]}"
-            for text in (body, body.replace(b'],"x":[', b",", 1)):
+            most = size * 1_000_000 // len(unit)
+            under = min(most, _UNDER // (unit.count(b",") + unit.count(b"[")))
+            body, less = (first + unit * count + b"1]}" for count in (most, under))
+            padded = less.replace(b"[{", b'[{"y":"' + b"y" * max(size * 1_000_000 - len(less), 1) + b'",', 1)
+            for text in (body, body.replace(b'],"x":[', b",", 1), less, less.replace(b'],"x":[', b",", 1), padded):
                 before = reset_peak(gateway.pid)
                 answer = await ask(gateway.port, _CHAT, text)
                 statuses.add(answer.status)

@@ -36,13 +36,14 @@ _VERSION: Final = 1
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 #: WAL: readers and the one writer do not wait for each other. NORMAL: what a power cut takes is the last moments, never
-#: the file. Deleted rows are overwritten, as they were somebody's conversation.
+#: the file. Deleted rows are overwritten, as they were somebody's conversation. The cache of a file takes 512 KiB at most.
 _SETTINGS: Final = f"""
 PRAGMA busy_timeout = {_PATIENCE};
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 PRAGMA secure_delete = ON;
 PRAGMA foreign_keys = ON;
+PRAGMA cache_size = -512;
 """
 
 

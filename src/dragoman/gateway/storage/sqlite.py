@@ -36,7 +36,7 @@ _VERSION: Final = 1
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 #: WAL: readers and the one writer do not wait for each other. NORMAL: what a power cut takes is the last moments, never
-#: the file. Deleted rows are overwritten, as they were somebody's conversation. The cache of a file takes 512 KiB at most.
+#: the file. Deleted rows are overwritten, as they were somebody's conversation. A file's cache takes 512 KiB at most.
 _SETTINGS: Final = f"""
 PRAGMA busy_timeout = {_PATIENCE};
 PRAGMA journal_mode = WAL;

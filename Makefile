@@ -22,7 +22,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
 	  || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	@echo "installing the locked requirements into .venv (about 200 MB, once)"
+	@echo "installing the locked requirements into .venv (about 430 MB, once)"
 	.venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
 	.venv/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
 	@touch $(STAMP)

@@ -94,7 +94,9 @@ def test_a_refusal_of_the_server_is_one_line(configure: Any, capsys: pytest.Capt
     with serving(whole(b'{"error": "model \\"granite4\\" not found"}', status=404)) as server:
         configure(server.url)
         assert main(["call", "ollama/granite4", "Hello", "--json"]) == 1
-    assert 'not_found: model "granite4" not found\n' in capsys.readouterr().err
+        err = capsys.readouterr().err
+    told = f"(ollama: POST {server.url}/api/chat answered 404)"
+    assert err == f'dragoman: not_found: model "granite4" not found {told}\n'
 
 
 def test_a_stream_that_breaks_off_keeps_what_was_drawn(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_a_key_that_is_refused_and_one_that_is_good(tmp_path: Path) -> None:
         text = f'[providers.openai]\nbase_url = "{url}/v1"\n[providers.groq]\nbase_url = "{url}/v1"\n'
         found = findings(tmp_path, text, {"OPENAI_API_KEY": "right", "GROQ_API_KEY": "wrong-0123456789"})
     (good,), (bad,) = about(found, "openai"), about(found, "groq")
-    assert (good.subject, good.level, good.text) == ("openai (OPENAI_API_KEY)", "good", "2 models")
+    assert (good.subject, good.level, good.text) == (f"openai at {url}/v1 (OPENAI_API_KEY)", "good", "2 models")
     assert (bad.level, bad.text, bad.fix) == ("bad", "invalid key", "set a valid key: GROQ_API_KEY")
     assert not any("right" in repr(finding) or "wrong" in repr(finding) for finding in found)
 

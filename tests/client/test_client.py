@@ -178,7 +178,8 @@ def test_every_fault_is_a_failure_event(reply, kind, status, tmp_path):
 def test_a_redirect_is_told_without_its_query(tmp_path):
     with serving(whole(b"", 302, "text/plain", f"location: http://127.0.0.1:9/other?key={KEY}")) as server:
         found = failure(server, tmp_path)
-    assert found.message == "expected an answer, got a redirect to http://127.0.0.1:9/other"
+    told = f"(lab: POST {server.url}/v1/chat/completions answered 302)"
+    assert found.message == f"expected an answer, got a redirect to http://127.0.0.1:9/other {told}"
 
 
 def test_a_closed_client_says_so(tmp_path):

@@ -67,7 +67,7 @@ def test_a_server_without_tools_leaves_the_name_unknown(tmp_path: Path) -> None:
     found.tell("ollama", TOLD[:1])
     with pytest.raises(UnknownModel) as problem:
         found.chain("gpt-5")
-    assert problem.value.failure.message == "model 'gpt-5' not found; there are: ollama/tiny:1b"
+    assert problem.value.failure.message == "model 'gpt-5' not found; there are: ollama/tiny:1b, embedded/smollm2"
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
@@ -86,7 +86,9 @@ def test_a_model_that_cannot_be_used_is_told_with_those_that_can(
                 {"model": "ollama/qwen3", "messages": [{"role": "user", "content": "Hi"}], "stream": stream}
             ).encode()
             seen, _, answer = running.request("POST", "/api/chat", body)
-    assert (seen, json.loads(answer)["error"]) == (status, f"{words}; with tools there is: ollama/granite4")
+    place = f"(ollama: POST {url}/api/chat answered {status})"
+    told = f"{words} {place}; with tools there are: ollama/granite4, ollama/qwen3:8b"
+    assert (seen, json.loads(answer)["error"]) == (status, told)
 
 
 def test_a_proof_of_other_weights_does_not_count(tmp_path: Path) -> None:

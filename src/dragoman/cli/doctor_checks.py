@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.agent.sandbox.bubblewrap import find_bubblewrap, probe_fence
 from dragoman.agent.sandbox.guarantees import describe_fence
+from dragoman.client.failure_words import start_words
 from dragoman.config import Config
 from dragoman.discovery.query_server import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
 from dragoman.events import Failure
@@ -57,7 +58,11 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)
     findings += [_on_incomplete(provider) for provider in asked if not _is_complete(provider)]
-    if not any(one.models for one in found) and not config.keys:
+    unasked = [name for name in config.providers if only_local and not config.catalog.provider(name).local]
+    if unasked:
+        words = "not asked: --local asks only the catalogue's servers on this machine"
+        findings += [Finding("note", name, words) for name in unasked]
+    elif not any(one.models for one in found) and not config.keys:
         findings.append(
             Finding(
                 "bad",
@@ -167,7 +172,8 @@ _ADVICE: Final[Mapping[ProtocolName, tuple[str, str, str]]] = {
 
 def _on_far(found: Found, config: Config) -> list[Finding]:
     provider, failure = found.provider, found.failure
-    subject = f"{provider.name} ({_key_name(provider, config)})"
+    key = f" ({_key_name(provider, config)})" if provider.name in config.keys else ""
+    subject = f"{provider.name} at {provider.base_url}{key}"
     if failure is None:
         return [Finding("good", subject, f"{len(found.models)} models")]
     if failure.kind == "not_found" or failure.status == 405:
@@ -188,7 +194,7 @@ def fix_for(failure: Failure, provider: Provider, config: Config) -> str:
     if failure.code == "proxy":
         return "check [http] proxy"
     if failure.code == "refused":
-        return f"start the server, or set base_url under [providers.{provider.name}]"
+        return start_words(provider)
     if failure.kind == "timeout":
         return f"check that {provider.base_url} can be reached; behind a proxy, set [http] proxy"
     return f"check base_url under [providers.{provider.name}]: {provider.base_url}"

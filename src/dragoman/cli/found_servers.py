@@ -19,13 +19,19 @@ HOW_TO_BEGIN: Final = (
     "  ollama pull granite4                       then start this again\n"
     "  export ANTHROPIC_API_KEY=…                 or another provider's: dragoman doctor names them\n"
     "  dragoman serve --provider NAME --model NAME --api-key-env VAR\n"
+    "  dragoman serve --provider embedded --model smollm2    a tiny model that needs no server and no key\n"
     "  dragoman config init                       for servers elsewhere\n"
 )
 
 
 async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], list[str]]:
-    """By provider, the models of the servers that answer on this machine; and the providers whose key is set."""
-    local = [provider for provider in config.catalog.providers.values() if provider.local and provider.base_url]
+    """By provider, the models of the servers that answer, on this machine or configured; and the providers whose key is
+    set."""
+    asked = [
+        provider
+        for provider in config.catalog.providers.values()
+        if provider.base_url and (provider.local or _is_own(provider, config))
+    ]
 
     async def ask(provider: Provider) -> list[Model]:
         try:
@@ -33,16 +39,21 @@ async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], 
         except DragomanError:  # an address that is not complete
             return []
 
-    models = await asyncio.gather(*(ask(provider) for provider in local))
-    found = {provider.name: own for provider, own in zip(local, models, strict=True) if own}
-    return found, [name for name in config.keys if not config.catalog.provider(name).local]
+    models = await asyncio.gather(*(ask(provider) for provider in asked))
+    found = {provider.name: own for provider, own in zip(asked, models, strict=True) if own}
+    return found, [name for name in config.keys if name not in found and not config.catalog.provider(name).local]
+
+
+def _is_own(provider: Provider, config: Config) -> bool:
+    """Whether the user has configured it, and no list has its models."""
+    return provider.name in config.providers and not config.catalog.models(provider.name)
 
 
 def render_found(
     found: Mapping[str, list[Model]], keyed: Iterable[str], config: Config, environ: Mapping[str, str]
 ) -> str:
     """What was found, and how to ask for it; else how to begin."""
-    lines = []
+    lines, keyed = [], list(keyed)
     for name, models in found.items():
         names = ", ".join(f"{name}/{model.id}" for model in models[:_SHOWN])
         more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
@@ -50,6 +61,11 @@ def render_found(
     for name in keyed:
         variable = key_variable(config.catalog.provider(name), environ)
         lines.append(f"found a key for {name}{f' in {variable}' if variable else ''}: clients ask for {name}/MODEL\n")
+    for name in config.providers:
+        provider = config.catalog.provider(name)
+        if name not in found and name not in keyed:
+            problem = config.missing_key(provider) or f"{name} at {provider.base_url} gives no list of its models"
+            lines.append(f"configured: {problem}; clients ask for {name}/MODEL\n")
     if not lines:
         local = [provider for provider in config.catalog.providers.values() if provider.local and provider.base_url]
         return HOW_TO_BEGIN.format(names=", ".join(provider.name for provider in local))

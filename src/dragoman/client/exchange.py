@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from dragoman.client.failure_words import explained
 from dragoman.client.forwarding import ClientHead, addressed
 from dragoman.client.tool_mode import Asked, first_attempt, next_attempt, offer_tools
 from dragoman.deviations import clip
@@ -19,7 +20,6 @@ from dragoman.protocol import Expectation, HttpRequest, NewId, Rendered
 from dragoman.providers.endpoint import Outgoing
 from dragoman.response_stages import nothing_fits, stages_for
 from dragoman.routing.target import Target
-from dragoman.secret import masked
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Cost, Origin, Request, Usage
 
@@ -215,7 +215,7 @@ class Exchange:
             events = self._with_origin(events, self._origin)
         events = self._priced_from(events)
         if events and type(failure := events[-1]) is Failure:
-            events = [*events[:-1], without_secrets(failure, self._target)]
+            events = [*events[:-1], explained(failure, self._target, self.outgoing.url)]
         if self._watch is not None:
             self._watch.add(events)
         if self._on_deviation is not None or self._withdraw is not None:
@@ -287,10 +287,3 @@ def _reader(target: Target, asked: Asked, made: Offer, expectation: Expectation,
     )
     stages = stages_for(tools, asked.policy, new_id=new_id, dialect=dialect, expectation=expectation)
     return Reader(decoder, [*stages, *made.stages()] if made.forms else stages)
-
-
-def without_secrets(failure: Failure, target: Target) -> Failure:
-    """A failure without what only its provider may see: some quote the key that they refuse."""
-    secrets = target.secrets()
-    code = None if failure.code is None else masked(failure.code, secrets)
-    return msgspec.structs.replace(failure, message=masked(failure.message, secrets), code=code)

@@ -14,11 +14,13 @@ from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
 from dragoman.offering import ToolPolicy
 from dragoman.protocol import Strictness
-from dragoman.providers.catalog import Catalog
+from dragoman.providers.catalog import Catalog, Provider
 from dragoman.secret import Secret
 from dragoman.types import Params, ProtocolName
 
 ToolsMode: TypeAlias = Literal["native", "schema", "prompted", "auto"]
+#: Fields of a provider's table by which it may be reached without a key.
+_OWN_ACCESS: Final = frozenset({"base_url", "headers", "query", "auth"})
 #: By what the targets of a route are put in order before one is asked.
 Order: TypeAlias = Literal["declared", "proof", "price", "speed"]
 #: How often one request is sent again at most; more would multiply a provider's trouble.
@@ -241,6 +243,19 @@ class Config(msgspec.Struct, frozen=True):
         if provider in self.unread_keys:
             raise ConfigError(self.unread_keys[provider])
         return self.keys.get(provider)
+
+    def missing_key(self, provider: Provider) -> str:
+        """What to set before a provider of the catalogue can be asked; "" when its key is there, or none is needed.
+
+        A provider whose address, headers or login the user has set may do without one.
+        """
+        if provider.local or provider.auth == "none" or not provider.api_key_env or provider.name in self.keys:
+            return ""
+        mine = self.providers.get(provider.name)
+        if mine is not None and (mine.client_login or not _OWN_ACCESS.isdisjoint(mine.table)):
+            return ""
+        variables = " or ".join(provider.api_key_env)
+        return f"{provider.name} needs a key: set {variables}, or api_key under [providers.{provider.name}]"
 
 
 def _fits(pattern: str, target: str) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Iterable
 
 from dragoman.config import Config
 from dragoman.discovery.model_facts import ModelFacts, gather
 from dragoman.discovery.query_server import Found, look
-from dragoman.embedded import EMBEDDED
+from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.http.transport import Transport
 from dragoman.proofs import ProofStore, proof_of
 from dragoman.providers.catalog import Provider
@@ -40,7 +39,7 @@ async def take_stock(
         asked = [one for one in wanted if is_complete(one) and only_server_knows(one, config)]
     found = await asyncio.gather(*(look(transport, one, key=config.keys.get(one.name)) for one in asked))
     facts = [*_told(found, config, proofs), *_listed(wanted, found, config, proofs, is_named=provider is not None)]
-    if EMBEDDED.provider in {one.name for one in wanted} and importlib.util.find_spec("xllamacpp") is not None:
+    if EMBEDDED.provider in {one.name for one in wanted} and has_embedded():
         proof = proofs.get(EMBEDDED.target)
         facts.append(gather(EMBEDDED.target, told=EMBEDDED, listed=None, proof=proof, is_local=True))
     return tuple(facts)

@@ -5,6 +5,7 @@ parameters and makes good calls only when a call is forced. Needs the extra `dra
 only when a server starts.
 """
 
+import importlib.util
 from typing import Final
 
 from dragoman.embedded.server import EmbeddedError, EmbeddedServer, start
@@ -16,6 +17,12 @@ EMBEDDED: Final = Model(
     "embedded", SMOLLM2.name, 2048, 1024, ("text",), tools=True, thinking=False, digest=f"sha256:{SMOLLM2.sha256}"
 )
 
+
+def has_embedded() -> bool:
+    """Whether the extra that runs it is installed."""
+    return importlib.util.find_spec("xllamacpp") is not None
+
+
 __all__ = [
     "EMBEDDED",
     "SMOLLM2",
@@ -23,6 +30,7 @@ __all__ = [
     "EmbeddedServer",
     "Progress",
     "WeightsError",
+    "has_embedded",
     "load_weights",
     "start",
 ]

@@ -11,6 +11,7 @@ import msgspec
 from dragoman.codec.error_body import refuses_tools
 from dragoman.config import Config
 from dragoman.discovery.model_facts import gather, pick_default
+from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.errors import ConfigError
 from dragoman.events import Failure
 from dragoman.gateway.auth import is_loopback
@@ -80,8 +81,9 @@ class ModelNames:
         self._listed = None
 
     def listed(self) -> tuple[Listed, ...]:
-        """What clients are shown: routes, the models of `"*"` and of the configuration; without any of these what
-        servers told, and the catalogue's models of providers whose key is there."""
+        """What clients are shown: routes, the models of `"*"` and of the configuration, and those of its providers;
+        without any routes what all servers told, and the catalogue's models of providers whose key is there. Last the
+        embedded model, where it is installed."""
         if self._listed is None:
             config = self._config
             found = {name: route.targets[0] for name, route in config.routes.items() if name != EVERY_OTHER}
@@ -93,6 +95,13 @@ class ModelNames:
             if not found:
                 found = {target: target for target in self._told}
                 found |= {model.target: model.target for name in config.keys for model in config.catalog.models(name)}
+            elif not self._only_routes:
+                told = [target for target, model in self._told.items() if model.provider in config.providers]
+                found |= {target: target for target in told if target.removesuffix(_LATEST) not in found}
+                keyed = [name for name in config.providers if name in config.keys]
+                found |= {model.target: model.target for name in keyed for model in config.catalog.models(name)}
+            if not self._only_routes and has_embedded():
+                found.setdefault(EMBEDDED.target, EMBEDDED.target)
             self._listed = tuple(Listed(name, self._shown(name, target)) for name, target in found.items())
         return self._listed
 
@@ -103,7 +112,8 @@ class ModelNames:
         targets = [target for route in config.routes.values() for target in route.targets] + [
             name for name in config.models if "*" not in name
         ]
-        names = dict.fromkeys(split_target(target)[0] for target in targets) or config.catalog.providers
+        named = dict.fromkeys(split_target(target)[0] for target in targets)
+        names = {**named, **({} if self._only_routes else config.providers)} if named else config.catalog.providers
         found = [config.catalog.provider(name) for name in names]
         return [
             provider
@@ -123,7 +133,7 @@ class ModelNames:
 
     def _model(self, target: str) -> Model:
         """What is known of a target: its server's word, then the catalogue's."""
-        listed = self._config.catalog.model(target)
+        listed = EMBEDDED if target == EMBEDDED.target else self._config.catalog.model(target)
         told = self._told.get(target) or self._told.get(target + _LATEST)
         if told is None:
             return listed
@@ -237,7 +247,8 @@ class ModelNames:
         """A failure for a model that is missing or takes no tools, with the names of some that do."""
         if failure.kind != "not_found" and not refuses_tools(failure):
             return failure
-        able = [listed.name for listed in self.listed() if listed.model.tools][:_SHOWN]
+        able = [listed.name for listed in self.listed() if listed.model.tools and listed.model != EMBEDDED]
+        able = able[:_SHOWN]
         if not able:
             return failure
         words = f"{failure.message}; with tools there {'is' if len(able) == 1 else 'are'}: {', '.join(able)}"
@@ -249,6 +260,8 @@ class ModelNames:
         provider = self._config.catalog.providers.get(name)
         if provider is None or not model or self._only_routes or self._is_own(provider):
             return False
+        if target == EMBEDDED.target:
+            return True
         config = self._config
         return name in config.providers or name in config.keys or (provider.local and bool(provider.base_url))
 

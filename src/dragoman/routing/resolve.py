@@ -112,6 +112,9 @@ def _target(
     provider = config.catalog.provider(provider_name)
     model = config.model(name) or _NO_MODEL_CONFIG
     theirs = config.providers.get(provider_name, _NO_PROVIDER_CONFIG)
+    key = config.key(provider_name)
+    if key is None and (problem := config.missing_key(provider)):
+        raise ConfigError(problem)
     if strict is None:
         strict = model.strict
     if strict is None:
@@ -126,7 +129,7 @@ def _target(
         model=model_id,
         dialect=msgspec.structs.replace(provider.dialect, **model.dialect) if model.dialect else provider.dialect,
         limits=known.limits(),
-        key=config.key(provider_name),
+        key=key,
         policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
         options={name: option for name, option in msgspec.structs.asdict(options).items() if option not in _UNSET},
         tools=way,

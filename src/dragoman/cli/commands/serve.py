@@ -26,7 +26,7 @@ from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.config import Config, RouteConfig, ServerConfig
 from dragoman.errors import ConfigError, UsageError
-from dragoman.providers.catalog import Model, Provider
+from dragoman.providers.catalog import Model, Provider, split_target
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
@@ -93,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
     first = None
     if not config.routes:
         first = say_what_is_there(config)
+    say_missing_keys(config)
     serve(
         Serving(
             config=config,
@@ -110,6 +111,14 @@ def run(options: argparse.Namespace) -> int:
         )
     )
     return DONE
+
+
+def say_missing_keys(config: Config) -> None:
+    """Say which targets of routes cannot be asked because their key is not set."""
+    targets = [target for route in config.routes.values() for target in route.targets]
+    for name in dict.fromkeys(split_target(target)[0] for target in targets):
+        if problem := config.missing_key(config.catalog.provider(name)):
+            hint(f"{problem}; until then no request of it can work\n")
 
 
 def say_what_is_there(config: Config) -> str | None:

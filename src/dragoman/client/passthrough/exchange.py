@@ -14,7 +14,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.client.exchange import Exchange, OnDeviation, without_secrets
+from dragoman.client.exchange import Exchange, OnDeviation
+from dragoman.client.failure_words import explained
 from dragoman.client.forwarding import ClientHead, with_query
 from dragoman.events import Deviation, Event, Failure, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
@@ -295,7 +296,7 @@ class PassthroughExchange:
             elif self._held is not None and (type(event) is Failure or type(event) is ToolCallFailed):
                 return self._turn()
             elif type(event) is Failure:  # the last event
-                events = [*events[:-1], without_secrets(event, self._target)]
+                events = [*events[:-1], explained(event, self._target, self.outgoing.url)]
         if self._said:
             events, self._said = [*self._said, *events], []
         return events

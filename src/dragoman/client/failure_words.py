@@ -1,0 +1,78 @@
+"""A provider's failure in words that help: who failed, at which address, and what to do where that is known."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.events import Failure
+from dragoman.providers.catalog import Provider
+from dragoman.routing.target import Target
+from dragoman.secret import masked
+
+#: Paths that servers have below `/v1`, and what says that an address has such a part.
+_BELOW_VERSION: Final = ("/chat/completions", "/responses")
+#: The beginning of what `dragoman.http.response.not_connected` says.
+_NOT_CONNECTED: Final = "no connection to "
+#: The beginning of what `dragoman.http.response.not_connected` says.
+_NOT_CONNECTED: Final = "no connection to "
+_VERSION: Final = re.compile(r"/v\d")
+
+
+def explained(failure: Failure, target: Target, url: str) -> Failure:
+    """The failure with its provider's name, the address that was asked and the fix; without what only the provider may
+    see, since some quote the key that they refuse."""
+    secrets = target.secrets()
+    message = masked(failure.message, secrets)
+    code = None if failure.code is None else masked(failure.code, secrets)
+    place = shown_address(url)
+    told = _who(failure, target.provider, place, message)
+    fix = _fix(failure, target, place)
+    words = "; ".join(word for word in (told, fix) if word and word not in message)
+    message = f"{message} ({masked(words, secrets)})" if words else message
+    return msgspec.structs.replace(failure, message=message, code=code)
+
+
+def shown_address(url: str) -> str:
+    """An address without its login and its query, which may hold a key."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def start_words(provider: Provider) -> str:
+    """How to start a server that does not run, or where to say that it is elsewhere."""
+    start = f"start it: {provider.start}" if provider.start else "start the server"
+    return f"{start}, or set base_url under [providers.{provider.name}]"
+
+
+def key_words(provider: Provider) -> str:
+    """Where a provider's key stands."""
+    own = f"api_key under [providers.{provider.name}]"
+    return f"{' or '.join(provider.api_key_env)}, or {own}" if provider.api_key_env else own
+
+
+def _who(failure: Failure, provider: Provider, place: str, message: str) -> str:
+    if failure.status is not None:
+        return f"{provider.name}: POST {place} answered {failure.status}"
+    host = urlsplit(place).netloc
+    return provider.name if host and host in message else f"{provider.name} at {place}"
+
+
+def _fix(failure: Failure, target: Target, place: str) -> str:
+    provider = target.provider
+    if failure.kind in ("auth", "permission"):
+        if target.client_login:
+            return ""
+        return f"this is about the key of {provider.name}, not a client's: check {key_words(provider)}"
+    if failure.kind == "quota":
+        return f"the account at {provider.name} needs credit"
+    if failure.kind == "not_found" and place.endswith(_BELOW_VERSION) and not _VERSION.search(place):
+        return "does base_url end in /v1?"
+    if failure.kind == "connection" and failure.message.startswith(_NOT_CONNECTED):
+        return start_words(provider)
+    if failure.kind == "wire" and "expected a response, got" in failure.message:
+        return f"does base_url lead to a server that speaks {provider.protocol}?"
+    return ""

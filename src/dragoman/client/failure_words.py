@@ -17,8 +17,6 @@ from dragoman.secret import masked
 _BELOW_VERSION: Final = ("/chat/completions", "/responses")
 #: The beginning of what `dragoman.http.response.not_connected` says.
 _NOT_CONNECTED: Final = "no connection to "
-#: The beginning of what `dragoman.http.response.not_connected` says.
-_NOT_CONNECTED: Final = "no connection to "
 _VERSION: Final = re.compile(r"/v\d")
 
 

@@ -7,6 +7,7 @@ what its model would.
 from __future__ import annotations
 
 import json
+import random
 import re
 from typing import Any
 
@@ -98,3 +99,61 @@ def test_a_repair(lead: str):
     ):
         wire = PROVIDERS["openai-chat"]([("write_file", lead + text)], "stop")
         assert decode(wire, "openai-chat", tools=tools).tool_calls == [], text
+
+
+#: Keys and texts that look like the end of a key, and numbers that other readers round.
+KEYS = ["a", "b", '":', "c :", 'x"', ""]
+SCALARS = [
+    '"x"',
+    '"\\":x"',
+    '":x"',
+    '"a :"',
+    "1",
+    "2.5",
+    "1.0",
+    "1000000000000000000000000000000",
+    "1e400",
+    "-0",
+    "null",
+]
+
+
+def random_object(random: random.Random, depth: int) -> str:
+    """JSON text, now and then with a key twice and blanks before its colons."""
+    members = []
+    for _ in range(random.randrange(5)):
+        value = random.choice(SCALARS)
+        if depth and random.random() < 0.5:
+            value = random_object(random, depth - 1)
+            value = f"[{value},{random.choice(SCALARS)}]" if random.random() < 0.4 else value
+        members.append(json.dumps(random.choice(KEYS)) + random.choice(["", "", " ", "\n"]) + ":" + value)
+    return "{" + ",".join(members) + "}"
+
+
+class Repeated(Exception):
+    pass
+
+
+def members_once(members: list[tuple[str, object]]) -> dict[str, object]:
+    seen: dict[str, object] = {}
+    for key, value in members:
+        if seen.setdefault(key, value) != value:
+            raise Repeated
+    return seen
+
+
+def test_a_key_twice_is_seen_wherever_it_stands():
+    """Against a reader that looks at each member, with every number as it is written."""
+    outcomes = set()
+    for seed in range(4_000):
+        text = random_object(random.Random(seed), 3)
+        try:
+            json.loads(text, object_pairs_hook=members_once, parse_int=lambda text: f"number {text}",
+                       parse_float=lambda text: f"number {text}")  # fmt: skip
+        except Repeated:
+            expected = True
+        else:
+            expected = False
+        assert _json.repeats_key(text) is expected, text
+        outcomes.add(expected)
+    assert outcomes == {True, False}

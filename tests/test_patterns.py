@@ -20,6 +20,9 @@ BOUNDED = {
     "gateway/request_bodies.py _STRING": (
         "reads a text in which every string is closed (`_CLOSED`): no search for an end fails"
     ),
+    "codec/parts/argument_text.py _OUTSIDE": (
+        "matched at one place; a string that is not closed is looked at once in a stretch, then read inside"
+    ),
     "codec/context_overflow.py _LIMIT": "reads messages that `problems` cut to 1,000 characters",
     "codec/error_body.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
     "codec/error_body.py _TITLE": "looks 500 characters ahead, in 16,000",
@@ -32,7 +35,9 @@ BOUNDED = {
 MADE = {
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
     "gateway/app.py f'{re.escape(before)}(.+){re.escape(after)}'": "one repeat between fixed texts, matched in whole",
-    "stages/rescue/ended.py self._again": "fixed texts, 40 characters of white space, one character",
+    "stages/rescue/ended.py self.again": "fixed texts, 40 characters of white space, one character",
+    "stages/rescue/ended.py self._tag": "fixed texts side by side, each with one bounded look behind it",
+    "testing/server.py pattern": "one repeat between fixed texts, matched in whole",
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",

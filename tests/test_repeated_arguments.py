@@ -16,6 +16,7 @@ import pytest
 
 from cases import counter
 from dragoman import _json
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Tool, Usage
@@ -155,5 +156,6 @@ def test_a_key_twice_is_seen_wherever_it_stands():
         else:
             expected = False
         assert _json.repeats_key(text) is expected, text
+        assert repeats_key(text) is expected, text
         outcomes.add(expected)
     assert outcomes == {True, False}

@@ -172,17 +172,7 @@ def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def repeats_key(text: str) -> bool:
     """Whether an object in a JSON text, at any depth, has a key twice with different values: readers differ in which
-    of the two counts (RFC 8259, section 4). Cheap looks first: most texts have as many keys as colons behind quotes."""
-    colons = text.count(":")
-    if colons < 2:
-        return False
-    try:
-        if text[:1] == "{" and len(_decode_fields(text)) == colons:
-            return False
-        if _members(_decode_any(text)) == text.count('":') and not any(map(text.__contains__, _SPACED_COLONS)):
-            return False
-    except _UNREADABLE:
-        pass  # numbers too large for it, or no JSON
+    of the two counts (RFC 8259, section 4). Every member is looked at; `codec.repeated_keys` looks cheaper first."""
     try:
         _told_once.decode(text)
     except _Repeated:
@@ -190,23 +180,6 @@ def repeats_key(text: str) -> bool:
     except _UNREADABLE:
         pass  # no JSON: another's to say
     return False
-
-
-#: Behind the quote of a key. Without them `":` stands once for each key, and besides only in texts: never too few.
-_SPACED_COLONS: Final = (" :", "\t:", "\n:", "\r:")
-
-
-def _members(value: Json) -> int:
-    """The members of all objects in a value, where no object has a key twice."""
-    count, unread = 0, [value]
-    while unread:
-        item = unread.pop()
-        if type(item) is dict:
-            count += len(item)
-            unread += [part for part in item.values() if type(part) is dict or type(part) is list]
-        elif type(item) is list:
-            unread += [part for part in item if type(part) is dict or type(part) is list]
-    return count
 
 
 class Number(str):

@@ -23,7 +23,7 @@ from dragoman.inputs.models import in_place, is_model, model_schema, model_value
 from dragoman.types import ResponseSchema
 
 _WRAPPED: Final = "answer"
-_FENCE: Final = re.compile(r"^\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
+_FENCE: Final = "```"
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -221,9 +221,10 @@ def _is_strict(schema: Any) -> bool:
 
 def _json_in(text: str) -> Any:
     """The JSON value that a text is, or that stands alone in it: in a fence, or with words around it."""
-    fenced = _FENCE.match(text)
-    inner = fenced[1] if fenced else text
-    found = _json.decode(inner.strip())
+    inner = text.strip()
+    if inner.startswith(_FENCE) and inner.endswith(_FENCE):
+        inner = inner.removesuffix(_FENCE).partition("\n")[2].strip()
+    found = _json.decode(inner)
     if not isinstance(found, _json.Malformed):
         return found
     start, end = inner.find("{"), inner.rfind("}")

@@ -8,6 +8,7 @@ from typing import Final, Literal, final
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.repeated_keys import repeats_key
 
 #: Why arguments fail that tell one member otherwise the second time.
 REPEATED_KEY: Final = "the arguments have a key twice, with different values"
@@ -38,16 +39,14 @@ class Settled(msgspec.Struct, frozen=True):
 
     def told_once(self) -> Settled:
         """The same, unless an object in it tells a member twice and differently: then there are two readings."""
-        if self.text is not None and any(map(_json.repeats_key, self.objects or (self.text,))):
+        if self.text is not None and any(map(repeats_key, self.objects or (self.text,))):
             return Settled(None, kind="contradicted", problem=REPEATED_KEY)
         return self
 
 
 def is_plain_object(text: str) -> bool:
     """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
-    return (
-        text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text) and not _json.repeats_key(text)
-    )
+    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text) and not repeats_key(text)
 
 
 def is_same(one: str, other: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.anthropic.wire import STOP_REASONS
@@ -100,7 +101,7 @@ def check_whole(body: bytes) -> Finish | None:
     if isinstance(message, _json.Malformed):
         return None
     word, calls = message.stop_reason, [block.id for block in message.content if type(block) is _Call]
-    if calls and _json.repeats_key(body.decode(errors="replace")):
+    if calls and repeats_key(body.decode(errors="replace")):
         return None
     if len(set(calls)) < len(calls) or (word != "max_tokens" and bool(calls) != (word == "tool_use")):
         return None

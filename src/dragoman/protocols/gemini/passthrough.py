@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.errors import WireError
 from dragoman.events import Finish
 from dragoman.protocol import Peek
@@ -86,7 +87,7 @@ def check_whole(body: bytes) -> Finish | None:
     calls = [part.functionCall for part in parts if part.functionCall is not None]
     ids = [call.id for call in calls if call.id is not None]
     is_text = any(part.text and not part.thought for part in parts)
-    if calls and _json.repeats_key(body.decode(errors="replace")):
+    if calls and repeats_key(body.decode(errors="replace")):
         return None
     if len(set(ids)) < len(ids) or not (calls or is_text) or any(part.text and part.functionCall for part in parts):
         return None

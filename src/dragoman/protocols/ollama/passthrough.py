@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Finish
 from dragoman.protocol import Peek
@@ -95,7 +96,7 @@ def check_whole(body: bytes) -> Finish | None:
     message, word = answer.message, answer.done_reason
     calls = message.tool_calls or ()
     ids = [call.id for call in calls if call.id is not None]
-    if calls and _json.repeats_key(body.decode(errors="replace")):
+    if calls and repeats_key(body.decode(errors="replace")):
         return None
     if len(set(ids)) < len(ids) or not (calls or message.content):
         return None

@@ -15,6 +15,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.parts.argument_residue import is_residue
 from dragoman.codec.parts.settled_arguments import REPEATED_KEY
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.stages.argument_repair.argument_writer import ArgumentWriter
 from dragoman.stages.argument_repair.inner_quotes import is_sure
 from dragoman.stages.argument_repair.string_text import StringText, Unreadable, unescaped
@@ -373,7 +374,7 @@ def read_inner(text: str, names: frozenset[str]) -> Json | Malformed:
     """
     value = _json.decode_exact(text)
     if not isinstance(value, Malformed):
-        return Malformed(REPEATED_KEY) if _json.repeats_key(text) else value
+        return Malformed(REPEATED_KEY) if repeats_key(text) else value
     writer = ArgumentWriter(_ANYTHING, read_inner)
     reader = NearJson(writer, StringText(writer.note_once), text, names)
     try:

@@ -19,7 +19,7 @@ from dragoman.types import ProtocolName, Tool
 
 def decode(
     body: bytes,
-    protocol: ProtocolName,
+    protocol: ProtocolName | None = None,
     *,
     tools: Iterable[Tool | Callable[..., Any] | Mapping[str, Any]] = (),
     request: bytes | Mapping[str, Any] | None = None,
@@ -31,7 +31,7 @@ def decode(
 
     Args:
         body: the raw bytes.
-        protocol: one of the five names.
+        protocol: one of the five names; None: told from the body's first frames.
         tools: those that the request had offered.
         request: the body of the request, in the same protocol: its tools count as offered, and what it asked for is no
             deviation.
@@ -39,11 +39,11 @@ def decode(
         strict: the first deviation is a `Failure`; with "notes" a note is one too.
 
     Raises:
-        UsageError: no such protocol, or a tool or the request cannot be read. What the body holds never raises: see
-            `Reply.error`.
+        UsageError: no such protocol, none is named and the body does not tell it, or a tool or the request cannot be
+            read. What else the body holds never raises: see `Reply.error`.
     """
     _check(body, protocol, status=status, dialect=dialect, strict=strict)
-    chosen = PROTOCOLS[protocol]
+    chosen = PROTOCOLS[protocol or _told_by(body)]
     if status >= 400:
         return fold([chosen.parse_error(status, body)])
     from dragoman.inputs.conversation import read_tools
@@ -64,9 +64,9 @@ def _check(body: object, protocol: object, *, status: object, dialect: object, s
     """Refuse arguments of the wrong kind. Raises UsageError."""
     if not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError(f"body: expected bytes, got a {type(body).__name__}")
-    if not isinstance(protocol, str):
+    if not isinstance(protocol, str | None):
         raise UsageError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got a {type(protocol).__name__}")
-    if protocol not in PROTOCOLS:
+    if protocol is not None and protocol not in PROTOCOLS:
         raise UsageError(f"expected one of the protocols {', '.join(PROTOCOLS)}, got {protocol[:60]!r}")
     if not isinstance(status, int) or isinstance(status, bool) or not 100 <= status <= 999:
         raise UsageError(f"status: expected an HTTP status, got a {type(status).__name__} that is none")
@@ -74,6 +74,16 @@ def _check(body: object, protocol: object, *, status: object, dialect: object, s
         raise UsageError(f"dialect: expected a Dialect, got a {type(dialect).__name__}")
     if strict != "notes" and not isinstance(strict, bool):
         raise UsageError(f"strict: expected True, False or 'notes', got a {type(strict).__name__}")
+
+
+def _told_by(body: bytes) -> ProtocolName:
+    """Raises UsageError for a body that does not tell its protocol."""
+    from dragoman.protocols.recognize import recognize
+
+    found = recognize(bytes(body))
+    if found is None:
+        raise UsageError(f"protocol: the body does not tell it; expected one of {', '.join(PROTOCOLS)}")
+    return found
 
 
 def _request_body(request: object) -> bytes:

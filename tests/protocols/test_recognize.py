@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import dragoman
+from dragoman.errors import UsageError
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.recognize import recognize
 
@@ -47,3 +49,17 @@ def test_what_a_model_wrote_tells_nothing(text: str) -> None:
 )
 def test_errors_and_what_is_none(body: bytes, name: str | None) -> None:
     assert recognize(body) == name
+
+
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+def test_decode_is_told_the_protocol_by_the_body(name: str) -> None:
+    bodies = [path.read_bytes() for protocol, path in BODIES if protocol == name]
+    told = [body for body in bodies if recognize(body) == name]
+    assert told
+    for body in told:
+        assert dragoman.decode(body).text == dragoman.decode(body, PROTOCOLS[name].name).text
+
+
+def test_a_body_that_tells_no_protocol_is_refused() -> None:
+    with pytest.raises(UsageError, match="the body does not tell it; expected one of ollama-chat"):
+        dragoman.decode(b"<html>It works!</html>")

@@ -159,3 +159,24 @@ def test_a_key_twice_is_seen_wherever_it_stands():
         assert repeats_key(text) is expected, text
         outcomes.add(expected)
     assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize(
+    "second", ['"name": "remove"', '"name": "no_tool"', '"tool": "remove"', '"function": "remove"']
+)
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_call_in_json_that_names_two_tools(second: str, place: str):
+    """Under one key twice, or under another key the name of another tool; its own name again says nothing new."""
+    tools = [Tool(name, "", _json.raw({"type": "object"})) for name in ("show", "remove")]
+
+    def calls(member: str) -> list[str]:
+        arguments = '"arguments": {"path": "a"}'
+        members = [member, arguments] if place == "before" else [arguments, member]
+        text = '<tool_call>{"name": "show", ' + ", ".join(members) + "}</tool_call>"
+        delta = {"choices": [{"index": 0, "delta": {"content": text}}]}
+        stop = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        wire = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in (delta, stop))
+        return [call.name for call in decode(wire + b"data: [DONE]\n\n", "openai-chat", tools=tools).tool_calls]
+
+    assert calls(second) == []
+    assert calls('"name": "show"') == calls('"tool": "something else"') == ["show"]

@@ -41,6 +41,7 @@ class _CallObject:
         "_id",
         "_is_message",
         "_name",
+        "_named_by",
         "_opened",
         "_problem",
         "_tools",
@@ -52,7 +53,7 @@ class _CallObject:
         self._is_message = is_message
         self._tools = tools
         self._depth = 1  # braces that are open
-        self._name = self._id = ""
+        self._name = self._named_by = self._id = ""
         self._held = ""  # arguments that came before the name
         self._opened = False
         self._unread = ""  # a key that is no part of a call
@@ -133,7 +134,11 @@ class _CallObject:
     def _note(self, key: str, value: str) -> None:
         """A member that is not the arguments of a known tool."""
         if key in _NAME_KEYS and not self._name:
-            self._name = _name(value, self._tools)
+            self._name, self._named_by = _name(value, self._tools), key
+        elif key in _NAME_KEYS:
+            named = _offered(value, self._tools)
+            if named != self._name and (named is not None or key == self._named_by):
+                self._problem = f"it names two tools, the second under {key!r}"
         elif key in _ARGUMENT_KEYS:
             if self._opened or self._held:
                 self._problem = f"it has arguments twice, under {key!r} the second time"
@@ -187,13 +192,18 @@ def _key(cursor: Cursor) -> Generator[Action, None, str]:
 
 
 def _name(value: str, tools: Tools) -> str:
-    decoded = _json.decode(value)
-    if isinstance(decoded, Malformed) and value[:1] == "'" == value[-1:]:
-        decoded = value[1:-1]
-    offered = tools.offered(decoded) if isinstance(decoded, str) else None
+    offered = _offered(value, tools)
     if offered is None:
         raise NotACall
     return offered
+
+
+def _offered(value: str, tools: Tools) -> str | None:
+    """The offered name that a JSON text is; None: it is none."""
+    decoded = _json.decode(value)
+    if isinstance(decoded, Malformed) and value[:1] == "'" == value[-1:]:
+        decoded = value[1:-1]
+    return tools.offered(decoded) if isinstance(decoded, str) else None
 
 
 def call_objects(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:

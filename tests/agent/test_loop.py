@@ -210,7 +210,7 @@ def test_a_failed_answer_runs_nothing(tmp_path: Path) -> None:
     bench = Bench(tmp_path, script(broken), rules=["write"])
     assert run(bench) == "failed"
     assert [notice.failure.message for notice in bench.face.notices if isinstance(notice, Failed)] == [
-        "the server is on fire"
+        "the server is on fire (lab at http://127.0.0.1:9/v1/chat/completions)"
     ]
     assert list(bench.place.iterdir()) == []
 

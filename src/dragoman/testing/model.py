@@ -17,7 +17,7 @@ from dragoman.http.transport import STAND_INS
 from dragoman.inputs.keywords import read_word
 from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers.catalog import Provider
+from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Chain, Target
 from dragoman.testing.server import Served
@@ -118,9 +118,11 @@ class FakeModel:
 
     def _target(self, name: str) -> Target:
         provider, _, model = name.rpartition("/") if "/" not in name else name.partition("/")
-        table = Provider(name=provider or "fake", protocol=self._protocol, base_url="", auth="none")
-        protocol = PROTOCOLS[self._protocol]
-        return _here(Target(table, protocol, model or name, table.dialect, UNKNOWN_MODEL))
+        try:
+            table = load_catalog().provider(provider)  # one whose key is missing: none is needed here
+        except DragomanError:
+            table = Provider(name=provider or "fake", protocol=self._protocol, base_url="", auth="none")
+        return _here(Target(table, PROTOCOLS[table.protocol], model or name, table.dialect, UNKNOWN_MODEL))
 
     async def open(self, outgoing: Outgoing) -> Response:
         """As a transport does. Raises TransportFailed: it is no request to a model."""

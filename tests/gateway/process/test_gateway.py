@@ -118,7 +118,8 @@ def test_without_routes_what_servers_have_is_listed(tmp_path: Path) -> None:
     with gateway(tmp_path, look=look, config=config) as running:
         _, _, body = running.request("GET", "/api/tags")
     assert [(tag["name"], tag["details"]["context_length"]) for tag in json.loads(body)["models"]] == [
-        ("ollama/granite4:latest", 8_192)
+        ("ollama/granite4:latest", 8_192),
+        ("embedded/smollm2", 2_048),
     ]
     assert "anthropic" not in asked
 

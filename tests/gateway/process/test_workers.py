@@ -144,7 +144,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
                     capture_output=True, text=True, timeout=30, check=False,
                 )  # fmt: skip
                 assert (run.returncode, run.stdout) == (1, "")
-                assert "ddress already in use" in run.stderr
+                assert f"port {port} is taken" in run.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ports are not shared")

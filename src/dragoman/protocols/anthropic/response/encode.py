@@ -104,6 +104,7 @@ class Encoder:
     def encode(self, events: Iterable[Event]) -> bytes:
         """Write what these events say."""
         out: list[bytes] = []
+        events = events if isinstance(events, list | tuple) else list(events)  # looked at ahead of time
         for event in events:
             kind = type(event)
             if kind is TextDelta or kind is ToolCallDelta or kind is ThinkingDelta:

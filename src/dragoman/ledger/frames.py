@@ -1,0 +1,97 @@
+"""Records in a segment of a journal: each with its size and checksum, so that half a one is never taken for a whole.
+
+A segment begins with `HEADER`, frames follow, and zeros fill it up: it has its full size from the beginning, so that a
+full disk is met there. A frame is two marking bytes, the size of its record (2 bytes), the CRC-32 of size and record
+(4 bytes), all little-endian, then the record.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, final
+
+import msgspec
+
+HEADER: Final = b"dragoman ledger journal, form 1\n"
+#: Without it the checksum of nothing would be 0, and a mark before filling an empty record.
+_SEED: Final = 0x5A17_0000
+#: Bytes of the largest record.
+LARGEST: Final = 4_096
+_MARK: Final = b"\xd7\x1a"
+_HEAD: Final = struct.Struct("<2sHI")
+OVERHEAD: Final = _HEAD.size
+
+
+def frame(record: bytes) -> bytes:
+    """A record as it is written.
+
+    Raises:
+        ValueError: it is larger than `LARGEST`.
+    """
+    size = len(record)
+    if size > LARGEST:
+        raise ValueError(f"expected a record of at most {LARGEST} bytes, got {size}")
+    return _HEAD.pack(_MARK, size, _checksum(size, record)) + record
+
+
+@final
+class Found(msgspec.Struct, frozen=True):
+    """What was read of a stretch of a segment.
+
+    Attributes:
+        records: each with the place of its frame's first byte.
+        end: up to where all was read.
+        damaged: bytes before `end` that are no frame and no filling.
+        is_filling: what follows `end` is zeros, as far as it was seen.
+    """
+
+    records: list[tuple[int, bytes]]
+    end: int
+    damaged: int = 0
+    is_filling: bool = True
+
+
+def read_frames(data: bytes, start: int = 0, *, is_closed: bool = False) -> Found:
+    """The whole frames of a segment's bytes from `start` on. Places count from the beginning of `data`.
+
+    Args:
+        is_closed: nobody writes it any more: what is no frame is damage, and reading goes on at the next one.
+    """
+    records: list[tuple[int, bytes]] = []
+    place, damaged = start, 0
+    while True:
+        record = _frame_at(data, place)
+        if record is not None:
+            records.append((place, record))
+            place += OVERHEAD + len(record)
+            continue
+        rest = data[place:].rstrip(b"\0")
+        if not rest or not is_closed:
+            return Found(records, place, damaged, not rest)
+        following = _next_frame(data, place + 1)
+        if following is None:
+            return Found(records, len(data), damaged + len(rest), True)
+        damaged, place = damaged + following - place, following
+
+
+def _frame_at(data: bytes, place: int) -> bytes | None:
+    if len(data) - place < OVERHEAD:
+        return None
+    mark, size, checksum = _HEAD.unpack_from(data, place)
+    if mark != _MARK or size > LARGEST:
+        return None
+    record = data[place + OVERHEAD : place + OVERHEAD + size]
+    return record if len(record) == size and _checksum(size, record) == checksum else None
+
+
+def _next_frame(data: bytes, place: int) -> int | None:
+    while (place := data.find(_MARK, place)) >= 0:
+        if _frame_at(data, place) is not None:
+            return place
+        place += 1
+    return None
+
+
+def _checksum(size: int, record: bytes) -> int:
+    return zlib.crc32(record, _SEED ^ size)

@@ -1,0 +1,120 @@
+"""What the ledger needs of a store, and what limits will need of counters. One suite of tests holds for every store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias, final
+
+import msgspec
+
+from dragoman.ledger.records import PriceSnapshot, Row
+
+
+class StoreAway(Exception):
+    """The store cannot be written now. Nothing of what was given stands in it; the same is given again later."""
+
+
+class Refused(Exception):
+    """The store takes what was given at no time: it breaks one of its rules."""
+
+
+class Store(Protocol):
+    """The truth: rows of attempts, their sums, corrections.
+
+    Rows come again and in any order: what is told of an attempt that is final changes nothing, and where it differs
+    becomes an adjustment, whose id follows from the attempt's. Sums move with rows that changed state, in the same
+    transaction.
+    """
+
+    def deliver(self, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
+        """Take rows; returns when they are durable.
+
+        Raises:
+            StoreAway: nothing was taken; try again.
+            Refused: one of them can never be taken; nothing was.
+        """
+        ...
+
+    def set_aside(self, journal: str, place: tuple[int, int], reason: str, data: bytes) -> None:
+        """Keep a record that can never be a row, so that it is seen and counted. The same once more changes nothing.
+
+        Raises:
+            StoreAway: it is not kept.
+        """
+        ...
+
+    def close(self) -> None:
+        """Nothing more is given."""
+        ...
+
+
+# ---------------------------------------------------------------- limits (none is counted yet)
+
+#: One quota in one period.
+Account: TypeAlias = int
+
+
+@final
+class Facts(msgspec.Struct, frozen=True):
+    """What a holder has done with an account over its life, absolutely: `spent`, and `reserved` for what is under way.
+    Micro-dollars, tokens or requests."""
+
+    spent: int = 0
+    reserved: int = 0
+
+
+@final
+class Lease(msgspec.Struct, frozen=True):
+    """What the counters answer.
+
+    Attributes:
+        outcome: `granted`; `refused`: the facts are recorded, and `least` beyond them did not fit; `stale`: a later
+            call was heard already, nothing changed; `lost`: the counters are another life of theirs (`epoch`) and want
+            every holder's facts and leases anew.
+        amount: what the holder may have used and reserved in all.
+        is_tight: the limit is near, so leases are exact.
+        epoch: of the counters. `now`: their clock, in microseconds.
+    """
+
+    outcome: Literal["granted", "refused", "stale", "lost"]
+    amount: int
+    is_tight: bool
+    epoch: str
+    now: int
+
+
+class Counters(Protocol):
+    """How much of each account is leased to whom. They may lose their memory; the ledger never does."""
+
+    def take(
+        self,
+        account: Account,
+        holder: str,
+        *,
+        number: int,
+        facts: Facts,
+        want: int,
+        least: int,
+        limit: int,
+        generation: int,
+        epoch: str,
+    ) -> Lease:
+        """Record the facts, always; then lease up to `want` as room allows.
+
+        Args:
+            number: grows with each call of this holder for this account; one that is not newer does nothing.
+            want, least: beyond the facts.
+            limit, generation: of the quota; the counters keep the limit of the highest generation seen.
+            epoch: that the caller knows; another one answers `lost`.
+        """
+        ...
+
+    def seed(self, account: Account, closed: int, by_holder: Mapping[str, int], *, generation: int) -> bool:
+        """Fill a cold account in one piece, from what the store has; False: it is filled, or the store's word is
+        older."""
+        ...
+
+    def fold(self, account: Account, holder: str, spent: int) -> None:
+        """A holder is dead: what it spent is the account's. Its number stays known, so that a late message of it does
+        nothing."""
+        ...

@@ -1,0 +1,189 @@
+"""A worker's journal: what it is about to ask and what came of it, written inline before anything is sent.
+
+A journal belongs to one holder, which is one life of one worker, and is locked by it: a lock that can be taken means
+that its writer is dead. It is a row of segments `HOLDER.NUMBER.journal` in one folder, beside `HOLDER.lock`. `write(2)`
+returns when the system has the bytes, so they survive the end of this process, however it comes, and not a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from dragoman.ledger.frames import HEADER, frame
+from dragoman.ledger.locking import FileLock
+from dragoman.ledger.records import AttemptIds, Intent, PriceSnapshot, Settlement, encode_record
+
+SEGMENT_SIZE: Final = 4 * 1024 * 1024
+#: Bytes that a settlement may take, with its frame: an attempt that is open has so many set apart.
+SETTLEMENT_SIZE: Final = 384
+#: Seconds without another try after a segment could not be made, and between two looks whether the file is still there.
+_PAUSE: Final = 1.0
+_SEGMENT: Final = re.compile(r"([0-9a-f]{16})\.(\d{8})\.journal")
+_HOLDER_BYTES: Final = 8
+
+
+class JournalFailed(Exception):
+    """Nothing can be recorded now: the disk is full, the folder cannot be written. Nothing was written."""
+
+
+class Journal:
+    """Writes. For one thread of one process.
+
+    Attributes:
+        holder: 16 hexadecimal digits.
+        open_attempts: intents without a settlement so far.
+        problem: why nothing could be recorded last time; "" when it could.
+    """
+
+    __slots__ = (
+        "_begun", "_descriptor", "_folder", "_left", "_lock", "_look_at", "_next_try", "_now", "_number", "_path",
+        "_segment_size", "_snapshots", "holder", "ids", "open_attempts", "problem",
+    )  # fmt: skip
+
+    def __init__(
+        self, folder: Path, *, segment_size: int = SEGMENT_SIZE, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`folder`: made when the first record comes; nothing happens before."""
+        self.holder = secrets.token_hex(_HOLDER_BYTES)
+        self.ids = AttemptIds(int(self.holder, 16))
+        self.open_attempts = 0
+        self.problem = ""
+        self._folder = folder
+        self._segment_size = segment_size
+        self._now = now
+        self._lock = FileLock(folder / f"{self.holder}.lock")
+        self._path = folder
+        self._descriptor = -1
+        self._left = 0  # bytes of the segment that nothing stands in
+        self._number = 0
+        self._next_try = self._look_at = 0.0
+        self._snapshots: set[int] = set()  # that stand in this segment
+
+    def intend(self, intent: Intent) -> None:
+        """Record an intent. Its settlement has room from then on.
+
+        Raises:
+            JournalFailed: it is not recorded, so nothing may be sent.
+        """
+        record = frame(encode_record(intent))
+        needed = len(record) + (self.open_attempts + 1) * SETTLEMENT_SIZE
+        if needed > self._left or self._now() >= self._look_at:
+            self._make_room(needed)
+        self._write(record)
+        self.open_attempts += 1
+
+    def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None = None) -> None:
+        """Record how an attempt ended. `snapshot`: the prices by which it was counted.
+
+        Raises:
+            JournalFailed: the disk failed; the attempt will be closed as `interrupted`.
+        """
+        record = frame(encode_record(settlement))
+        if snapshot is not None and snapshot.id not in self._snapshots:
+            with contextlib.suppress(JournalFailed):  # then the prices are left out; the settlement has its room
+                record = self._with_prices(snapshot) + record
+        self.open_attempts -= 1
+        if self._descriptor < 0:
+            self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
+        self._write(record)
+
+    def close(self) -> None:
+        """Nothing more is written, and whoever delivers may take the lock."""
+        self._end_segment()
+        self._lock.give_back()
+
+    # ------------------------------------------------------------ inside
+
+    def _with_prices(self, snapshot: PriceSnapshot) -> bytes:
+        prices = frame(encode_record(snapshot))
+        needed = len(prices) + self.open_attempts * SETTLEMENT_SIZE
+        if needed > self._left:
+            self._make_room(needed)
+        self._snapshots.add(snapshot.id)
+        return prices
+
+    def _write(self, data: bytes) -> None:
+        try:
+            written = os.write(self._descriptor, data)
+            if written < len(data):  # only where the system does not keep what was set apart
+                raise OSError("the disk took half a record")
+        except OSError as problem:
+            self._end_segment()  # what stands there now is not known: the next record begins a segment
+            raise self._failed(problem) from None
+        self._left -= written
+
+    def _failed(self, problem: OSError) -> JournalFailed:
+        self._next_try = self._now() + _PAUSE
+        self.problem = problem.strerror or str(problem) or type(problem).__name__
+        return JournalFailed(self.problem)
+
+    def _make_room(self, needed: int) -> None:
+        """Make sure that so many bytes have room in a segment that is still where the shipper looks for it."""
+        now = self._now()
+        if self._descriptor >= 0 and needed <= self._left and os.fstat(self._descriptor).st_nlink:
+            self._look_at = now + _PAUSE
+            return
+        if now < self._next_try:
+            raise JournalFailed(self.problem)
+        size = max(self._segment_size, 2 * (needed + len(HEADER)))
+        try:
+            descriptor, path = self._made(size)
+        except OSError as problem:
+            raise self._failed(problem) from None
+        self._end_segment()
+        self._descriptor, self._path = descriptor, path
+        self._left = size - len(HEADER)
+        self._look_at = now + _PAUSE
+        self._snapshots.clear()
+        self.problem = ""
+
+    def _made(self, size: int) -> tuple[int, Path]:
+        """The next segment, with all its bytes. The lock is taken before the first one has its name."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._lock.path.exists():
+            self._lock.give_back()
+        if not self._lock.take():
+            raise OSError("somebody else has the journal")
+        self._number += 1
+        path = self._folder / f"{self.holder}.{self._number:08d}.journal"
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, size)
+            if os.write(descriptor, HEADER) < len(HEADER):
+                raise OSError("the disk took half a header")
+        except OSError:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
+        return descriptor, path
+
+    def _end_segment(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            self._left = 0
+            os.close(descriptor)
+
+
+def segments_of(names: Iterable[str]) -> dict[str, list[int]]:
+    """The names of a folder → the numbers of each holder's segments, in order."""
+    found: dict[str, list[int]] = {}
+    for name in names:
+        if matched := _SEGMENT.fullmatch(name):
+            found.setdefault(matched[1], []).append(int(matched[2]))
+    for numbers in found.values():
+        numbers.sort()
+    return found
+
+
+def segment_path(folder: Path, holder: str, number: int) -> Path:
+    """Where a segment stands."""
+    return folder / f"{holder}.{number:08d}.journal"

@@ -1,0 +1,178 @@
+"""What stands in a journal: the intent to ask a provider, and how that ended. Values only.
+
+A record has no place for a prompt, an argument, a key or a provider's words: `reason` is a code of a closed list.
+Times are microseconds since 1970 by the wall clock, money is nano-dollars, None is unknown and never 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeAlias, final, get_args
+
+import msgspec
+
+from dragoman.money import MOST_TOKENS
+from dragoman.types import FailureKind, Usage
+
+#: `settled`: the provider said what was used; `estimated`: it did not, and what was seen is counted; `void`: it was
+#: refused by a status that nobody bills; `interrupted`: the gateway died meanwhile; `reserved`: it goes on.
+State: TypeAlias = Literal["reserved", "settled", "estimated", "void", "interrupted"]
+STATES: Final[tuple[State, ...]] = get_args(State)
+
+#: Why an attempt did not end well: the kind of its failure, or one of ours. "": it did.
+Reason: TypeAlias = (
+    Literal["", "cancelled", "no_usage", "resent", "other_form", "process_died", "late"] | FailureKind
+)  # fmt: skip
+REASONS: Final[frozenset[str]] = frozenset(
+    ("", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", *get_args(FailureKind))
+)
+
+_LONGEST: Final = 200  # characters of a name
+_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_HOLDER_BITS: Final = 46
+
+
+@final
+class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """Bytes are about to be sent to a provider.
+
+    Attributes:
+        id: of the attempt: a UUID of version 7, 16 bytes; its date is the partition.
+        request: the client's request; `ordinal`: which of its attempts this is, from 0.
+        key: the virtual key's name, `#` and 8 digits of its digest where it has none, "" without a key.
+        owner, team: the key's. `route`: the name that the client asked for. `target`: `provider/model`.
+        size: bytes of the body that is sent.
+        reserved, expected: what it may cost at most and will likely cost, where a quota asks for it.
+        accounts: those that it is charged to.
+        client_request: the client's own id of its request, "" without one.
+    """
+
+    id: bytes
+    request: str
+    ordinal: int
+    started: int
+    key: str
+    owner: str
+    team: str
+    route: str
+    target: str
+    size: int
+    reserved: int | None = None
+    expected: int | None = None
+    accounts: tuple[int, ...] = ()
+    client_request: str = ""
+
+
+@final
+class Settlement(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
+    """How an attempt ended. `reported`: the tokens are the provider's word. `price`: the snapshot by which `nano` was
+    counted, None when the provider said it or nobody knows."""
+
+    id: bytes
+    ended: int
+    state: State
+    nano: int | None = None
+    price: int | None = None
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    reported: bool = False
+    reason: str = ""
+    status: int | None = None
+    provider_request: str = ""
+
+
+@final
+class PriceSnapshot(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Prices that attempts were counted by, named by their content. `body`: JSON of the rates."""
+
+    id: int
+    target: str
+    source: Literal["user", "catalogue"]
+    body: str
+
+
+Record: TypeAlias = Intent | Settlement | PriceSnapshot
+
+
+@final
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """An attempt as it stands in the store; `settlement` None while it goes on. `holder`: whose journal it was in."""
+
+    holder: str
+    intent: Intent
+    settlement: Settlement | None = None
+
+    @property
+    def state(self) -> State:
+        """`reserved` until it has ended."""
+        return "reserved" if self.settlement is None else self.settlement.state
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final[msgspec.msgpack.Decoder[Record]] = msgspec.msgpack.Decoder(Record)
+encode_record: Final = _encoder.encode
+
+
+def decode_record(data: bytes | memoryview) -> Record | None:
+    """A record of a journal; None when a later dragoman wrote it, or nobody did."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def clip_name(text: str) -> str:
+    """A name that somebody else gave, fit for a record: of one line, not longer than it has room for."""
+    short = text[:_LONGEST]
+    return short if short.isascii() and short.isprintable() else "".join([_fit(letter) for letter in short])
+
+
+def _fit(letter: str) -> str:
+    return letter if letter.isprintable() and not "\ud800" <= letter <= "\udfff" else "?"
+
+
+def clip_id(text: str) -> str:
+    """An id that somebody else gave; "" for what is none."""
+    return text if _ID.fullmatch(text) else ""
+
+
+def bounded_usage(usage: Usage) -> Usage:
+    """A usage without figures that cannot be meant (negative, 2⁴⁰ tokens and more): those are unknown."""
+    if all(figure is None or 0 <= figure < MOST_TOKENS for figure in _figures(usage)):
+        return usage
+    return Usage(*[figure if figure is not None and 0 <= figure < MOST_TOKENS else None for figure in _figures(usage)])
+
+
+def _figures(usage: Usage) -> tuple[int | None, ...]:
+    return usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
+
+
+@final
+class AttemptIds:
+    """Ids of one holder: they grow, and nobody else makes the same. No chance is asked for a request.
+
+    The form is RFC 9562's version 7: 48 bits of milliseconds, then a counter and the holder's own bits.
+    """
+
+    __slots__ = ("_count", "_holder", "_last")
+
+    def __init__(self, holder: int) -> None:
+        """`holder`: 46 bits of chance, or more, of which 46 are taken."""
+        self._holder = holder & ((1 << _HOLDER_BITS) - 1)
+        self._count = 0
+        self._last = 0
+
+    def next(self, started: int) -> bytes:
+        """An id. `started`: microseconds; a clock that goes back makes it as old as the one before."""
+        self._last = milliseconds = max(started // 1_000, self._last)
+        self._count = count = (self._count + 1) & 0xFFF_FFFF
+        value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (count >> 16) << 64
+        return (value | 2 << 62 | (count & 0xFFFF) << _HOLDER_BITS | self._holder).to_bytes(16, "big")
+
+
+def started_of(id: bytes) -> int:
+    """The microseconds of an id's date."""
+    return int.from_bytes(id[:6], "big") * 1_000

@@ -1,0 +1,95 @@
+"""Money as whole numbers: nano-dollars (10⁻⁹ USD) in the ledger, micro-dollars where a limit is compared.
+
+Nothing is rounded but the cost of one attempt, once, half up; sums of it are exact. Unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final, final
+
+import msgspec
+
+from dragoman.types import Usage
+
+NANO: Final = 10**9
+_NANO_PER_MICRO: Final = 1_000
+#: An amount or a count beyond it is nothing that a provider means, and has no room in 64 bits.
+MOST_NANO: Final = 2**62
+MOST_TOKENS: Final = 2**40
+#: Decimal places of a price a token: the catalogue's are quotients.
+_PLACES: Final = 40
+
+
+def nano_from_usd(usd: Decimal) -> int | None:
+    """US dollars → nano-dollars, rounded half up; None for what is no amount of money (negative, not finite, 2⁶² and
+    more)."""
+    if not usd.is_finite() or (usd.is_signed() and usd) or usd.adjusted() > 18:
+        return None
+    numerator, denominator = usd.as_integer_ratio()
+    nano = _half_up(numerator * NANO, denominator)
+    return nano if nano < MOST_NANO else None
+
+
+def micro_up(nano: int) -> int:
+    """Nano-dollars → micro-dollars, rounded up: what is held for an amount covers it."""
+    return -(-nano // _NANO_PER_MICRO)
+
+
+def render_usd(nano: int) -> str:
+    """Nano-dollars as a plain decimal number of US dollars: `0.000123`, `-2`, all places that are not 0."""
+    whole, rest = divmod(abs(nano), NANO)
+    places = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{'-' if nano < 0 else ''}{whole}{places}"
+
+
+@final
+class Rates(msgspec.Struct, frozen=True):
+    """Prices of one model as whole numbers: nano-dollars for `scale` tokens of each kind."""
+
+    scale: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+
+    def cost(self, usage: Usage) -> int | None:
+        """Nano-dollars of a usage, rounded half up once; None when its input or output is not known.
+
+        `usage.input` includes cached tokens, which have prices of their own.
+        """
+        if usage.input is None or usage.output is None:
+            return None
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        parts = max(usage.input - read - write, 0) * self.input + usage.output * self.output
+        nano = _half_up(parts + read * self.cache_read + write * self.cache_write, self.scale)
+        return nano if 0 <= nano < MOST_NANO else None
+
+
+def make_rates(
+    input: Decimal, output: Decimal, cache_read: Decimal | None = None, cache_write: Decimal | None = None
+) -> Rates | None:
+    """Rates from US dollars a token; a kind of cached tokens without a price of its own costs as `input`. None when one
+    is no price (negative, not finite, a million dollars and more a token)."""
+    prices = (input, output, input if cache_read is None else cache_read, input if cache_write is None else cache_write)
+    if any(not price.is_finite() or price < 0 or price.adjusted() > 5 for price in prices):
+        return None
+    places = min(max((_places(price) for price in prices), default=0), _PLACES)
+    scale = 10 ** max(places - 9, 0)
+    return Rates(scale, *_scaled(prices, NANO * scale))
+
+
+def _scaled(prices: Sequence[Decimal], factor: int) -> list[int]:
+    ratios = [price.as_integer_ratio() for price in prices]
+    return [_half_up(numerator * factor, denominator) for numerator, denominator in ratios]
+
+
+def _places(price: Decimal) -> int:
+    exponent = price.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) and exponent < 0 else 0
+
+
+def _half_up(numerator: int, denominator: int) -> int:
+    """A quotient of whole numbers ≥ 0, rounded half up."""
+    return (2 * numerator + denominator) // (2 * denominator)

@@ -81,10 +81,15 @@ def request(*messages: Message, model: str = "model-1") -> Request:
     return Request(model, messages, (LOOK,))
 
 
+def holds_media(protocol: str) -> bool:
+    return PROTOCOLS[protocol].takes_result_media
+
+
 def fitted(
     *messages: Message, protocol: ProtocolName = "openai-chat", target: str | None = "here/model-1", **options: Any
 ) -> tuple[tuple[Message, ...], tuple[Deviation, ...]]:
     given = request(*messages)
+    options["takes_result_media"] = holds_media(protocol)
     found, deviations = fit(given, protocol=protocol, target=target, **options)
     assert given.messages == messages
     again, further = fit(found, protocol=protocol, target=target, **options)
@@ -560,7 +565,7 @@ def context(protocol: ProtocolName, start: int) -> list[Message]:
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(NAMES, NAMES)))
 def test_20_one_providers_conversation_goes_on_with_another(source: ProtocolName, target: ProtocolName):
     given = request(*context(source, 0), MORE)
-    found, deviations = fit(given, protocol=target, target=f"{target}/model-1")
+    found, deviations = fit(given, protocol=target, target=f"{target}/model-1", takes_result_media=holds_media(target))
     body = _json.to_text(sent(found, target))
     assert "Blue, and dark." in body
     assert "It is dark." in body
@@ -575,7 +580,9 @@ def test_20_one_providers_conversation_goes_on_with_another(source: ProtocolName
 @pytest.mark.parametrize("target", NAMES)
 def test_20_a_conversation_with_all_providers_goes_on_with_each(target: ProtocolName):
     every = [message for number, source in enumerate(NAMES) for message in context(source, 10 * number)]
-    found, _ = fit(request(*every, MORE), protocol=target, target=f"{target}/model-1")
+    found, _ = fit(
+        request(*every, MORE), protocol=target, target=f"{target}/model-1", takes_result_media=holds_media(target)
+    )
     assert len(found.messages) == len(every) + 1
     sent(found, target)
 
@@ -597,7 +604,9 @@ def test_broken_histories_are_accepted_too(target: ProtocolName):
         MORE,
         said(looked("call_4")),
     ]
-    found, deviations = fit(request(*broken), protocol=target, target="here/model-1")
+    found, deviations = fit(
+        request(*broken), protocol=target, target="here/model-1", takes_result_media=holds_media(target)
+    )
     assert deviations
     sent(found, target)
 

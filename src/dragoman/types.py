@@ -34,6 +34,8 @@ else:
 ProtocolName: TypeAlias = Literal[
     "ollama-chat", "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
 ]
+#: What a server speaks of which nothing is said, and a message that shows no protocol's marks.
+DEFAULT_PROTOCOL: Final[ProtocolName] = "openai-chat"
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 StopReason: TypeAlias = Literal["stop", "length", "tool_use", "content_filter", "other"]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

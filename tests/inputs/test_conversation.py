@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.errors import UsageError
-from dragoman.inputs.conversation import protocol_of, read_messages, read_tools
+from dragoman.inputs.conversation import read_messages, read_tools
+from dragoman.protocols.recognize import protocol_of_messages
 from dragoman.types import Media, Message, Text, Tool, ToolCall, ToolResult
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -88,7 +89,7 @@ def test_what_is_no_tool_is_refused(declared: Any, problem: str) -> None:
     ],
 )
 def test_messages_of_any_protocol(protocol: str, messages: list[dict[str, Any]]) -> None:
-    assert protocol_of(messages) == protocol
+    assert protocol_of_messages(messages) == protocol
     call, result = (message.parts[0] for message in read_messages(messages))
     assert isinstance(call, ToolCall)
     assert isinstance(result, ToolResult)

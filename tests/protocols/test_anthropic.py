@@ -36,7 +36,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.protocol import PLAIN, Dialect, ModelLimits
-from dragoman.protocols.anthropic import PROTOCOL
+from dragoman.protocols.anthropic.protocol import PROTOCOL
 from dragoman.types import (
     Media,
     Message,

@@ -32,7 +32,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.protocol import Dialect, ReplyStyle
-from dragoman.protocols.gemini import PROTOCOL
+from dragoman.protocols.gemini.protocol import PROTOCOL
 from dragoman.protocols.gemini.request.schema import to_json_schema
 from dragoman.types import (
     Media,

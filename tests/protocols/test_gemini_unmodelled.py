@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cases import counter
 from dragoman import _json
 from dragoman.events import Event, Failure, Finish, Start, TextDelta, ThinkingEnd, ThinkingStart, fold, unfold
-from dragoman.protocols.gemini import PROTOCOL
+from dragoman.protocols.gemini.protocol import PROTOCOL
 from dragoman.protocols.gemini.wire import parse_seal, render_seal
 from dragoman.types import ToolCall
 from grammar import check

@@ -28,7 +28,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.protocol import ModelLimits, ReplyStyle
-from dragoman.protocols.ollama import PROTOCOL
+from dragoman.protocols.ollama.protocol import PROTOCOL
 from dragoman.protocols.ollama.request.render import pick_num_ctx
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import (

@@ -30,7 +30,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.protocol import PLAIN, Dialect, ReplyStyle
-from dragoman.protocols.openai_chat import PROTOCOL
+from dragoman.protocols.openai_chat.protocol import PROTOCOL
 from dragoman.types import (
     Media,
     Message,

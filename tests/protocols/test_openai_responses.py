@@ -31,7 +31,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.protocol import PLAIN, Dialect, ReplyStyle
-from dragoman.protocols.openai_responses import PROTOCOL
+from dragoman.protocols.openai_responses.protocol import PROTOCOL
 from dragoman.types import (
     Media,
     Message,

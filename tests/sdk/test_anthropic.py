@@ -14,7 +14,7 @@ from anthropic.types import Message
 from cases import counter
 from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Finish, Reply, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
-from dragoman.protocols.anthropic import PROTOCOL
+from dragoman.protocols.anthropic.protocol import PROTOCOL
 from dragoman.types import Params, Reasoning, Text, Thinking, Tool, ToolCall, Usage
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole

@@ -13,7 +13,7 @@ from google.genai import errors, types
 from cases import counter
 from conversations import SHAPES, reply
 from dragoman.events import Failure, ToolCallFailed, ToolCallStart, fold, unfold
-from dragoman.protocols.gemini import PROTOCOL
+from dragoman.protocols.gemini.protocol import PROTOCOL
 from dragoman.types import Named, Text, Thinking, ToolCall, ToolResult
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole

@@ -10,7 +10,7 @@ import pytest
 from cases import counter
 from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Start, ToolCallFailed, ToolCallStart, fold, unfold
-from dragoman.protocols.ollama import PROTOCOL
+from dragoman.protocols.ollama.protocol import PROTOCOL
 from dragoman.types import Media, Text, Thinking, ToolCall, ToolResult
 from grammar import check
 from scripted import Step, serving, streamed, whole

@@ -15,7 +15,7 @@ from cases import counter
 from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Finish, Reply, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
 from dragoman.protocol import ReplyStyle
-from dragoman.protocols.openai_chat import PROTOCOL
+from dragoman.protocols.openai_chat.protocol import PROTOCOL
 from dragoman.types import Part, ToolCall
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole

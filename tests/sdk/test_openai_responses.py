@@ -14,7 +14,7 @@ from openai.types.responses import Response
 from cases import counter
 from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Finish, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
-from dragoman.protocols.openai_responses import PROTOCOL
+from dragoman.protocols.openai_responses.protocol import PROTOCOL
 from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole

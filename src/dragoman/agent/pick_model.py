@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # the client and its libraries are loaded when a model is ask
 #: The model that dragoman can start itself. It shows the plumbing, not intelligence.
 EMBEDDED: Final = "embedded/smollm2"
 _KNOCK_SECONDS: Final = 0.3
-#: Servers on this machine that are looked at for a model to begin with, in this order.
-_FIRST: Final = ("ollama",)
 
 
 @final
@@ -41,9 +39,8 @@ async def choose_target(config: Config) -> Choice:
     """
     if config.agent.target is not None:
         return Choice(config.agent.target, "agent.target of the configuration")
-    for name in _FIRST:
-        provider = config.catalog.providers.get(name)
-        if provider is not None and await asyncio.to_thread(_answers, provider):
+    for name, provider in config.catalog.providers.items():
+        if provider.found_first and await asyncio.to_thread(_answers, provider):
             from dragoman.client import AsyncClient
             from dragoman.discovery.model_facts import pick_default
 

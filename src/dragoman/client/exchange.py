@@ -81,7 +81,7 @@ class Exchange:
         protocol = target.protocol
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
         given = request
-        request, unfit = fit(made.request, protocol=protocol.name, target=target.name, thinking=target.thinking)
+        request, unfit = _fit(made.request, target)
         self._request = request
         self._asked = asked = asked or first_attempt(target, request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
@@ -264,6 +264,16 @@ class Exchange:
 
     def _is_truncated(self, usage: Usage) -> bool:
         return usage.input is not None and usage.input < _TRUNCATED_SHARE * self._prompt_estimate
+
+
+def _fit(request: Request, target: Target) -> tuple[Request, tuple[Deviation, ...]]:
+    return fit(
+        request,
+        protocol=target.protocol.name,
+        target=target.name,
+        thinking=target.thinking,
+        takes_result_media=target.protocol.takes_result_media,
+    )
 
 
 def _as_came(rendered: Rendered, request: Request, target: Target, head: ClientHead | None) -> Rendered:

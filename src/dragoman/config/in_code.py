@@ -13,6 +13,7 @@ from dragoman.config.reading import read_document
 from dragoman.config.settings import Config
 from dragoman.errors import ConfigError
 from dragoman.secret import Secret
+from dragoman.types import DEFAULT_PROTOCOL
 
 _REFERENCES: Final = ("env:", "file:")
 
@@ -63,7 +64,7 @@ def laid_over(
     only = ""
     if code.base_url is not None:
         only = urlsplit(code.base_url).netloc.rpartition("@")[2] or "server"
-        table = {"base_url": code.base_url, "protocol": code.protocol or "openai-chat"}
+        table = {"base_url": code.base_url, "protocol": code.protocol or DEFAULT_PROTOCOL}
         document["providers"] = {**_table(document, "providers"), only: table}
         if code.api_key is not None:
             keys[only] = code.api_key

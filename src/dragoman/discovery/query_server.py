@@ -14,10 +14,10 @@ from dragoman.events import Failure
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
 from dragoman.protocol import HttpRequest
+from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Modality, Model, Provider
 from dragoman.providers.endpoint import endpoint
 from dragoman.secret import Secret
-from dragoman.types import ProtocolName
 
 LOCAL_SECONDS: Final = 3.0
 FAR_SECONDS: Final = 10.0
@@ -26,15 +26,6 @@ _DETAILED: Final = 50  # models of one server that are asked about one by one
 
 #: How lists of claims name tools.
 _TOOL_WORDS: Final = frozenset({"tools", "tool_use", "tool-calling", "tool_calling", "function_calling"})
-
-#: Where a server lists its models.
-_LISTING: Final[dict[ProtocolName, str]] = {
-    "ollama-chat": "/api/tags",
-    "openai-chat": "/models",
-    "openai-responses": "/models",
-    "anthropic-messages": "/v1/models",
-    "gemini-generate": "/models",
-}
 
 
 @final
@@ -89,7 +80,7 @@ async def ask(
 async def look(transport: Transport, provider: Provider, *, key: Secret | None) -> Found:
     """A server's models, with what it says of each. The catalogue is not asked."""
     seconds = LOCAL_SECONDS if provider.local else FAR_SECONDS
-    listing = await ask(transport, provider, _LISTING[provider.protocol], key=key, seconds=seconds)
+    listing = await ask(transport, provider, PROTOCOLS[provider.protocol].models_path, key=key, seconds=seconds)
     if isinstance(listing, Failure):
         return Found(provider, failure=listing)
     models = [_read_row(provider.name, row) for row in _rows(listing)]

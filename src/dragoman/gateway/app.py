@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from dragoman.client.offload import LARGE, run_sized
@@ -25,19 +25,8 @@ from dragoman.gateway.server.client_addresses import ClientAddresses
 from dragoman.gateway.telemetry.record import Observer, Record
 from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.recognize import protocol_of_client
 from dragoman.types import ProtocolName
-
-#: Whose error form a path without a route gets; "" is every other path.
-_FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = (
-    ("/api/", "ollama-chat"),
-    ("/v1/messages", "anthropic-messages"),
-    ("/v1/responses", "openai-responses"),
-    ("/v1beta/", "gemini-generate"),
-    ("/v1/models/", "gemini-generate"),
-    ("", "openai-chat"),
-)
-#: What a client's SDK calls the id of a request, besides `x-request-id`.
-_ID_HEADERS: Final[dict[ProtocolName, str]] = {"anthropic-messages": "request-id"}
 
 #: Who answers a path: a protocol through the relay, a page at once, an endpoint when it is ready.
 Handler: TypeAlias = Protocol | Page | Endpoint
@@ -123,7 +112,7 @@ class App:
         return answer
 
     def _refusal(self, head: Head, failure: Failure) -> Answer:
-        protocol = PROTOCOLS[_form(head)]
+        protocol = PROTOCOLS[protocol_of_client(head.path, head.headers)]
         answer = refusal(protocol, failure)
         if failure.status is not None and failure.status != answer.status:
             return Answer(failure.status, answer.body, answer.content_type, answer.headers)
@@ -160,8 +149,8 @@ class App:
         handler, name = found
         protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
-        if protocol.name in _ID_HEADERS:
-            response_writer.headers[_ID_HEADERS[protocol.name]] = record.request_id
+        if protocol.id_header is not None:
+            response_writer.headers[protocol.id_header] = record.request_id
         try:
             encoding = head.headers.get("content-encoding", "")
             if encoding:
@@ -215,13 +204,3 @@ class App:
 
 def _takes(handler: Handler, methods: tuple[str, ...], head: Head) -> bool:
     return head.method in methods and (not isinstance(handler, Page) or handler.applies(head))
-
-
-def _form(head: Head) -> ProtocolName:
-    """The protocol of a client that no route tells."""
-    headers = head.headers
-    if "x-goog-api-key" in headers or "x-goog-api-client" in headers:
-        return "gemini-generate"
-    if "anthropic-version" in headers:
-        return "anthropic-messages"
-    return next(name for prefix, name in _FORMS if head.path.startswith(prefix))

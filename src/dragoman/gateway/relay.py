@@ -6,7 +6,6 @@ its status; after 15 silent seconds it leaves anyhow, with a keep-alive. From th
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -39,16 +38,11 @@ KEEPALIVE_SECONDS: Final = 15.0
 #: Answers after which clients try again, and after how many seconds when nobody said.
 _SAY_WHEN: Final = frozenset({429, 503, 529})
 _USUAL_WAIT: Final = 2.0
-#: Zed before this version takes no key beside `function` in a call.
-_ZED_WITH_IDS: Final = (0, 213)
 #: How the log names what came of an attempt.
 _OUTCOMES: Final[dict[Outcome, AttemptOutcome]] = {
     "answered": "done", "failed": "failed", "broken": "failed", "cancelled": "cancelled", "skipped": "skipped",
 }  # fmt: skip
 _PLAIN: Final = ReplyStyle()
-#: The protocol whose answers are written in a client's own style.
-_STYLED: Final = "ollama-chat"
-_ZED: Final = re.compile(r"Zed/(\d+)\.(\d+)")
 
 
 class Relay:
@@ -102,7 +96,7 @@ class Relay:
                 begun=straight,
                 size=size,
             )
-            style = style_for(head.headers.get("user-agent", ""), parsed.style)
+            style = protocol.style_for(head.headers.get("user-agent", ""), parsed.style)
             # What was asked is held by the stream alone, which lets go of it when the answer begins.
             parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
             # A request that was to pass may have been read since, for another target.
@@ -138,7 +132,7 @@ class Relay:
         """
         if peek is None:
             return None
-        if protocol.name == _STYLED and style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
+        if protocol.style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None
         original = RawRequest(protocol, body, peek, path=head.target, head=client_head)
         return (
@@ -311,17 +305,6 @@ def refusal(protocol: Protocol, failure: Failure) -> Answer:
         wait = _USUAL_WAIT
     headers = {} if wait is None else {"retry-after": str(max(0, -int(-wait // 1)))}
     return Answer(status, body, headers=headers)
-
-
-def style_for(user_agent: str, style: ReplyStyle) -> ReplyStyle:
-    """The style for a client that says who it is: old Zed takes bare calls, litellm's Ollama reader only calls that
-    come together."""
-    zed = _ZED.search(user_agent)
-    if zed is not None and (int(zed[1]), int(zed[2])) < _ZED_WITH_IDS:
-        return msgspec.structs.replace(style, bare_calls=True)
-    if user_agent.startswith("litellm/"):
-        return msgspec.structs.replace(style, batch_calls=True)
-    return style
 
 
 def _with_history(native: Native | None, chain: Chain) -> Chain:

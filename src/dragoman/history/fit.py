@@ -29,8 +29,6 @@ from dragoman.types import (
 
 MediaKind = Literal["image", "audio", "video", "document"]
 
-#: Protocols whose results are text only: their media follow in a message of the user.
-_TEXT_RESULTS: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat")
 _IN_RESULTS: Final = (Text, Media, Opaque)
 #: Fields of a request that name a conversation at the server.
 _STATE: Final = ("previous_response_id", "conversation")
@@ -44,6 +42,7 @@ def fit(
     target: str | None = None,
     thinking: ThinkingPolicy = "same",
     media: Collection[MediaKind] | None = None,
+    takes_result_media: bool = True,
 ) -> tuple[Request, tuple[Deviation, ...]]:
     """Make the conversation of a request one that its target takes.
 
@@ -57,13 +56,14 @@ def fit(
         thinking: "same": thinking and seals go back to the target that made them and to no other; "keep": its words go
             to every target, seals to their own; "text": for other targets its words become text; "drop": to nobody.
         media: kinds that the target takes; the others become a line of text. None: all.
+        takes_result_media: whether results of tools hold media; where not, they follow in a message of the user.
 
     Returns:
         The request, and what was left out, moved or changed, each at its place in the request that was given.
     """
     deviations: list[Deviation] = []
     own = Origin(protocol, target)
-    cleaner = _Cleaner(own, media, deviations)
+    cleaner = _Cleaner(own, media, deviations, takes_result_media=takes_result_media)
     messages: list[tuple[int, Message]] = []
     for place, message in enumerate(request.messages):
         if message.is_cut:
@@ -95,10 +95,18 @@ def _goes_on_at_the_server(request: Request) -> bool:
 class _Cleaner:
     """Makes single parts fit. `at`: where a part stands, by the numbers of its message, of itself, of what is in it."""
 
-    __slots__ = ("_deviations", "_media", "_own")
+    __slots__ = ("_deviations", "_media", "_own", "_takes_result_media")
 
-    def __init__(self, own: Origin, media: Collection[MediaKind] | None, deviations: list[Deviation]) -> None:
+    def __init__(
+        self,
+        own: Origin,
+        media: Collection[MediaKind] | None,
+        deviations: list[Deviation],
+        *,
+        takes_result_media: bool,
+    ) -> None:
         self._own = own
+        self._takes_result_media = takes_result_media
         self._media = media
         self._deviations = deviations
 
@@ -142,7 +150,7 @@ class _Cleaner:
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
         cleaned = [self._part(inner, (*at, number)) for number, inner in enumerate(result.parts)]
         parts = tuple([inner for inner in cleaned if isinstance(inner, _IN_RESULTS)])
-        if self._own.protocol in _TEXT_RESULTS and Media in map(type, parts):
+        if not self._takes_result_media and Media in map(type, parts):
             has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
             parts = parts if has_words else (Text(_FOLLOWS), *parts)
         return result if parts == result.parts else msgspec.structs.replace(result, parts=parts)

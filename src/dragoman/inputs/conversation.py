@@ -13,7 +13,8 @@ from dragoman._json import Raw
 from dragoman.errors import UsageError, WireError
 from dragoman.inputs.functions import FunctionTool, tool_of
 from dragoman.inputs.models import is_model, model_schema
-from dragoman.protocols import PROTOCOLS
+from dragoman.protocols import PROTOCOLS, recognition
+from dragoman.protocols.recognize import protocol_of_messages, tool_entry
 from dragoman.types import (
     Message,
     Origin,
@@ -30,9 +31,6 @@ from dragoman.types import (
 
 Messages: TypeAlias = str | Message | Mapping[str, Any] | Sequence[str | Message | Mapping[str, Any]]
 Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | type | Mapping[str, Any]]
-
-_ANTHROPIC_BLOCKS: Final = {"tool_use", "tool_result", "thinking", "redacted_thinking", "document"}
-_RESPONSES_PARTS: Final = {"input_text", "output_text", "input_image", "input_file"}
 
 
 def read_messages(messages: Messages) -> tuple[Message, ...]:
@@ -168,8 +166,8 @@ def _model_tool(kind: Any) -> Tool:
 def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:
     if not messages:
         return ()
-    protocol = protocol_of(messages)
-    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: messages, "max_tokens": 1}
+    protocol = protocol_of_messages(messages)
+    body: dict[str, Any] = {"model": "any", recognition(protocol).messages_field: messages, "max_tokens": 1}
     read = _parsed(protocol, body).messages
     return tuple(_with_origin(message, protocol) for message in read)
 
@@ -189,7 +187,8 @@ def _has_seal(part: Part) -> bool:
 
 def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
     protocol, declared = _declared(tool, f"tools[{position}]")
-    body: dict[str, Any] = {"model": "any", _FIELD[protocol]: _HELLO[protocol], "tools": [declared], "max_tokens": 1}
+    marks = recognition(protocol)
+    body: dict[str, Any] = {"model": "any", marks.messages_field: marks.hello, "tools": [declared], "max_tokens": 1}
     found = _parsed(protocol, body).tools
     if not found:
         raise UsageError(f"expected a tool of yours, got one that only its provider runs at tools[{position}]")
@@ -203,42 +202,10 @@ def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
 
 def _declared(tool: Mapping[str, Any], where: str) -> tuple[ProtocolName, Mapping[str, Any]]:
     """The protocol that a tool is written in, and the entry of its `tools`."""
-    if "functionDeclarations" in tool or "function_declarations" in tool:
-        return "gemini-generate", tool
-    if "parametersJsonSchema" in tool or _is_upper_case(tool.get("parameters")):
-        return "gemini-generate", {"functionDeclarations": [tool]}
-    if "input_schema" in tool:
-        return "anthropic-messages", tool
-    if isinstance(tool.get("function") or tool.get("custom"), Mapping):
-        return "openai-chat", tool
-    if "name" not in tool:
+    found = tool_entry(tool)
+    if found is None:
         raise UsageError(f"expected a tool with a name, got the keys {', '.join(map(str, tool)) or 'none'} at {where}")
-    if "inputSchema" in tool:  # as the Model Context Protocol lists tools
-        kept = {key: tool[key] for key in ("name", "description") if key in tool}
-        return "anthropic-messages", {**kept, "input_schema": tool["inputSchema"]}
-    return "openai-responses", {"type": "function", **tool}
-
-
-def _is_upper_case(schema: object) -> bool:
-    """Whether it is a schema in Google's own form, with types in upper case."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    return isinstance(kind, str) and kind.isupper()
-
-
-_FIELD: Final[dict[ProtocolName, str]] = {
-    "ollama-chat": "messages",
-    "openai-chat": "messages",
-    "openai-responses": "input",
-    "anthropic-messages": "messages",
-    "gemini-generate": "contents",
-}
-_HELLO: Final[dict[ProtocolName, Any]] = {
-    "ollama-chat": [],
-    "openai-chat": [{"role": "user", "content": "hello"}],
-    "openai-responses": "hello",
-    "anthropic-messages": [{"role": "user", "content": "hello"}],
-    "gemini-generate": [{"role": "user", "parts": [{"text": "hello"}]}],
-}
+    return found
 
 
 def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
@@ -247,35 +214,8 @@ def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
     except TypeError as problem:
         raise UsageError(f"expected plain JSON values: {problem}") from None
     try:
-        return PROTOCOLS[protocol].parse_request(encoded, path="/v1beta/models/any:generateContent").request
+        spoken = PROTOCOLS[protocol]
+        path = spoken.routes[0][1].replace("{model}", "any")
+        return spoken.parse_request(encoded, path=path).request
     except WireError as problem:
         raise UsageError(f"read as {protocol}: {problem}") from None
-
-
-def protocol_of(messages: Sequence[Mapping[str, Any]]) -> ProtocolName:
-    """The protocol that plain messages are written in, told from the first that shows it; else openai-chat."""
-    for message in messages:
-        kind = message.get("type")
-        if "parts" in message:
-            return "gemini-generate"
-        if isinstance(kind, str) and kind != "message":
-            return "openai-responses"
-        if "images" in message or "tool_name" in message or "thinking" in message or _has_object_arguments(message):
-            return "ollama-chat"
-        content = message.get("content")
-        for part in content if isinstance(content, list | tuple) else ():
-            part_kind = part.get("type") if isinstance(part, Mapping) else None
-            if part_kind in _RESPONSES_PARTS:
-                return "openai-responses"
-            if part_kind in _ANTHROPIC_BLOCKS or (part_kind == "image" and "source" in part):
-                return "anthropic-messages"
-    return "openai-chat"
-
-
-def _has_object_arguments(message: Mapping[str, Any]) -> bool:
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list | tuple) else ():
-        function = call.get("function") if isinstance(call, Mapping) else None
-        if isinstance(function, Mapping) and isinstance(function.get("arguments"), Mapping):
-            return True
-    return False

@@ -1,22 +1,68 @@
-"""The wire languages that dragoman speaks: one folder each, one line each."""
+"""The wire languages that dragoman speaks: one folder each, one case here each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Final, final
+from typing import Final, final, get_args
+from typing import Protocol as Interface
 
 from dragoman.codec.embeddings import Embedder
 from dragoman.protocol import Legacy, Protocol
+from dragoman.protocol.recognition import Recognition
 from dragoman.types import ProtocolName
 
-_FOLDERS: Final = {
-    "ollama-chat": "ollama",
-    "openai-chat": "openai_chat",
-    "anthropic-messages": "anthropic",
-    "openai-responses": "openai_responses",
-    "gemini-generate": "gemini",
-}
+NAMES: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
+
+
+class _Folder(Interface):
+    """What each folder of a protocol gives as a module."""
+
+    __name__: str
+
+    @property
+    def RECOGNITION(self) -> Recognition:
+        """Its marks, known without its codec."""
+        ...
+
+    def load(self) -> Protocol:
+        """Its codec."""
+        ...
+
+
+def _folder(name: ProtocolName) -> _Folder:
+    match name:
+        case "ollama-chat":
+            from dragoman.protocols import ollama
+
+            return ollama
+        case "openai-chat":
+            from dragoman.protocols import openai_chat
+
+            return openai_chat
+        case "anthropic-messages":
+            from dragoman.protocols import anthropic
+
+            return anthropic
+        case "openai-responses":
+            from dragoman.protocols import openai_responses
+
+            return openai_responses
+        case "gemini-generate":
+            from dragoman.protocols import gemini
+
+            return gemini
+
+
+@cache
+def _loaded(name: ProtocolName) -> Protocol:
+    return _folder(name).load()
+
+
+def recognition(name: ProtocolName) -> Recognition:
+    """The marks of a protocol. Its codec is not loaded."""
+    return _folder(name).RECOGNITION
 
 
 @final
@@ -26,31 +72,36 @@ class _Protocols(Mapping[str, Protocol]):
     __slots__ = ()
 
     def __getitem__(self, name: str) -> Protocol:
-        protocol: Protocol = import_module(f"dragoman.protocols.{_FOLDERS[name]}").PROTOCOL
-        return protocol
+        if name not in NAMES:
+            raise KeyError(name)
+        return _loaded(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in _FOLDERS
+        return name in NAMES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_FOLDERS)
+        return iter(NAMES)
 
     def __len__(self) -> int:
-        return len(_FOLDERS)
+        return len(NAMES)
 
 
 PROTOCOLS: Final = _Protocols()
 #: The protocols that have embeddings.
-EMBEDDING: Final[tuple[ProtocolName, ...]] = ("openai-chat", "ollama-chat", "gemini-generate")
+EMBEDDING: Final[tuple[ProtocolName, ...]] = tuple(name for name in NAMES if recognition(name).has_embeddings)
 
 
 def embedder(name: ProtocolName) -> Embedder:
     """What one of `EMBEDDING` says of embeddings."""
-    found: Embedder = import_module(f"dragoman.protocols.{_FOLDERS[name]}.embeddings").EMBEDDER
+    found: Embedder = import_module(f"{_package(name)}.embeddings").EMBEDDER
     return found
 
 
 def legacy(name: ProtocolName) -> Legacy:
     """The older form of a protocol: OpenAI's `/v1/completions`, Ollama's `/api/generate`."""
-    found: Legacy = import_module(f"dragoman.protocols.{_FOLDERS[name]}.legacy").LEGACY
+    found: Legacy = import_module(f"{_package(name)}.legacy").LEGACY
     return found
+
+
+def _package(name: ProtocolName) -> str:
+    return _folder(name).__name__

@@ -1,31 +1,30 @@
-"""Which of the five protocols a response body is written in, told from its bytes."""
+"""In which protocol something is written: a response's body, a message, a tool, a client's request; by marks alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dragoman import _json
 from dragoman.codec.framing.body import BodyReader, TooLarge
-from dragoman.types import ProtocolName
+from dragoman.protocol.recognition import IsWritten, Recognition
+from dragoman.protocols import NAMES, recognition
+from dragoman.types import DEFAULT_PROTOCOL, ProtocolName
 
 _CHUNK: Final = 65_536
 #: Frames that are looked at: keep-alives and what is no protocol's own may come first.
 _MOST_FRAMES: Final = 64
+#: The marks of all, those that say most first: what OpenAI Chat has, others have too.
+_MARKS: Final[tuple[tuple[ProtocolName, Recognition], ...]] = tuple((name, recognition(name)) for name in NAMES[::-1])
 #: Names that people use for a protocol.
-SHORT_NAMES: Final[dict[str, ProtocolName]] = {
-    "ollama": "ollama-chat",
-    "openai": "openai-chat",
-    "responses": "openai-responses",
-    "anthropic": "anthropic-messages",
-    "gemini": "gemini-generate",
-}
-_ANTHROPIC_EVENTS: Final = frozenset(
-    {
-        "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
-        "message_stop",
-    }
-)  # fmt: skip
+SHORT_NAMES: Final[dict[str, ProtocolName]] = {recognition(name).short_name: name for name in NAMES}
+_FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = tuple(
+    sorted(
+        ((prefix, name) for name, marks in _MARKS for prefix in marks.error_paths),
+        key=lambda form: len(form[0]),
+        reverse=True,
+    )
+)
 
 
 def recognize(body: bytes) -> ProtocolName | None:
@@ -55,28 +54,34 @@ def _protocol_of(value: Any) -> ProtocolName | None:
         value = value[0]
     if not isinstance(value, dict):
         return None
-    kind, kind_of_object = value.get("type"), value.get("object")
-    if kind in _ANTHROPIC_EVENTS or (kind == "message" and isinstance(value.get("content"), list)):
-        return "anthropic-messages"
-    if kind_of_object == "response" or (isinstance(kind, str) and kind.startswith("response.")):
-        return "openai-responses"
-    if isinstance(value.get("choices"), list) or str(kind_of_object).startswith("chat.completion"):
-        return "openai-chat"
-    if isinstance(value.get("candidates"), list) or "usageMetadata" in value or "promptFeedback" in value:
-        return "gemini-generate"
-    if isinstance(value.get("done"), bool) or (isinstance(value.get("message"), dict) and "created_at" in value):
-        return "ollama-chat"
-    return _protocol_of_error(value)
+    return _first(lambda marks: marks.is_answer, value) or _first(lambda marks: marks.is_error, value)
 
 
-def _protocol_of_error(value: dict[str, Any]) -> ProtocolName | None:
-    error = value.get("error")
-    if isinstance(error, str):
-        return "ollama-chat"
-    if not isinstance(error, dict):
+def _first(test: Callable[[Recognition], IsWritten], value: Mapping[str, Any]) -> ProtocolName | None:
+    return next((name for name, marks in _MARKS if test(marks)(value)), None)
+
+
+def protocol_of_messages(messages: Sequence[Mapping[str, Any]]) -> ProtocolName:
+    """The protocol that plain messages are written in, told from the first that shows it."""
+    found = (_first(lambda marks: marks.is_message, message) for message in messages)
+    return next(filter(None, found), DEFAULT_PROTOCOL)
+
+
+def tool_entry(tool: Mapping[str, Any]) -> tuple[ProtocolName, Mapping[str, Any]] | None:
+    """The protocol that a tool is written in, and the entry of its `tools`; None: it has no name either."""
+    for name, marks in _MARKS:
+        entry = marks.tool_entry(tool)
+        if entry is not None:
+            return name, entry
+    if "name" not in tool:
         return None
-    if value.get("type") == "error":
-        return "anthropic-messages"
-    if isinstance(error.get("code"), int) and isinstance(error.get("status"), str):
-        return "gemini-generate"
-    return "openai-chat" if "message" in error else None
+    plain = ((name, entry) for name, marks in _MARKS if (entry := marks.plain_tool_entry(tool)) is not None)
+    return next(plain, None)
+
+
+def protocol_of_client(path: str, headers: Mapping[str, str]) -> ProtocolName:
+    """The protocol of a client that no route tells."""
+    for name, marks in _MARKS:
+        if any(header in headers for header in marks.client_headers):
+            return name
+    return next((name for prefix, name in _FORMS if path.startswith(prefix)), DEFAULT_PROTOCOL)

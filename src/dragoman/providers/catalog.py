@@ -27,7 +27,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `path` "": the protocol's own. `body`, `path` and `query` belong to `protocol`, not to those of `also`.
     `has_logins`: its own clients log in to it, and send a bearer in place of a key.
-    `start`: the command that starts it, of a server on this machine.
+    `start`: the command that starts it, of a server on this machine. `found_first`: where it runs, and nobody named a
+    model, one of its models that takes tools is begun with.
     `retired`: the day (ISO 8601) on which the vendor closed it; None while it is open.
     """
 
@@ -49,6 +50,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dialect: Dialect = PLAIN
     source: str = ""
     start: str = ""
+    found_first: bool = False
 
     def speaking(self, protocol: ProtocolName) -> Provider:
         """The same provider in another of its protocols.

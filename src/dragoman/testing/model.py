@@ -24,7 +24,7 @@ from dragoman.testing.server import Served
 from dragoman.testing.turns import Turn, script_of
 from dragoman.testing.wire import Played, is_embedding, play_embeddings, play_turn
 from dragoman.token_estimate import estimate_tokens
-from dragoman.types import ProtocolName, Request, Usage
+from dragoman.types import DEFAULT_PROTOCOL, ProtocolName, Request, Usage
 
 _HOST: Final = "http://fake-model.invalid"
 _PIECE: Final = 48  # bytes of an answer that come at once
@@ -49,7 +49,7 @@ class FakeModel:
         UsageError: something is no turn.
     """
 
-    def __init__(self, *turns: Turn, protocol: ProtocolName = "openai-chat") -> None:
+    def __init__(self, *turns: Turn, protocol: ProtocolName = DEFAULT_PROTOCOL) -> None:
         for position, turn in enumerate(turns):
             if isinstance(turn, type) or not callable(turn):
                 script_of(turn, f"FakeModel: turn {position}")

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, final
 from dragoman.errors import UsageError, WireError
 from dragoman.events import Failure
 from dragoman.inputs.keywords import seen
-from dragoman.protocols import PROTOCOLS
+from dragoman.protocols import EMBEDDING, NAMES, PROTOCOLS, embedder
 from dragoman.testing.wire import Played
 from dragoman.types import ProtocolName
 
@@ -60,20 +60,14 @@ class Served:
 
 def _protocol_of(path: str) -> ProtocolName | None:
     plain = path.partition("?")[0]
-    for name in PROTOCOLS:
-        for _, route in PROTOCOLS[name].routes:
-            pattern = re.escape(route).replace(re.escape("{model}"), ".+")
-            if re.fullmatch(pattern, plain):
-                return PROTOCOLS[name].name
-    return next((name for ending, name in _EMBEDDINGS if plain.endswith(ending)), None)
-
-
-_EMBEDDINGS: Final[tuple[tuple[str, ProtocolName], ...]] = (
-    ("/v1/embeddings", "openai-chat"),
-    ("/api/embed", "ollama-chat"),
-    ("mbedContents", "gemini-generate"),
-    ("mbedContent", "gemini-generate"),
-)
+    for name in NAMES:
+        routes = [route for _, route in PROTOCOLS[name].routes]
+        if name in EMBEDDING:
+            routes += embedder(name).routes
+        for route in routes:
+            if re.fullmatch(re.escape(route).replace(re.escape("{model}"), ".+"), plain):
+                return name
+    return None
 
 
 def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:

@@ -26,6 +26,7 @@ from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.config import Config, RouteConfig, ServerConfig
 from dragoman.errors import ConfigError, UsageError
+from dragoman.protocols.recognize import SHORT_NAMES
 from dragoman.providers.catalog import Model, Provider, split_target
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
@@ -37,13 +38,6 @@ EXAMPLE = "  dragoman serve --provider zhipu --model glm-4.6 --api-key-env ZHIPU
 
 _OLLAMA_PORT: Final = 11434
 _LAST_PORT: Final = 65_535
-_SHORT_NAMES: Final[dict[str, ProtocolName]] = {
-    "ollama": "ollama-chat",
-    "openai": "openai-chat",
-    "responses": "openai-responses",
-    "anthropic": "anthropic-messages",
-    "gemini": "gemini-generate",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=read_port, metavar="N", help="port, 0 for a free one (default: the configuration's, 4141)"
     )
     parser.add_argument(
-        "--protocols", metavar="all|P,…", help=f"what clients may speak: {', '.join(_SHORT_NAMES)} (default: all)"
+        "--protocols", metavar="all|P,…", help=f"what clients may speak: {', '.join(SHORT_NAMES)} (default: all)"
     )
     parser.add_argument("--provider", metavar="NAME", help="with --model: the one model that answers to every name")
     parser.add_argument("--model", metavar="NAME", help="its name at that provider")
@@ -264,7 +258,7 @@ def read_protocols(words: str | None, config: Config) -> tuple[ProtocolName, ...
     Raises:
         UsageError: a name that is none.
     """
-    everything = tuple(_SHORT_NAMES.values())
+    everything = tuple(SHORT_NAMES.values())
     if words is None:
         return everything if config.server.protocols == "all" else tuple(config.server.protocols)
     found = []
@@ -272,8 +266,8 @@ def read_protocols(words: str | None, config: Config) -> tuple[ProtocolName, ...
         word = word.strip()
         if word == "all":
             return everything
-        name = _SHORT_NAMES.get(word) or next((name for name in everything if name == word), None)
+        name = SHORT_NAMES.get(word) or next((name for name in everything if name == word), None)
         if name is None:
-            raise UsageError(f"--protocols: expected all or some of {', '.join(_SHORT_NAMES)}, got {word[:40]!r}")
+            raise UsageError(f"--protocols: expected all or some of {', '.join(SHORT_NAMES)}, got {word[:40]!r}")
         found.append(name)
     return tuple(dict.fromkeys(found))

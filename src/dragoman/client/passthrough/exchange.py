@@ -6,7 +6,6 @@ before something of the answer has left (an error, a deviation, another form) br
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -19,7 +18,7 @@ from dragoman.client.failure_words import explained
 from dragoman.client.forwarding import ClientHead, with_query
 from dragoman.events import Deviation, Event, Failure, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
-from dragoman.protocol import NewId, Parsed, Peek, Protocol
+from dragoman.protocol import NewId, Parsed, Peek, Protocol, WithoutUsage
 from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
 from dragoman.routing.target import Target
 from dragoman.secret import masked
@@ -30,10 +29,6 @@ _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
 #: Options that are the client's to ask for.
 _THE_CLIENTS: Final = frozenset({"cache"})
-_BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
-#: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
-_EMPTY_LIST: Final = re.compile(rb"\[\s*\]")
-_NEAR: Final = 32
 _LONGEST_CHOICE: Final = 512
 
 
@@ -90,13 +85,13 @@ class RawRequest:
 class Frames:
     """Cuts a stream where a frame ends, so that half a frame never leaves."""
 
-    __slots__ = ("_end", "_hides_usage", "_held")
+    __slots__ = ("_end", "_held", "_without_usage")
 
-    def __init__(self, *, by_lines: bool, hides_usage: bool) -> None:
-        """`by_lines`: a line is a frame, in place of lines with a blank one behind them. `hides_usage`: a frame of
-        OpenAI's chat that has nothing but usage is left out."""
+    def __init__(self, *, by_lines: bool, without_usage: WithoutUsage | None = None) -> None:
+        """`by_lines`: a line is a frame, in place of lines with a blank one behind them. `without_usage`: leaves out a
+        frame that the client did not ask for."""
         self._end = b"\n" if by_lines else b"\n\n"
-        self._hides_usage = hides_usage
+        self._without_usage = without_usage
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -107,27 +102,14 @@ class Frames:
             if not whole and len(data) > _MOST_HELD:
                 whole = len(data)
             data, self._held = data[:whole], data[whole:]
-        return self._without_usage(data) if self._hides_usage and b'"usage"' in data else data
+        if self._without_usage is not None and b'"usage"' in data:
+            return self._without_usage(data)
+        return data
 
     def close(self) -> bytes:
         """What is left at the end of a body that is whole."""
         rest, self._held = self._held, b""
         return rest
-
-    def _without_usage(self, data: bytes) -> bytes:
-        kept: list[bytes] = []
-        begin = 0
-        for found in _EMPTY_LIST.finditer(data):
-            place = found.start()
-            if place < begin or not data[max(place - _NEAR, 0) : place].rstrip(b" \t:").endswith(b'"choices"'):
-                continue
-            start = max(_after(data, end, place) for end in _BLANK_LINES)
-            ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]
-            end = min(ends, default=len(data))
-            if data.find(b'"usage"', start, end) >= 0:
-                kept.append(data[begin:start])
-                begin = end
-        return b"".join([*kept, data[begin:]]) if kept else data
 
 
 def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
@@ -135,9 +117,9 @@ def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
     return {key: value if len(value) < _LONGEST_CHOICE else Raw(b"null") for key, value in fields.items()}
 
 
-def _after(data: bytes, end: bytes, before: int | None = None) -> int:
-    """Where the last of these ends, in the data before a place; 0 without one."""
-    found = data.rfind(end, 0, before)
+def _after(data: bytes, end: bytes) -> int:
+    """Where the last of these ends; 0 without one."""
+    found = data.rfind(end)
     return found + len(end) if found >= 0 else 0
 
 
@@ -178,7 +160,10 @@ class PassthroughExchange:
         self._target = target
         self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect, bounds=target.bounds)
         self._expectation = protocol.expect(_choices(peek.fields))
-        self._frames = Frames(by_lines=protocol.stream_type.endswith("ndjson"), hides_usage=asks_usage)
+        self._frames = Frames(
+            by_lines=protocol.stream_type.endswith("ndjson"),
+            without_usage=protocol.without_usage if asks_usage else None,
+        )
         self._make_usual = usual
         self._on_deviation = on_deviation
         self._withdraw = withdraw

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from dragoman.gateway.telemetry.record import Record
+from dragoman.protocols import recognition
 from dragoman.types import ProtocolName
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ _PROVIDERS: Final[dict[str, str]] = {
     "gemini": "gcp.gemini", "google": "gcp.gemini", "vertex": "gcp.vertex_ai", "bedrock": "aws.bedrock",
     "azure": "azure.ai.openai", "mistral": "mistral_ai", "xai": "x_ai", "watsonx": "ibm.watsonx.ai",
 }  # fmt: skip
-_OPERATIONS: Final[dict[ProtocolName, str]] = {"gemini-generate": "generate_content"}
 _TOKENS: Final = (
     ("gen_ai.usage.input_tokens", "input"),
     ("gen_ai.usage.output_tokens", "output"),
@@ -84,7 +84,7 @@ class OpenTelemetry:
             span.end()
             return
         provider, _, model = record.target.partition("/")
-        operation = _OPERATIONS.get(cast(ProtocolName, record.client), "chat")
+        operation = recognition(cast(ProtocolName, record.client)).operation
         attributes: dict[str, str | int] = {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),

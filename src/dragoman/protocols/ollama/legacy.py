@@ -19,7 +19,7 @@ from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Event, Failure, Finish, Reply, TextDelta, ThinkingDelta
 from dragoman.protocol import Legacy, NewId, Parsed, ReplyStyle, no_glance
-from dragoman.protocols import ollama
+from dragoman.protocols.ollama.protocol import PROTOCOL
 from dragoman.protocols.ollama.request.parse import parse_request as parse_chat
 from dragoman.protocols.ollama.response.encode import render_end
 
@@ -120,7 +120,7 @@ def render_response(
 
 LEGACY: Final = Legacy(
     msgspec.structs.replace(
-        ollama.PROTOCOL,
+        PROTOCOL,
         routes=(("POST", _PATH),),
         parse_request=parse_request,
         encoder=Encoder,

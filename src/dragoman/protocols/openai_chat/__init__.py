@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dragoman.protocol import Protocol
+from dragoman.protocols.openai_chat.recognition import RECOGNITION as RECOGNITION
 
-from dragoman.codec.cross_protocol_request import crossing
-from dragoman.protocol import Protocol, Sibling
-from dragoman.protocols.openai_chat.passthrough import check_whole, peek
-from dragoman.protocols.openai_chat.request.expectation import expect
-from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
-from dragoman.protocols.openai_chat.request.parse import parse_request
-from dragoman.protocols.openai_chat.request.render import render_request
-from dragoman.protocols.openai_chat.response.decode import Decoder, parse_error
-from dragoman.protocols.openai_chat.response.encode import Encoder, render_error, render_response
-from dragoman.protocols.openai_chat.wire import NAME
 
-PROTOCOL: Final = Protocol(
-    name=NAME,
-    routes=(("POST", "/v1/chat/completions"),),
-    stream_type="text/event-stream",
-    parse_request=parse_request,
-    render_request=crossing(NAME, render_request),
-    decoder=Decoder,
-    parse_error=parse_error,
-    encoder=Encoder,
-    render_response=render_response,
-    render_error=render_error,
-    peek=peek,
-    check_whole=check_whole,
-    tools=FORMS,
-    expect=expect,
-    sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
-)
+def load() -> Protocol:
+    """The codec, loaded when it is asked for."""
+    from dragoman.protocols.openai_chat.protocol import PROTOCOL
+
+    return PROTOCOL

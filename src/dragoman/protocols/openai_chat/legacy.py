@@ -20,7 +20,7 @@ from dragoman.codec.json_fields import Fields, read, read_body
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Event, Failure, Finish, Reply, Start, TextDelta, UsageUpdate
 from dragoman.protocol import Legacy, NewId, Parsed, ReplyStyle, no_glance
-from dragoman.protocols import openai_chat
+from dragoman.protocols.openai_chat.protocol import PROTOCOL
 from dragoman.protocols.openai_chat.request.parse import parse_request as parse_chat
 from dragoman.protocols.openai_chat.response.encode import render_error
 from dragoman.protocols.openai_chat.response.usage import render_usage
@@ -150,7 +150,7 @@ def render_response(
 
 LEGACY: Final = Legacy(
     msgspec.structs.replace(
-        openai_chat.PROTOCOL,
+        PROTOCOL,
         routes=(("POST", "/v1/completions"),),
         parse_request=parse_request,
         encoder=Encoder,

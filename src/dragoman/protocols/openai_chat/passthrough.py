@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -15,6 +16,11 @@ from dragoman.protocol import Peek
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
 from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import NO_USAGE
+
+#: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
+_EMPTY_LIST: Final = re.compile(rb"\[\s*\]")
+_NEAR: Final = 32
+_BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
 
 
 class _Seen(msgspec.Struct, gc=False):
@@ -104,3 +110,26 @@ def check_whole(body: bytes) -> Finish | None:
     if not isinstance(fields, dict):
         return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
     return Finish(REASONS[word], word, read_usage(fields), read_cost(fields))
+
+
+def without_usage(data: bytes) -> bytes:
+    """Whole frames without one that holds usage and no choice, which answers what only we asked for."""
+    kept: list[bytes] = []
+    begin = 0
+    for found in _EMPTY_LIST.finditer(data):
+        place = found.start()
+        if place < begin or not data[max(place - _NEAR, 0) : place].rstrip(b" \t:").endswith(b'"choices"'):
+            continue
+        start = max(_after(data, end, place) for end in _BLANK_LINES)
+        ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]
+        end = min(ends, default=len(data))
+        if data.find(b'"usage"', start, end) >= 0:
+            kept.append(data[begin:start])
+            begin = end
+    return b"".join([*kept, data[begin:]]) if kept else data
+
+
+def _after(data: bytes, end: bytes, before: int) -> int:
+    """Where the last of these ends, in the data before a place; 0 without one."""
+    found = data.rfind(end, 0, before)
+    return found + len(end) if found >= 0 else 0

@@ -16,6 +16,10 @@ from dragoman._json import Raw
 from dragoman.bounds import AnswerBounds
 from dragoman.events import Deviation, Event, Failure, Finish, Reply
 from dragoman.native_tools import ANY_NAME, ToolForms
+from dragoman.protocol.dialect import PLAIN as PLAIN
+from dragoman.protocol.dialect import UNKNOWN_MODEL as UNKNOWN_MODEL
+from dragoman.protocol.dialect import Dialect as Dialect
+from dragoman.protocol.dialect import ModelLimits as ModelLimits
 from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
@@ -28,62 +32,9 @@ TakesNothing: TypeAlias = Callable[[str], bool]
 ToolMode: TypeAlias = Literal["native", "schema", "prompted"]
 
 
-@final
-class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a provider differs within its protocol. The defaults are the protocol's own specification.
-
-    Fields named `supports_*` say what may be sent; what may not is left out with a `dropped` deviation.
-    """
-
-    # requests
-    usage_in_stream: bool = True  # ask for usage in the stream (`stream_options.include_usage`)
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    system_role: Literal["system", "developer"] = "system"
-    reasoning_style: Literal["effort", "openrouter", "thinking-type", "enable-thinking", "think", "none"] = "effort"
-    replay_reasoning: bool = False  # send earlier thinking back as `reasoning_field`
-    supports_store: bool = False
-    supports_prompt_cache_key: bool = False
-    supports_prompt_cache_retention: bool = False  # the vendor's own host only
-    supports_cache_control: bool = False  # Anthropic's markers inside chat parts
-    supports_parallel_tool_calls: bool = True
-    supports_tool_choice: bool = True
-    supports_named_tool_choice: bool = True
-    supports_response_schema: bool = True
-    supports_image_url: bool = True  # False: only base64 data
-    supports_vendor_fields: bool = False  # the vendor's own host: service_tier, verbosity, metadata and the like
-    supports_top_k: bool = False  # in openai-chat: an extension of local servers
-    tool_name_in_result: bool = False
-    strict_tools: bool = False
-    only_functions: bool | None = None  # knows function tools alone; None: as the protocol is usually spoken
-    hosted_tools: tuple[str, ...] = ()  # kinds that the provider runs, for clients of other protocols
-    id_form: Literal["any", "alphanumeric-9"] = "any"  # Mistral wants exactly 9 letters or digits
-    force_call_by_prefill: bool = False  # a required call needs its opening written for the model
-    temperature_max: float | None = None
-    # responses
-    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
-    thinking_tags: tuple[str, str] | None = None  # a pair beside the known ones
-    thinking_opened: bool = False  # the opening tag is in the prompt, so only the closing one is seen
-    cost_in_usage: bool = False
-
-
 def takes_nothing(name: str) -> bool:
     """Nothing is known of any tool, so that each may be called without arguments. A `TakesNothing`."""
     return True
-
-
-PLAIN = Dialect()
-
-
-@final
-class ModelLimits(msgspec.Struct, frozen=True, gc=False):
-    """What is known of the model, in tokens; None is unknown. `num_ctx_cap` bounds what Ollama is asked to load."""
-
-    context: int | None = None
-    max_output: int | None = None
-    num_ctx_cap: int = 32_768
-
-
-UNKNOWN_MODEL = ModelLimits()
 
 
 @final
@@ -339,6 +290,19 @@ class RenderError(Interface):
     def __call__(self, failure: Failure) -> tuple[int, bytes]: ...
 
 
+#: The style of an answer for a client, by its user agent; the same object where the client has none of its own.
+StyleFor: TypeAlias = Callable[[str, ReplyStyle], ReplyStyle]
+
+
+def usual_style(user_agent: str, style: ReplyStyle) -> ReplyStyle:
+    """For a protocol that all clients read alike. A `StyleFor`."""
+    return style
+
+
+#: Whole frames of a stream that passes → the same without a frame that has nothing but usage.
+WithoutUsage: TypeAlias = Callable[[bytes], bytes]
+
+
 @final
 class Sibling(msgspec.Struct, frozen=True):
     """Another protocol whose requests come to this one's path: bodies with the field `has` and without `lacks`."""
@@ -352,17 +316,22 @@ class Sibling(msgspec.Struct, frozen=True):
 class Protocol(msgspec.Struct, frozen=True):
     """One wire language, both directions.
 
-    `routes`: (method, path pattern) that the gateway serves with `parse_request`; `stream_type`: the content type of
-    its streams; `truncates_silently`: its servers cut a prompt that is too long without a word; `takes_image_urls`:
-    they fetch an image that is named by its address; `tells_failed_calls`: its answers say that calls failed, so that
-    one without a good call is an answer all the same, no error. `peek` and `check_whole` are for bytes that pass.
-    `goes_as_came`: whether a client's request of which nothing was changed for its target is sent as it came.
+    `routes`: (method, path pattern) that the gateway serves with `parse_request`. `models_path`: where a server lists
+    its models, below its base URL. `stream_type`: the content type of its streams. `truncates_silently`: its servers
+    cut a prompt that is too long without a word. `takes_image_urls`: they fetch an image that is named by its address.
+    `tells_failed_calls`: its answers say that calls failed, so that one without a good call is an answer all the same,
+    no error. `peek` and `check_whole` are for bytes that pass. `goes_as_came`: whether a client's request of which
+    nothing was changed for its target is sent as it came. `id_header`: what its clients call the id of a request,
+    beside `x-request-id`. `style_for`: clients that read answers in a form of their own. `without_usage`: for a
+    protocol whose streams tell usage only where it was asked for (`Peek.usage`). `takes_result_media`: a result of a
+    tool may hold images; where not, they follow in a message of the user.
     `sibling`: the protocol whose requests clients send to this one's path.
     `tools`: what it tells of tools that only it knows.
     """
 
     name: ProtocolName
     routes: tuple[tuple[str, str], ...]
+    models_path: str
     stream_type: str
     parse_request: ParseRequest
     render_request: RenderRequest
@@ -380,6 +349,10 @@ class Protocol(msgspec.Struct, frozen=True):
     tells_failed_calls: bool = False
     goes_as_came: GoesAsCame = never
     sibling: Sibling | None = None
+    id_header: str | None = None
+    style_for: StyleFor = usual_style
+    without_usage: WithoutUsage | None = None
+    takes_result_media: bool = True
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

@@ -1,0 +1,60 @@
+"""What a protocol's codec is told of the provider and of the model: data, with the specification's own as defaults."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import msgspec
+
+
+@final
+class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a provider differs within its protocol. The defaults are the protocol's own specification.
+
+    Fields named `supports_*` say what may be sent; what may not is left out with a `dropped` deviation.
+    """
+
+    # requests
+    usage_in_stream: bool = True  # ask for usage in the stream (`stream_options.include_usage`)
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    system_role: Literal["system", "developer"] = "system"
+    reasoning_style: Literal["effort", "openrouter", "thinking-type", "enable-thinking", "think", "none"] = "effort"
+    replay_reasoning: bool = False  # send earlier thinking back as `reasoning_field`
+    supports_store: bool = False
+    supports_prompt_cache_key: bool = False
+    supports_prompt_cache_retention: bool = False  # the vendor's own host only
+    supports_cache_control: bool = False  # Anthropic's markers inside chat parts
+    supports_parallel_tool_calls: bool = True
+    supports_tool_choice: bool = True
+    supports_named_tool_choice: bool = True
+    supports_response_schema: bool = True
+    supports_image_url: bool = True  # False: only base64 data
+    supports_vendor_fields: bool = False  # the vendor's own host: service_tier, verbosity, metadata and the like
+    supports_top_k: bool = False  # in openai-chat: an extension of local servers
+    tool_name_in_result: bool = False
+    strict_tools: bool = False
+    only_functions: bool | None = None  # knows function tools alone; None: as the protocol is usually spoken
+    hosted_tools: tuple[str, ...] = ()  # kinds that the provider runs, for clients of other protocols
+    id_form: Literal["any", "alphanumeric-9"] = "any"  # Mistral wants exactly 9 letters or digits
+    force_call_by_prefill: bool = False  # a required call needs its opening written for the model
+    temperature_max: float | None = None
+    # responses
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    thinking_tags: tuple[str, str] | None = None  # a pair beside the known ones
+    thinking_opened: bool = False  # the opening tag is in the prompt, so only the closing one is seen
+    cost_in_usage: bool = False
+
+
+PLAIN = Dialect()
+
+
+@final
+class ModelLimits(msgspec.Struct, frozen=True, gc=False):
+    """What is known of the model, in tokens; None is unknown. `num_ctx_cap` bounds what Ollama is asked to load."""
+
+    context: int | None = None
+    max_output: int | None = None
+    num_ctx_cap: int = 32_768
+
+
+UNKNOWN_MODEL = ModelLimits()

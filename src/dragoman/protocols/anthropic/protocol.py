@@ -1,0 +1,34 @@
+"""The protocol as a record: what each of its files gives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, peek
+from dragoman.protocols.anthropic.request.foreign_tools import FORMS
+from dragoman.protocols.anthropic.request.parse import parse_request
+from dragoman.protocols.anthropic.request.render import render_request
+from dragoman.protocols.anthropic.response.decode import Decoder, parse_error
+from dragoman.protocols.anthropic.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.anthropic.wire import NAME
+
+PROTOCOL: Final = Protocol(
+    name=NAME,
+    routes=(("POST", "/v1/messages"),),
+    models_path="/v1/models",
+    stream_type="text/event-stream; charset=utf-8",
+    parse_request=parse_request,
+    render_request=crossing(NAME, render_request),
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+    peek=peek,
+    check_whole=check_whole,
+    tools=FORMS,
+    goes_as_came=goes_as_came,
+    id_header="request-id",
+)

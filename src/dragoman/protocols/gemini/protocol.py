@@ -1,0 +1,36 @@
+"""The protocol as a record: what each of its files gives."""
+
+from __future__ import annotations
+
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.gemini.passthrough import check_whole, peek
+from dragoman.protocols.gemini.request.foreign_tools import FORMS
+from dragoman.protocols.gemini.request.parse import parse_request
+from dragoman.protocols.gemini.request.render import render_request
+from dragoman.protocols.gemini.response.decode import Decoder, parse_error
+from dragoman.protocols.gemini.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.gemini.wire import NAME
+
+PROTOCOL = Protocol(
+    name=NAME,
+    routes=tuple(
+        ("POST", f"/{version}/{kind}/{{model}}:{verb}")
+        for version in ("v1beta", "v1")
+        for kind in ("models", "tunedModels")
+        for verb in ("generateContent", "streamGenerateContent")
+    ),
+    models_path="/models",
+    stream_type="text/event-stream",
+    parse_request=parse_request,
+    render_request=crossing(NAME, render_request),
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+    peek=peek,
+    check_whole=check_whole,
+    tools=FORMS,
+    tells_failed_calls=True,
+)

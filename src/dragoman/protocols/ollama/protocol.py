@@ -1,0 +1,33 @@
+"""The protocol as a record: what each of its files gives."""
+
+from __future__ import annotations
+
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.ollama.client_styles import style_for
+from dragoman.protocols.ollama.passthrough import check_whole, peek
+from dragoman.protocols.ollama.request.parse import parse_request
+from dragoman.protocols.ollama.request.render import render_request
+from dragoman.protocols.ollama.response.decode import Decoder, parse_error
+from dragoman.protocols.ollama.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.ollama.wire import NAME
+
+PROTOCOL = Protocol(
+    name=NAME,
+    routes=(("POST", "/api/chat"),),
+    models_path="/api/tags",
+    stream_type="application/x-ndjson",
+    truncates_silently=True,
+    takes_image_urls=False,
+    parse_request=parse_request,
+    render_request=crossing(NAME, render_request),
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+    peek=peek,
+    check_whole=check_whole,
+    style_for=style_for,
+    takes_result_media=False,
+)

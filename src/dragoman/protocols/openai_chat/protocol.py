@@ -1,0 +1,37 @@
+"""The protocol as a record: what each of its files gives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol, Sibling
+from dragoman.protocols.openai_chat.passthrough import check_whole, peek, without_usage
+from dragoman.protocols.openai_chat.request.expectation import expect
+from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
+from dragoman.protocols.openai_chat.request.parse import parse_request
+from dragoman.protocols.openai_chat.request.render import render_request
+from dragoman.protocols.openai_chat.response.decode import Decoder, parse_error
+from dragoman.protocols.openai_chat.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.openai_chat.wire import NAME
+
+PROTOCOL: Final = Protocol(
+    name=NAME,
+    routes=(("POST", "/v1/chat/completions"),),
+    models_path="/models",
+    stream_type="text/event-stream",
+    parse_request=parse_request,
+    render_request=crossing(NAME, render_request),
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+    peek=peek,
+    check_whole=check_whole,
+    without_usage=without_usage,
+    takes_result_media=False,
+    tools=FORMS,
+    expect=expect,
+    sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
+)

@@ -1,0 +1,35 @@
+"""The protocol as a record: what each of its files gives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.codec.cross_protocol_request import crossing
+from dragoman.protocol import Protocol
+from dragoman.protocols.openai_responses.passthrough import check_whole, peek
+from dragoman.protocols.openai_responses.request.expectation import expect
+from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
+from dragoman.protocols.openai_responses.request.parse_and_render import parse_request, render_request
+from dragoman.protocols.openai_responses.response.decode import Decoder, parse_error
+from dragoman.protocols.openai_responses.response.encode import Encoder, render_response
+from dragoman.protocols.openai_responses.response.errors import render_error
+from dragoman.protocols.openai_responses.wire import NAME
+
+PROTOCOL: Final = Protocol(
+    name=NAME,
+    routes=(("POST", "/v1/responses"),),
+    models_path="/models",
+    stream_type="text/event-stream",
+    parse_request=parse_request,
+    render_request=crossing(NAME, render_request),
+    decoder=Decoder,
+    parse_error=parse_error,
+    encoder=Encoder,
+    render_response=render_response,
+    render_error=render_error,
+    peek=peek,
+    check_whole=check_whole,
+    tools=FORMS,
+    expect=expect,
+    tells_failed_calls=True,
+)

@@ -343,6 +343,14 @@ def solar(calls: Calls) -> Written:
     )(calls)
 
 
+def beam(calls: Calls) -> Written:
+    return tagged(
+        lambda name: f"<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>",
+        lambda key, value: f'<rfl:parameter name="{key}">{raw(value)}</rfl:parameter>',
+        "<|call|>",
+    )(calls)
+
+
 FORMS: tuple[Form, ...] = (
     Form("hermes", "objects", objects("", "\n</tool_call>\n", before="<tool_call>\n"), "body"),
     Form("hermes", "a list in tags", listed("<tool_call>", "</tool_call>"), "body"),
@@ -507,4 +515,7 @@ FORMS: tuple[Form, ...] = (
     Form("nemotron", "a list", listed("<TOOLCALL>", "</TOOLCALL>"), "body"),
     Form("plamo3", "requests", plamo3, "body"),
     Form("solar-open2", "tags", solar, "tag", ("<|tool_arg:end|>",)),
+    Form("beam", "tags", beam, "tag", ("</rfl:parameter>",)),
+    Form("functionary", "named", named(">>>", "\n", ""), "body"),
+    Form("functionary-bare", "named", named("", "\n", ""), "body", most=1, where="message"),
 )

@@ -238,3 +238,12 @@ def test_a_call_both_written_and_structured_is_one(parts: list[list[Event]], cit
     assert [call.values()["city"] for call in reply.tool_calls] == cities
     repeated = [deviation for deviation in reply.deviations if deviation.code == "duplicate-call"]
     assert len(repeated) == written_twice
+
+
+def test_calls_of_functionary_behind_one_whose_marker_was_the_prompts():
+    """As a whole message all of them count."""
+    text = 'get_weather\n{"city": "Oslo"}>>>set_alarm\n{"hour": 7}>>>get_time\n{}'
+    for pieces in ([text], list(text)):
+        calls, failed, left = outcome(play_text(pieces))
+        assert [name for name, _ in calls] == ["get_weather", "set_alarm", "get_time"]
+        assert (failed, left) == ([], "")

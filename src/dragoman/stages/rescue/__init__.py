@@ -15,6 +15,7 @@ from dragoman.stages.rescue.families import (
     anthropic_tags,
     apertus,
     bare_json,
+    beam,
     calling_tool,
     cohere,
     command_r,
@@ -22,6 +23,7 @@ from dragoman.stages.rescue.families import (
     deepseek_dsml,
     dots,
     fenced_json,
+    functionary,
     gemma,
     gemma_code,
     gigachat,
@@ -102,6 +104,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     plamo3.FAMILY,
     iquest.FAMILY,
     mcp_tags.FAMILY,
+    beam.FAMILY,
+    functionary.FAMILY,
     bare_json.FAMILY,
     fenced_json.FAMILY,
     gemma_code.FAMILY,
@@ -109,6 +113,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     python_lines.FAMILY,
     calling_tool.FAMILY,
     gemma.BARE,
+    functionary.BARE,
 )
 
 __all__ = ["FAMILIES", "Rescue"]

@@ -29,7 +29,8 @@ class Tags(msgspec.Struct, frozen=True):
 
     `openers` begin an argument, `head` reads on to its value, `closers` end that. `ends`: what ends the call, the
     closing tags of what is around it too. `trims`: a line end inside the tags of a value that begins with one is
-    markup. `has_sections`: a value may stand in `<![CDATA[…]]>`. `calls`: what begins a call.
+    markup. `has_sections`: a value may stand in `<![CDATA[…]]>`. `calls`: what begins a call: behind one in a value
+    the rest of the answer is refused with the call, even where it is one of the `ends` too.
     """
 
     openers: tuple[str, ...]
@@ -65,11 +66,11 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
             break
         yield member(key, keys)
         stop = yield from _value(cursor, tools, name, key, kind, tags)
-        if stop in tags.ends:
-            yield Close("", _BROKEN)
-            return False
         if stop in tags.calls or stop == SECTION:
             yield from refused_to_the_end(cursor, stop)
+            return False
+        if stop in tags.ends:
+            yield Close("", _BROKEN)
             return False
         if stop not in tags.closers:
             break

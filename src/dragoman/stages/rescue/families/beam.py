@@ -1,0 +1,48 @@
+"""Beam: `<|start|>assistant to=NAME<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="KEY">value
+</rfl:parameter><|call|>`. The header as in harmony, the arguments in tags; white space in a text is data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.typed_tags import Tags, attributes, tagged_call
+
+_HEADER: Final = "<|start|>assistant"
+_NAME: Final = re.compile(r"[^\s<>{}]+")
+_ENDS: Final = ("<|call|>", "<|end|>")
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """One call; the next one has a marker of its own."""
+    yield from cursor.space()
+    yield from cursor.expect("to=")
+    name = tools.offered((yield from cursor.word(_NAME)))
+    if name is None:
+        raise NotACall
+    yield from cursor.expect("<|channel|>")
+    yield from cursor.expect("analysis")
+    yield from cursor.space()
+    if (yield from cursor.take("<|constrain|>")):
+        yield from cursor.expect("xml")
+    yield from cursor.expect("<|message|>")
+    yield from tagged_call(cursor, tools, name, _TAGS)
+
+
+def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    return (yield from attributes(cursor)).get("name", ""), ""
+
+
+#: The tokens are harmony's too: behind one in a value nobody can tell what is still of it.
+_TAGS: Final = Tags(("<rfl:parameter",), _head, ("</rfl:parameter>",), _ENDS, calls=(_HEADER, "<|channel|>", *_ENDS))
+
+FAMILY = Family(
+    name="beam",
+    openers=(_HEADER,),
+    parse=_parse,
+    source="https://github.com/lightseekorg/smg (response templates of tokenizers, read 2026-11-22)",
+    residue=(*_ENDS, "<|return|>"),
+    value_ends=("</rfl:parameter>",),
+)

@@ -1,8 +1,9 @@
 """Plant drifts in the quick ways to read, one at a time, and see whether the property tests notice each.
 
 A drift is what somebody forgets: a field that one way looks at and its twin does not. Each is planted in a copy of the
-package, and `tests/test_equal_ways.py` and `tests/test_plain_requests.py` run against it. Exits 1 when one survives
-that `HARMLESS` does not name. `--list` names them, `--only TEXT` picks some. About 10 minutes.
+package, and `tests/test_equal_ways.py` and `tests/test_plain_requests.py` run against it, with every change of every
+value, as `make soak` tries them (`make test` takes one of five). Exits 1 when one survives that `HARMLESS` does not
+name. `--list` names them, `--only TEXT` picks some, `--jobs` says how many are tried at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,8 +142,8 @@ def by_hand() -> Iterator[Mutant]:
                  "class _PlainResultText(msgspec.Struct, gc=False):\n", "request reads a text without its type")  # fmt: skip  # noqa: E501
 
 
-def is_noticed(mutant: Mutant) -> bool:
-    """Whether a test fails when it is planted.
+def planted(mutant: Mutant) -> str:
+    """The text of its file with it.
 
     Raises:
         ValueError: its place is not in the file: the code has changed, and the mutant must too.
@@ -148,12 +151,16 @@ def is_noticed(mutant: Mutant) -> bool:
     text = (SOURCE / mutant.path).read_text(encoding="utf-8")
     if mutant.old not in text:
         raise ValueError(f"{mutant.name}: no {mutant.old!r} in {mutant.path}")
+    return text.replace(mutant.old, mutant.new, 1)
+
+
+def is_noticed(mutant: Mutant) -> bool:
+    """Whether a test fails when it is planted."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(SOURCE / "dragoman", Path(folder) / "dragoman", ignore=shutil.ignore_patterns("__pycache__"))
-        (Path(folder) / mutant.path).write_text(text.replace(mutant.old, mutant.new, 1), encoding="utf-8")
+        shutil.copytree(SOURCE / "dragoman", Path(folder) / "dragoman")  # with what is compiled already
+        (Path(folder) / mutant.path).write_text(planted(mutant), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", mutant.protocol]
-        # Every change of every value, as `make soak` tries them: `make test` takes one of five by chance.
         command += ["-m", "soak or not soak", "tests/test_equal_ways.py", "tests/test_plain_requests.py"]
         run = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, check=False)
     if run.returncode not in (0, 1):
@@ -166,17 +173,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     chosen = [mutant for mutant in mutants() if options.only in f"{mutant.protocol} {mutant.name}"]
-    survivors = 0
     for mutant in chosen:
+        planted(mutant)  # each has its place, before the first is tried
         if options.list:
             print(mutant.protocol, mutant.name)
-        elif not is_noticed(mutant):
-            why = HARMLESS.get(f"{mutant.protocol} {mutant.name}")
-            survivors += why is None
-            print(f"survives: {mutant.protocol} {mutant.name}" + (f" (harmless: {why})" if why else ""), flush=True)
-    print(f"{len(chosen)} planted, {survivors} survive")
+    if options.list:
+        return 0
+    survivors, begun = 0, time.monotonic()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, noticed in zip(chosen, pool.map(is_noticed, chosen), strict=True):
+            if not noticed:
+                why = HARMLESS.get(f"{mutant.protocol} {mutant.name}")
+                survivors += why is None
+                print(f"survives: {mutant.protocol} {mutant.name}" + (f" (harmless: {why})" if why else ""), flush=True)
+    print(f"{len(chosen)} planted, {survivors} survive, {time.monotonic() - begun:.0f} s")
     return 1 if survivors else 0
 
 

@@ -516,6 +516,6 @@ FORMS: tuple[Form, ...] = (
     Form("plamo3", "requests", plamo3, "body"),
     Form("solar-open2", "tags", solar, "tag", ("<|tool_arg:end|>",)),
     Form("beam", "tags", beam, "tag", ("</rfl:parameter>",)),
-    Form("functionary", "named", named(">>>", "\n", ""), "body"),
+    Form("functionary", "named", named(">>>", "\n", ""), "body", where="line"),
     Form("functionary-bare", "named", named("", "\n", ""), "body", most=1, where="message"),
 )

@@ -1,7 +1,9 @@
-"""functionary v3.2: `>>>NAME` on a line, then a JSON object; what is said stands behind `>>>all` or before the first
-call. The prompt ends with `>>>`, so that a whole message may begin with a bare name.
+"""functionary v3.2: `>>>NAME` on a line, then a JSON object, the next call right behind it. The prompt ends with `>>>`,
+so that a whole message may begin with a bare name.
 
-`python` with code in place of an object is no call: nothing tells where the code ends.
+Read is what begins a line: within one the marker is an operator, a prompt or the end of tags to others, so that a call
+right behind words of the same line (`all`, then `Let me see.>>>NAME`) stays text. `python` with code in place of an
+object is no call: nothing tells where the code ends.
 """
 
 from __future__ import annotations
@@ -17,18 +19,21 @@ _NAME: Final = re.compile(r"[^\s<>{}]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None:
-        raise NotACall
-    yield from cursor.expect("\n")
-    yield from _arguments(cursor, name)
+    """Calls from behind the marker of the first on."""
+    more = _MARKER
+    while more:
+        name = tools.offered((yield from cursor.word(_NAME)))
+        if name is None:
+            raise NotACall
+        yield from cursor.expect("\n")
+        yield from _arguments(cursor, name)
+        more = yield from cursor.closing(_MARKER)
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """Calls up to the end, the first without its marker."""
+    """The same, the first name read already."""
     yield from _arguments(cursor, opener.removesuffix("\n"))
-    while (yield from cursor.closing(_MARKER)):
+    if (yield from cursor.closing(_MARKER)):
         yield from _parse(cursor, tools, _MARKER)
 
 
@@ -42,6 +47,7 @@ FAMILY = Family(
     name="functionary",
     openers=(_MARKER,),
     parse=_parse,
+    where="line",
     source="https://github.com/ggml-org/llama.cpp (functionary-v3-2)",
     residue=("<|eot_id|>",),
 )

@@ -142,9 +142,9 @@ def decode_object(text: str) -> dict[str, Json] | Malformed:
     return Malformed(f"expected a JSON object, got {_json_type(value)}")
 
 
-def indented(value: Json) -> str:
-    """The value over several lines, keys in order: equal for equal values. Raises as msgspec for what is no JSON."""
-    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=1).decode()
+def indented(value: Json, *, is_sorted: bool = True) -> str:
+    """The value over several lines, its keys sorted: equal for equal values. Raises as msgspec for what is no JSON."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted" if is_sorted else None), indent=1).decode()
 
 
 def is_object(text: str) -> bool:

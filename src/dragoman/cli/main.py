@@ -37,6 +37,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "look at the wire": {
         "decode": "read a recorded response body and print its events, or their sum",
         "translate": "turn response bytes of one protocol into those of another, streaming",
+        "record": "keep what a server really sends, as a case to report or to replay in tests",
         "explain": "tell field by field what becomes of a request for a target, and why",
         "demo": "watch three broken streams being mended, and a small model call a tool",
     },

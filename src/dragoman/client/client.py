@@ -150,13 +150,13 @@ class Requester:
     def chain(self, target: str | tuple[str, ...]) -> Chain:
         """What answers to a name, or to several. Raises UsageError, ConfigError as `ask`."""
         retries = self._retries
-        resolve = partial(resolve_chain, target, self.config, strict=self._strict, tools=self._tools, retries=retries)
+        resolve = partial(resolve_chain, target, strict=self._strict, tools=self._tools, retries=retries)
         if STAND_INS:
             found: Chain = STAND_INS[-1].chain(
-                target, resolve, self.config.http.retries if retries is None else retries
+                target, self.config, resolve, self.config.http.retries if retries is None else retries
             )
             return found
-        return resolve()
+        return resolve(self.config)
 
     def open(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
 from dragoman.errors import ConfigError, MissingExtra
@@ -30,14 +30,14 @@ if not (_HAS_HTTPTOOLS or _HAS_AIOHTTP):  # pragma: no cover - the extra is part
 
 
 class StandIn(Protocol):
-    """What answers in place of every provider while a program is tested: `dragoman.testing.FakeModel`."""
+    """What stands before every provider while a program is tested: `dragoman.testing.FakeModel` and `Recording`."""
 
-    def chain(self, target: str | tuple[str, ...], resolve: Callable[[], Any], retries: int) -> Any:
-        """The `Chain` of what answers to a name. `resolve` gives the one without a stand-in, or raises."""
+    def chain(self, target: str | tuple[str, ...], config: Any, resolve: Callable[[Any], Any], retries: int) -> Any:
+        """The `Chain` of what answers to a name. `resolve` gives the one of a configuration, or raises."""
         ...
 
-    async def open(self, outgoing: Outgoing) -> Response:
-        """As `Transport.open`."""
+    async def open(self, outgoing: Outgoing, forward: Callable[[Outgoing], Awaitable[Response]]) -> Response:
+        """As `Transport.open`. `forward` sends the request to its provider."""
         ...
 
 
@@ -66,7 +66,13 @@ class Transport:
             MissingExtra: a proxy is set, and aiohttp is not installed.
         """
         if STAND_INS:
-            return await STAND_INS[-1].open(outgoing)
+            return await STAND_INS[-1].open(outgoing, self._forward)
+        if self._pool is None:
+            self._pool = self._open_pool()
+        return await self._pool.open(outgoing)
+
+    async def _forward(self, outgoing: Outgoing) -> Response:
+        """As `open`, past what stands in: apart from it, for `open` is on every request's way."""
         if self._pool is None:
             self._pool = self._open_pool()
         return await self._pool.open(outgoing)

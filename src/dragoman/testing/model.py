@@ -10,6 +10,7 @@ from typing import Any, Final, Self, final
 import msgspec
 
 from dragoman import _json
+from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError, WireError
 from dragoman.events import Failure
 from dragoman.http.response import Response, TransportFailed
@@ -106,10 +107,12 @@ class FakeModel:
 
     # ------------------------------------------------------------ in place of providers
 
-    def chain(self, target: str | tuple[str, ...], resolve: Callable[[], Chain], retries: int) -> Chain:
+    def chain(
+        self, target: str | tuple[str, ...], config: Config, resolve: Callable[[Config], Chain], retries: int
+    ) -> Chain:
         """What answers to a name: the target itself where it is known, but here."""
         try:
-            found = resolve()
+            found = resolve(config)
         except DragomanError:
             names = target if isinstance(target, tuple) else (target,)
             return Chain(", ".join(names), tuple(self._target(name) for name in names), retries=retries)
@@ -124,8 +127,8 @@ class FakeModel:
             table = Provider(name=provider or "fake", protocol=self._protocol, base_url="", auth="none")
         return _here(Target(table, PROTOCOLS[table.protocol], model or name, table.dialect, UNKNOWN_MODEL))
 
-    async def open(self, outgoing: Outgoing) -> Response:
-        """As a transport does. Raises TransportFailed: it is no request to a model."""
+    async def open(self, outgoing: Outgoing, forward: object = None) -> Response:
+        """As a transport does; nothing is forwarded. Raises TransportFailed: it is no request to a model."""
         place, _, rest = outgoing.url.removeprefix(_HOST + "/").partition("/")
         if not outgoing.url.startswith(_HOST) or place not in PROTOCOLS:
             raise TransportFailed(Failure("connection", "nothing goes out while a FakeModel answers"))

@@ -1,0 +1,326 @@
+"""A proxy on this machine that hands on what comes, byte by byte as it comes, and keeps each exchange."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, BinaryIO, Final, Protocol, Self, TypeVar, final
+from urllib.parse import urlsplit
+
+from dragoman.errors import ConfigError, DragomanError, UsageError
+from dragoman.http.response import Response
+from dragoman.http.timeouts import Timeouts
+from dragoman.http.transport import Transport, TransportFailed
+from dragoman.recording.case import Exchange
+from dragoman.recording.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, Withheld
+from dragoman.recording.upstream import Upstream
+
+T = TypeVar("T")
+#: Bytes of a request, and of an answer that is kept.
+LARGEST: Final = 64 * 1024 * 1024
+_CHUNK_LINE: Final = 1_024
+_DIGITS: Final = 12  # of a length
+_END_SECONDS: Final = 5.0
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class Answer(Protocol):
+    """What answers a request: status, headers, pieces of the body as they come. `is_cut` holds when they have ended."""
+
+    status: int
+    headers: dict[str, str]
+    is_cut: bool
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body."""
+        ...
+
+
+#: Takes method, path, headers and body.
+Answering = Callable[[str, str, dict[str, str], bytes], Answer]
+
+
+@final
+class LoopThread:
+    """An event loop in a thread, with the transport that lives in it."""
+
+    __slots__ = ("_loop", "_thread", "_transport")
+
+    def __init__(self, timeouts: Timeouts, *, proxy: str | None = None, ca_file: str | None = None) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._transport = Transport(timeouts=timeouts, proxy=proxy, ca_file=ca_file)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine in it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    @property
+    def transport(self) -> Transport:
+        """Use it in what `run` runs."""
+        return self._transport
+
+    def close(self) -> None:
+        """End it."""
+        self.run(self._transport.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@final
+class Recorder:
+    """Asks an upstream and gives each exchange to `keep`, without its secrets."""
+
+    __slots__ = ("_is_idle", "_keep", "_loop", "_open", "_redactor", "_upstream")
+
+    def __init__(
+        self, upstream: Upstream, loop: LoopThread, redactor: Redactor, keep: Callable[[Exchange], None]
+    ) -> None:
+        self._upstream, self._loop, self._redactor, self._keep = upstream, loop, redactor, keep
+        self._open: list[_Told] = []
+        self._is_idle = threading.Condition()
+
+    def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Ask. Raises TransportFailed, ConfigError: nothing answers there."""
+        asked = Exchange(method, path, {}, body, 0, {}, b"")
+        outgoing = self._upstream.outgoing(method, path, headers, body, asked.protocol)
+        response = self._loop.run(self._loop.transport.open(outgoing))
+        told = _Told(self, response, (method, path, headers, body))
+        with self._is_idle:
+            self._open.append(told)
+        return told
+
+    def close(self) -> None:
+        """Break off what is still under way, and wait until it is kept: answers that hang are what people report."""
+        with self._is_idle:
+            for told in self._open:
+                self._loop.run(_abort(told.response))
+            self._is_idle.wait_for(lambda: not self._open, timeout=_END_SECONDS)
+
+    def keep(self, told: _Told, received: list[bytes]) -> None:
+        """Write the exchange down."""
+        try:
+            self._write(told, received)
+        finally:
+            with self._is_idle:
+                self._open.remove(told)
+                self._is_idle.notify_all()
+
+    def _write(self, told: _Told, received: list[bytes]) -> None:
+        method, path, headers, body = told.asked
+        exchange = clean_exchange(
+            self._redactor,
+            Exchange(
+                method, path, headers, body, told.status, told.headers, b"".join(received), told.is_cut,
+                f"recorded from {self._upstream.title}", "the answer is too large" if told.is_large else "",
+            ),
+        )  # fmt: skip
+        self._keep(exchange)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine of a response."""
+        return self._loop.run(coroutine)
+
+
+def clean_exchange(redactor: Redactor, exchange: Exchange) -> Exchange:
+    """The exchange without secrets, as it may be written down."""
+    headers = redactor.headers(exchange.headers, REQUEST_HEADERS)
+    answered = redactor.headers(exchange.response_headers, RESPONSE_HEADERS)
+    path, request = redactor.path(exchange.path), redactor.request(exchange.request)
+    body, withheld = b"", exchange.withheld
+    if not withheld:
+        try:
+            body = redactor.response(exchange.body)
+        except Withheld as problem:
+            withheld = str(problem)
+    return Exchange(
+        exchange.method, path, headers, request, exchange.status, answered, body, exchange.is_cut,
+        redactor.text(exchange.source), withheld,
+    )  # fmt: skip
+
+
+@final
+class _Told:
+    """A response that is handed on and kept."""
+
+    def __init__(self, recorder: Recorder, response: Response, asked: tuple[str, str, dict[str, str], bytes]) -> None:
+        self.status, self.headers = response.status, dict(response.headers)
+        self.is_cut = self.is_large = False
+        self.response, self.asked = response, asked
+        self._recorder = recorder
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body. What the client did not wait for is not kept as an answer that broke: it is read to its end."""
+        received: list[bytes] = []
+        size = 0
+        try:
+            while data := self._next():
+                size += len(data)
+                self.is_large = size > LARGEST
+                if self.is_large:
+                    received.clear()
+                else:
+                    received.append(data)
+                yield data
+        finally:
+            self._recorder.run(_close(self.response))
+            self._recorder.keep(self, received)
+
+    def _next(self) -> bytes:
+        try:
+            return self._recorder.run(self.response.read())
+        except TransportFailed:
+            self.is_cut = True
+            return b""
+
+
+async def _close(response: Response) -> None:
+    response.close()
+
+
+async def _abort(response: Response) -> None:
+    response.abort()
+
+
+@final
+class Proxy:
+    """A server on 127.0.0.1 that gives every request to `answering`. It runs until `close`.
+
+    It takes requests for this machine's names alone, and none of another origin: web pages must not use it.
+
+    Attributes:
+        port: where it listens.
+        url: its address, as `http://127.0.0.1:PORT`.
+    """
+
+    def __init__(self, answering: Answering, port: int = 0) -> None:
+        """Raises UsageError: the port cannot be had."""
+        try:
+            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler(answering))
+        except (OSError, OverflowError, TypeError) as problem:
+            raise UsageError(f"port: expected one that is free, got {str(port)[:40]}: {str(problem)[:80]}") from None
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        """The proxy itself."""
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it; the second time it does nothing."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return (urlsplit(f"//{host}").hostname or "") in _LOCAL
+    except ValueError:
+        return False
+
+
+def _read_body(headers: Mapping[str, str], source: BinaryIO) -> bytes | None:
+    """A request's body; None where it is too large or its length is no number."""
+    if "chunked" in (headers.get("transfer-encoding") or "").lower():
+        return _read_chunks(source)
+    length = headers.get("content-length") or "0"
+    if not length.isascii() or not length.isdigit() or len(length) > _DIGITS or int(length) > LARGEST:
+        return None
+    return source.read(int(length))
+
+
+def _read_chunks(source: BinaryIO) -> bytes | None:
+    body = bytearray()
+    while True:
+        try:
+            size = int(source.readline(_CHUNK_LINE).partition(b";")[0], 16)
+        except ValueError:
+            return None
+        if size < 0 or len(body) + size > LARGEST:
+            return None
+        if size == 0:
+            while source.readline(_CHUNK_LINE).strip():
+                pass
+            return bytes(body)
+        body += source.read(size)
+        source.readline(_CHUNK_LINE)
+
+
+def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            origin = self.headers.get("origin")
+            if not _is_local(self.headers.get("host", "")) or (origin and not _is_local(origin.partition("://")[2])):
+                self._refuse(403, "this is a recorder for programs on this machine, not for web pages")
+                return
+            body = _read_body(self.headers, self.rfile)
+            if body is None:
+                self._refuse(413, f"the request is larger than {LARGEST} bytes, or its length is not told")
+                return
+            try:
+                answer = answering(self.command, self.path, dict(self.headers.items()), body)
+            except TransportFailed as problem:
+                self._refuse(502, f"dragoman record: {problem.failure.message}")
+            except ConfigError as problem:
+                self._refuse(502, f"dragoman record: {problem}")
+            except DragomanError as problem:
+                self._refuse(500, str(problem))
+            else:
+                self._send(answer)
+
+        do_GET = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = do_POST
+
+        def _send(self, answer: Answer) -> None:
+            self.send_response(answer.status)
+            for header, value in answer.headers.items():
+                if header not in ("content-length", "transfer-encoding", "connection", "date", "server"):
+                    self.send_header(header, value)
+            has_body = self.command != "HEAD" and answer.status not in (204, 304)
+            if has_body:
+                self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            is_gone = not has_body
+            for piece in answer.pieces():
+                if not is_gone:
+                    is_gone = not self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            if not is_gone and not answer.is_cut:
+                self._write(b"0\r\n\r\n")
+            self.close_connection = answer.is_cut or is_gone
+
+        def _write(self, data: bytes) -> bool:
+            try:
+                self.wfile.write(data)
+                self.wfile.flush()
+            except OSError:  # the client has left
+                return False
+            return True
+
+        def _refuse(self, status: int, message: str) -> None:
+            data = f"{message}\n".encode("utf-8", "replace")
+            self.close_connection = True
+            self.send_response(status)
+            self.send_header("content-type", "text/plain; charset=utf-8")
+            self.send_header("content-length", str(len(data)))
+            self.send_header("connection", "close")
+            self.end_headers()
+            self._write(data)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing is said."""
+
+    return Handler

@@ -1,0 +1,105 @@
+"""Where a request that came to the recorder goes: the server of a provider, or one named by its URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from dragoman.errors import ConfigError, UsageError
+from dragoman.protocols import PROTOCOLS
+from dragoman.providers.catalog import Provider
+from dragoman.providers.endpoint import Outgoing, fixed_headers
+from dragoman.secret import Secret
+from dragoman.types import Message, ProtocolName, Request
+
+#: What belongs to the connection with the client, not to the request. Answers are asked for as plain bytes.
+_CONNECTION: Final = frozenset(
+    {
+        "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "origin", "referer",
+    }
+)  # fmt: skip
+_KEYS: Final = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
+
+
+@final
+class Upstream(msgspec.Struct, frozen=True):
+    """A provider with its key, or an address alone.
+
+    Attributes:
+        base_url: as clients of the server want it.
+    """
+
+    base_url: str
+    provider: Provider | None = None
+    key: Secret | None = None
+
+    @property
+    def title(self) -> str:
+        """The provider's name with its address, or the address alone."""
+        place = self.base_url.partition("?")[0]
+        return place if self.provider is None else f"{self.provider.name} at {place}"
+
+    def outgoing(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, protocol: ProtocolName | None
+    ) -> Outgoing:
+        """A client's request as the server gets it. The key of a provider replaces the client's.
+
+        Raises:
+            ConfigError: the key cannot stand in a header.
+        """
+        provider = self.provider
+        passed = {name.lower(): value for name, value in headers.items() if name.lower() not in _CONNECTION}
+        if provider is None:
+            return Outgoing(method, _joined(self.base_url, path), passed, body)
+        if protocol in provider.also:
+            provider = provider.speaking(protocol)
+        own = fixed_headers(provider, self.key.reveal() if self.key is not None else None)
+        if self.key is not None:
+            passed = {name: value for name, value in passed.items() if name not in _KEYS}
+        url = provider.base_url.rstrip("/") + path.removeprefix(_version_of(provider.protocol))
+        if provider.query:
+            url += ("&" if "?" in url else "?") + urlencode(provider.query)
+        return Outgoing(method, url, {**passed, **own}, body)
+
+
+def upstream_at(url: str) -> Upstream:
+    """A server by its address. Raises UsageError: it is none."""
+    wrong = UsageError("expected a provider or an address like http://127.0.0.1:11434, without a password or a query")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        raise wrong from None
+    if not is_address or parts.query or parts.fragment or parts.username or parts.password:
+        raise wrong
+    return Upstream(url.rstrip("/"))
+
+
+def upstream_of(provider: Provider, key: Secret | None) -> Upstream:
+    """The server of a provider.
+
+    Raises:
+        ConfigError: its address is not known.
+    """
+    if not provider.base_url or "{" in provider.base_url:
+        raise ConfigError(f"provider {provider.name}: its address is not complete; start its server or set base_url")
+    return Upstream(provider.base_url, provider, key)
+
+
+def _joined(base_url: str, path: str) -> str:
+    """An address and a client's path; a segment that ends the one and begins the other stands once."""
+    last = base_url.rpartition("/")[2]
+    return base_url + (path.removeprefix(f"/{last}") if path.startswith(f"/{last}/") else path)
+
+
+def _version_of(protocol: ProtocolName) -> str:
+    """With what the paths of a protocol's clients begin and those of its providers do not, because it is part of their
+    base URL: "/v1", or "" where clients send it."""
+    form = PROTOCOLS[protocol]
+    sent = form.render_request(Request(model="m", messages=(Message("user", ()),), stream=False)).http.path
+    route = form.routes[0][1].replace("{model}", "m")
+    return route.removesuffix(sent) if route.endswith(sent) else ""

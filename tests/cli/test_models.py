@@ -1,6 +1,7 @@
 """`dragoman models`: the catalogue's models, and those that a server on this machine tells of."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -97,17 +98,74 @@ def test_a_server_of_the_users_own_is_asked(
         assert main(["models", "info", "lab/other"]) == 1
 
 
-def test_the_whole_list_joins_catalogue_and_servers(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_can_be_asked_now_and_all(
+    configure: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
     with answering(OLLAMA) as url:
         configure(ollama=url)
         assert main(["models"]) == 0
-    out = capsys.readouterr()
-    lines = out.out.splitlines()
-    assert lines[0].split() == ["target", "context", "most", "output", "claims", "proven"]
-    assert any(line.split()[:2] == ["ollama/granite4:latest", "131,072"] for line in lines)
-    assert any(line.startswith("anthropic/") for line in lines)
-    assert any(line.split()[:2] == ["embedded/smollm2", "2,048"] for line in lines)
-    assert f"{len(lines) - 1} models" in out.err
+        out = capsys.readouterr()
+        lines = out.out.splitlines()
+        assert lines[0].split() == ["target", "context", "most", "output", "price", "claims", "proven"]
+        assert [line.split()[0] for line in lines[1:]] == [
+            "ollama/granite4:latest",
+            "ollama/tiny:1b",
+            "embedded/smollm2",
+        ]
+        assert lines[1].split()[1:4] == ["131,072", "?", "–"]
+        assert "3 models that you can ask now" in out.err and "dragoman models --all" in out.err
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "a key that is not sent")
+        assert main(["models"]) == 0
+        names = {line.split()[0].partition("/")[0] for line in capsys.readouterr().out.splitlines()[1:]}
+        assert names == {"ollama", "embedded", "anthropic"}
+        assert main(["models", "--all"]) == 0
+        out = capsys.readouterr()
+        assert any(line.startswith("openai/") for line in out.out.splitlines())
+        assert f"{len(out.out.splitlines()) - 1} models" in out.err
+
+
+@pytest.mark.parametrize(
+    ("words", "targets"),
+    [
+        (["ollama"], ["ollama/granite4:latest", "ollama/tiny:1b"]),
+        (["list", "ollama"], ["ollama/granite4:latest", "ollama/tiny:1b"]),
+        (["granite"], ["ollama/granite4:latest"]),
+        (["GRANITE"], ["ollama/granite4:latest"]),
+        (["--provider", "ollama", "tiny"], ["ollama/tiny:1b"]),
+        (["ollama/tiny"], ["ollama/tiny:1b"]),
+    ],
+)
+def test_a_word_picks(configure: Any, capsys: pytest.CaptureFixture[str], words: list[str], targets: list[str]) -> None:
+    with answering(OLLAMA) as url:
+        configure(ollama=url)
+        assert main(["models", *words, "--json"]) == 0
+    assert [row["target"] for row in rows(capsys)] == targets
+
+
+def test_a_word_that_picks_nothing_says_so(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(OLLAMA) as url:
+        configure(ollama=url)
+        assert main(["models", "granit5"]) == 1
+        out = capsys.readouterr()
+    assert out.out == "" and out.err.count("\n") == 1
+    assert (
+        "has 'granit5' in its name; nearest: granite4:latest; " in out.err
+        and "dragoman models --all granit5" in out.err
+    )
+
+
+def test_a_catalogued_provider_that_is_named_is_listed_without_a_key(
+    configure: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    configure()
+    assert main(["models", "anthropic", "--json"]) == 0
+    prices = {row["target"]: row["price"] for row in rows(capsys)}
+    assert prices["anthropic/claude-sonnet-4-5"] == {"input": "3", "output": "15"}
+    assert main(["models", "info", "anthropic/claude-sonnet-4-5"]) == 0
+    assert "price        3 / 15" in capsys.readouterr().out
 
 
 def test_the_catalogue_needs_no_extra(
@@ -118,7 +176,7 @@ def test_the_catalogue_needs_no_extra(
     monkeypatch.setitem(sys.modules, "httptools", None)
     for module in ("dragoman.http.transport", "dragoman.discovery.query_server"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    assert main(["models"]) == 0
+    assert main(["models", "--all"]) == 0
     out = capsys.readouterr()
     assert "anthropic/" in out.out
     assert 'pip install "dragoman[client]", to ask the servers on this machine too' in out.err
@@ -161,6 +219,7 @@ def test_a_server_that_is_not_there_is_said(configure: Any, capsys: pytest.Captu
     out = capsys.readouterr()
     assert out.out == ""
     assert out.err.startswith("dragoman: ollama: no connection to ")
+    assert out.err.endswith("; start it: ollama serve\n")
 
 
 def test_info_tells_of_a_catalogue_model_and_of_a_local_one(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +245,7 @@ def test_info_tells_of_a_catalogue_model_and_of_a_local_one(configure: Any, caps
         (["models", "info", "claude"], "expected a target provider/model, got 'claude'"),
         (["models", "info", "antropic/x"], "unknown provider 'antropic'; nearest: anthropic"),
         (["models", "info", "anthropic/claude-sonet-4-5"], "nearest: claude-sonnet-4-5"),
-        (["models", "list", "ollama/x"], "expected no target with list"),
+        (["models", "ollama", "x"], "expected one word, got 'x' too"),
         (["models", "--provider", "olama"], "unknown provider 'olama'"),
     ],
 )

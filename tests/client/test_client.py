@@ -14,7 +14,8 @@ import dragoman
 from dragoman.config import load_config
 from dragoman.errors import CallFailed, ConfigError, StepLimit, UsageError
 from dragoman.events import Failure, Finish, TextDelta, ToolCallDelta, ToolCallEnd
-from dragoman.types import Cost, Params
+from dragoman.routing.prices import Prices
+from dragoman.types import Cost, Params, Usage
 from scripted import END, Scripted, chunk, head, serving, streamed, whole
 
 KEY = "sk-canary-2f6b9d"
@@ -127,6 +128,31 @@ def test_what_it_costs(tmp_path):
     with serving(streamed(*text("b"))) as server:
         assert events_of(server, tmp_path, more)[-1].cost == Cost(Decimal("0.003"), "user")
         assert events_of(server, tmp_path)[-1].cost is None
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_price_holds_by_provider_and_name_where_the_address_is_another(name, tmp_path):
+    model = {"openai": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}[name]
+    usage = Usage(input=1000, output=100)
+
+    def prices(text: str) -> Prices:
+        (tmp_path / "dragoman.toml").write_text(text)
+        return Prices(load_config(tmp_path / "dragoman.toml", environ={}, home=tmp_path))
+
+    by_itself = prices("").cost(f"{name}/{model}", usage)
+    assert by_itself is not None and by_itself.source == "catalogue"
+    there = prices(f'[providers.{name}]\nbase_url = "http://127.0.0.1:9/v1"')
+    assert there.cost(f"{name}/{model}", usage) == by_itself
+    assert there.cost(f"{name}/nobody-knows", usage) is None
+    mine = prices('[providers.lab]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"')
+    assert mine.cost(f"lab/{model}", usage) is None
+
+
+def test_a_cost_that_the_answer_reports_wins(tmp_path):
+    told = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.5}
+    more = '[prices."lab/m"]\ninput = 2\noutput = 10'
+    with serving(streamed(*text("b")[:-1], event({}, "stop", usage=told), b"data: [DONE]\n\n")) as server:
+        assert events_of(server, tmp_path, more)[-1].cost == Cost(Decimal("0.5"), "provider")
 
 
 def test_usage_is_kept_when_the_stream_fails(tmp_path):

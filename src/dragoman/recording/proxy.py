@@ -6,10 +6,11 @@ import asyncio
 import http.server
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, BinaryIO, Final, Protocol, Self, TypeVar, final
+from io import BufferedIOBase
+from typing import Any, Final, Protocol, Self, TypeVar, final
 from urllib.parse import urlsplit
 
-from dragoman.errors import ConfigError, DragomanError, UsageError
+from dragoman.errors import DragomanError, UsageError
 from dragoman.http.response import Response
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
@@ -22,6 +23,8 @@ T = TypeVar("T")
 LARGEST: Final = 64 * 1024 * 1024
 _CHUNK_LINE: Final = 1_024
 _DIGITS: Final = 12  # of a length
+#: What the proxy says of its own connection.
+_OUR_HEADERS: Final = frozenset({"content-length", "transfer-encoding", "connection", "date", "server"})
 _END_SECONDS: Final = 5.0
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -225,6 +228,12 @@ class Proxy:
         self._server.server_close()
 
 
+def _may_ask(headers: Mapping[str, str]) -> bool:
+    """Whether a program of this machine asks, and no page of the web."""
+    origin = headers.get("origin")
+    return _is_local(headers.get("host") or "") and (not origin or _is_local(origin.partition("://")[2]))
+
+
 def _is_local(host: str) -> bool:
     try:
         return (urlsplit(f"//{host}").hostname or "") in _LOCAL
@@ -232,7 +241,7 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _read_body(headers: Mapping[str, str], source: BinaryIO) -> bytes | None:
+def _read_body(headers: Mapping[str, str], source: BufferedIOBase) -> bytes | None:
     """A request's body; None where it is too large or its length is no number."""
     if "chunked" in (headers.get("transfer-encoding") or "").lower():
         return _read_chunks(source)
@@ -242,7 +251,7 @@ def _read_body(headers: Mapping[str, str], source: BinaryIO) -> bytes | None:
     return source.read(int(length))
 
 
-def _read_chunks(source: BinaryIO) -> bytes | None:
+def _read_chunks(source: BufferedIOBase) -> bytes | None:
     body = bytearray()
     while True:
         try:
@@ -264,22 +273,18 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            origin = self.headers.get("origin")
-            if not _is_local(self.headers.get("host", "")) or (origin and not _is_local(origin.partition("://")[2])):
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            if not _may_ask(headers):
                 self._refuse(403, "this is a recorder for programs on this machine, not for web pages")
                 return
-            body = _read_body(self.headers, self.rfile)
+            body = _read_body(headers, self.rfile)
             if body is None:
                 self._refuse(413, f"the request is larger than {LARGEST} bytes, or its length is not told")
                 return
             try:
-                answer = answering(self.command, self.path, dict(self.headers.items()), body)
-            except TransportFailed as problem:
-                self._refuse(502, f"dragoman record: {problem.failure.message}")
-            except ConfigError as problem:
-                self._refuse(502, f"dragoman record: {problem}")
-            except DragomanError as problem:
-                self._refuse(500, str(problem))
+                answer = answering(self.command, self.path, headers, body)
+            except (TransportFailed, DragomanError) as problem:
+                self._refuse(500 if isinstance(problem, UsageError) else 502, f"dragoman: {problem}")
             else:
                 self._send(answer)
 
@@ -288,7 +293,7 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
         def _send(self, answer: Answer) -> None:
             self.send_response(answer.status)
             for header, value in answer.headers.items():
-                if header not in ("content-length", "transfer-encoding", "connection", "date", "server"):
+                if header not in _OUR_HEADERS:
                     self.send_header(header, value)
             has_body = self.command != "HEAD" and answer.status not in (204, 304)
             if has_body:
@@ -296,8 +301,7 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
             self.end_headers()
             is_gone = not has_body
             for piece in answer.pieces():
-                if not is_gone:
-                    is_gone = not self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                is_gone = is_gone or not self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
             if not is_gone and not answer.is_cut:
                 self._write(b"0\r\n\r\n")
             self.close_connection = answer.is_cut or is_gone

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
 from dragoman.config import Config, Price
-from dragoman.providers.catalog import split_target
+from dragoman.providers.catalog import Provider, load_catalog, split_target
 from dragoman.types import Cost, Usage
 
 _MILLION: Final = Decimal(1_000_000)
 _MOST_UNPRICED: Final = 1_024
+_PROBE: Final = 1_000  # tokens: below all steps of prices
 
 
 class Prices:
@@ -33,6 +35,14 @@ class Prices:
             return Cost(_at(price, usage), "user")
         return self._from_catalogue(target, usage)
 
+    def per_million(self, target: str) -> tuple[Decimal, Decimal] | None:
+        """US dollars for a million tokens of input, and of output, of a short request; None when no price is known."""
+        read = self.cost(target, Usage(input=_PROBE, output=0))
+        written = self.cost(target, Usage(input=0, output=_PROBE))
+        if read is None or written is None:
+            return None
+        return read.usd * _MILLION / _PROBE, written.usd * _MILLION / _PROBE
+
     def _from_catalogue(self, target: str, usage: Usage) -> Cost | None:
         if target in self._unpriced:
             return None
@@ -52,13 +62,20 @@ class Prices:
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
         )
-        try:
-            found = self._calculate(tokens, model_ref=model, provider_api_url=provider.base_url)
-        except (LookupError, ValueError):
-            if len(self._unpriced) < _MOST_UNPRICED:
-                self._unpriced.add(target)
-            return None
-        return Cost(found.total_price, "catalogue")
+        for url in _addresses(provider):
+            with contextlib.suppress(LookupError, ValueError):
+                found = self._calculate(tokens, model_ref=model, provider_api_url=url)
+                return Cost(found.total_price, "catalogue")
+        if len(self._unpriced) < _MOST_UNPRICED:
+            self._unpriced.add(target)
+        return None
+
+
+def _addresses(provider: Provider) -> list[str]:
+    """Where the price catalogue may know a provider: at its address, else at the one that a provider of its name has
+    by itself, because an address of the user's is most often a proxy before it."""
+    named = load_catalog().providers.get(provider.name)
+    return list(dict.fromkeys(one.base_url for one in (provider, named) if one is not None and one.base_url))
 
 
 def _at(price: Price, usage: Usage) -> Decimal:

@@ -77,3 +77,17 @@ def test_a_model_that_the_catalogue_does_not_know_costs_nothing_known(config: Co
         assert not pricing._wanted
 
     asyncio.run(ask())
+
+
+def test_a_catalogued_provider_behind_an_address_of_this_machine_has_its_prices(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text('[providers.openai]\nbase_url = "http://127.0.0.1:9/v1"', encoding="utf-8")
+    config = load_config(file, environ={}, home=tmp_path)
+
+    async def ask() -> Cost | None:
+        pricing = Pricing(config)
+        await prepared(pricing, "openai/gpt-4o")
+        return pricing.cost("openai/gpt-4o", USAGES[0])
+
+    found = asyncio.run(ask())
+    assert found is not None and found == Prices(config).cost("openai/gpt-4o", USAGES[0])

@@ -1,6 +1,10 @@
-"""List the models of the catalogue and of the servers on this machine, or tell what is known of one.
+"""List the models that you can ask now, or show what is known of one.
+
+Those are the models of servers that answer (on this machine, or configured), of providers whose key is set, and the
+embedded one. A word picks those of a provider, or those with the word in their name; --all lists the catalogue too.
 
 context  the longest conversation, in tokens
+price    US dollars for a million tokens of input / of output; – is a server of your own, ? is not known
 claims   what the model or its server says it can do; ? is not known
 proven   what a validation has shown: tools yes or no, ! where that is not what was claimed; – is not validated
 """
@@ -12,6 +16,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,15 +27,18 @@ from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
-from dragoman.embedded import EMBEDDED
+from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.errors import MissingExtra, UsageError
 from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, proof_of, wire_deviations
-from dragoman.providers.catalog import Model, Provider, load_model_sources, split_target
+from dragoman.providers.catalog import Model, Provider, load_model_sources, nearest, split_target
+from dragoman.routing.prices import Prices
 
 if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
     from dragoman.discovery.query_server import Found
 
-EXAMPLE = "  dragoman models list --provider ollama\n  dragoman models info anthropic/claude-sonnet-4-5"
+EXAMPLE = (
+    "  dragoman models ollama\n  dragoman models --all granite\n  dragoman models info anthropic/claude-sonnet-4-5"
+)
 
 _NOT_VALIDATED = "–"
 #: Models whose server dragoman starts itself when they are asked for.
@@ -39,9 +47,12 @@ _OWN: Final = (EMBEDDED,)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("action", nargs="?", default="list", choices=["list", "info"], metavar="list|info")
-    parser.add_argument("target", nargs="?", metavar="TARGET", help="info: provider/model")
-    parser.add_argument("--provider", metavar="NAME", help="list: only this provider's models")
+    parser.add_argument(
+        "action", nargs="?", default="list", metavar="list|info|WORD", help="what to do (default: list)"
+    )
+    parser.add_argument("target", nargs="?", metavar="TARGET|WORD", help="info: provider/model; list: what to list")
+    parser.add_argument("--provider", metavar="NAME", help="list this provider's models, its catalogue too")
+    parser.add_argument("--all", action="store_true", help="list the whole catalogue too, also where no key is set")
     parser.add_argument("--json", action="store_true", help="print one JSON object a model and line")
     add_config(parser)
 
@@ -53,33 +64,88 @@ def run(options: argparse.Namespace) -> int:
         if not options.target:
             raise UsageError("expected a target: dragoman models info provider/model")
         return _info(options.target, config, as_json=options.json)
+    if options.action == "list":
+        return _list(options.target, options, config)
     if options.target:
-        raise UsageError(f"expected no target with list, got {options.target[:80]!r}; say: models info TARGET")
-    return _list(options.provider, config, as_json=options.json)
+        raise UsageError(f"expected one word, got {options.target[:80]!r} too; say: dragoman models info TARGET")
+    return _list(options.action, options, config)
 
 
-def _list(provider: str | None, config: Config, *, as_json: bool) -> int:
-    wanted = [config.catalog.provider(provider)] if provider else list(config.catalog.providers.values())
-    wanted = [one for one in wanted if one.retired is None or provider]
+def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
+    named = options.provider or (word if word in config.catalog.providers else None)
+    word = None if word == named else word
+    wanted = _wanted(named, config, has_all=options.all)
     try:
         found = look_around(wanted, config)
     except MissingExtra as problem:
-        if provider:
+        if options.provider:
             raise
         hint(f"{problem}, to ask the servers on this machine too\n")
         found = []
-    models = [model for one in wanted for model in (*config.catalog.models(one.name), *_models_of(one, found))]
-    proofs = _Proofs(config)
-    if as_json:
-        write(b"".join(_json.encode(model_object(model, proofs.of(model))) + b"\n" for model in models))
+    listed = [model for one in wanted for model in (*_models_of(one, found), *config.catalog.models(one.name))]
+    if not (options.all or named):
+        listed = [model for model in listed if model not in _OWN or has_embedded()]
+    models = [model for model in listed if word is None or word.lower() in model.target.lower()]
+    proofs, prices = _Proofs(config), Prices(config)
+    if options.json:
+        write(
+            b"".join(
+                _json.encode(model_object(model, proofs.of(model), prices.per_million(model.target))) + b"\n"
+                for model in models
+            )
+        )
     elif models:
-        header = ("target", "context", "most output", "claims", "proven")
-        say(render_table([header, *(_row(model, proofs.of(model)) for model in models)]))
-        hint(f"{len(models)} models; the catalogue's as of {_date()}\n")
-    if provider and provider in {one.provider.name for one in found if one.failure}:
-        (failure,) = (one.failure for one in found if one.failure)
-        return complain(f"{provider}: {failure.message}")
+        header = ("target", "context", "most output", "price", "claims", "proven")
+        say(
+            render_table(
+                [header, *(_row(model, proofs.of(model), _dollars(model, config, prices)) for model in models)]
+            )
+        )
+    silent = next((one for one in found if one.provider.name == named and one.failure is not None), None)
+    if silent is not None and silent.failure is not None:
+        start = f"; start it: {silent.provider.start}" if silent.provider.start else ""
+        return complain(f"{named}: {silent.failure.message}{start}")
+    if not models and word is not None:
+        near = nearest(word, (*config.catalog.providers, *(model.id for model in listed)))
+        where = "" if options.all else "; the catalogue may have some: dragoman models --all " + word[:80]
+        return complain(f"no model or provider that you can ask now has {word[:80]!r} in its name{near}{where}")
+    if not options.json:
+        hint(_sum(len(models), config, has_all=options.all or named is not None))
     return DONE
+
+
+def _wanted(named: str | None, config: Config, *, has_all: bool) -> list[Provider]:
+    """The providers whose models are listed: servers on this machine and the user's own come first."""
+    if named is not None:
+        return [config.catalog.provider(named)]
+    everyone = [one for one in config.catalog.providers.values() if one.retired is None]
+    servers = [one for one in everyone if is_asked(one, config) or one.name in {model.provider for model in _OWN}]
+    return [
+        *servers,
+        *(
+            one
+            for one in everyone
+            if one not in servers
+            and (has_all or (one.auth != "none" and not config.missing_key(one) and _has_access(one, config)))
+        ),
+    ]
+
+
+def _has_access(provider: Provider, config: Config) -> bool:
+    """Whether the user has a key for it, or configured it."""
+    return provider.name in config.keys or provider.name in config.providers
+
+
+def _sum(count: int, config: Config, *, has_all: bool) -> str:
+    if has_all:
+        return f"{count} models; the catalogue's as of {_date()}\n"
+    others = sum(
+        len(config.catalog.models(one.name)) for one in config.catalog.providers.values() if one.retired is None
+    )
+    return (
+        f"{count} models that you can ask now; the catalogue has {others} (dragoman models --all), as of {_date()}.\n"
+        "dragoman doctor says which key each provider needs\n"
+    )
 
 
 def _info(target: str, config: Config, *, as_json: bool) -> int:
@@ -99,9 +165,9 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         model = model or config.catalog.model(target)
     else:
         model = config.catalog.known_model(target)
-    proof = _Proofs(config).of(model)
+    proof, prices = _Proofs(config).of(model), Prices(config)
     if as_json:
-        write(_json.encode(model_object(model, proof)) + b"\n")
+        write(_json.encode(model_object(model, proof, prices.per_million(model.target))) + b"\n")
         return DONE
     rows = [
         ("target", model.target),
@@ -109,6 +175,7 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         ("address", provider.base_url or "starts when it is asked"),
         ("context", _tokens(model.context)),
         ("most output", _tokens(model.max_output)),
+        ("price", _dollars(model, config, prices)),
         ("input", ", ".join(model.input_modalities) if model.input_modalities is not None else "?"),
         ("tools", _claim(model.tools)),
         ("thinking", _claim(model.thinking)),
@@ -142,9 +209,17 @@ def is_asked(provider: Provider, config: Config) -> bool:
     return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
 
 
-def model_object(model: Model, proof: Proof | None = None) -> dict[str, Any]:
-    """A model as plain values; None is not known. `proven` is None until it was validated."""
-    return {"target": model.target, **msgspec.structs.asdict(model), "proven": proof and _proof_object(model, proof)}
+def model_object(
+    model: Model, proof: Proof | None = None, price: tuple[Decimal, Decimal] | None = None
+) -> dict[str, Any]:
+    """A model as plain values; None is not known. `proven` is None until it was validated. `price`: US dollars for a
+    million tokens."""
+    return {
+        "target": model.target,
+        **msgspec.structs.asdict(model),
+        "price": price and {"input": f"{price[0].normalize():f}", "output": f"{price[1].normalize():f}"},
+        "proven": proof and _proof_object(model, proof),
+    }
 
 
 def _proof_object(model: Model, proof: Proof) -> dict[str, Any]:
@@ -185,11 +260,20 @@ def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
     return (*told, *(model for model in _OWN if model.provider == provider.name))
 
 
-def _row(model: Model, proof: Proof | None) -> tuple[str, str, str, str, str]:
+def _row(model: Model, proof: Proof | None, dollars: str) -> tuple[str, str, str, str, str, str]:
     claims = [word for word, claimed in (("tools", model.tools), ("thinking", model.thinking)) if claimed]
     claims += [word for word in model.input_modalities or () if word != "text"]
     words = ", ".join(claims) or ("?" if model.tools is None else "text")
-    return (model.target, _tokens(model.context), _tokens(model.max_output), words, _proven(model, proof))
+    tokens = (_tokens(model.context), _tokens(model.max_output))
+    return (model.target, *tokens, dollars, words, _proven(model, proof))
+
+
+def _dollars(model: Model, config: Config, prices: Prices) -> str:
+    """What a million tokens of input and of output cost."""
+    price = prices.per_million(model.target)
+    if price is None:
+        return "–" if config.catalog.provider(model.provider).local else "?"
+    return f"{price[0].normalize():f} / {price[1].normalize():f}"
 
 
 def _proven(model: Model, proof: Proof | None) -> str:
@@ -205,7 +289,7 @@ def _proven_rows(model: Model, proof: Proof) -> list[tuple[str, str]]:
     rows = [
         ("proven", f"{'tools' if is_proven(proof) else 'no tools'}: {passed} of {len(proof.probes)} probes passed"),
         ("", f"{proof.suite} suite, {_day(proof.at)}, dragoman {proof.dragoman}"),
-        ("ways", ", ".join(proof.ways) or "none of asking for tools works"),
+        ("ways", ", ".join(proof.ways) or "no way of asking for tools works"),
         ("deviations", wire or "none seen"),
     ]
     rows += [("disagrees", line) for line in disagreements(proof, tools=model.tools, thinking=model.thinking)]

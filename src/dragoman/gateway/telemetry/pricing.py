@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.config import Config
-from dragoman.providers.catalog import split_target
+from dragoman.providers.catalog import load_catalog, split_target
 from dragoman.routing.prices import Prices
 from dragoman.types import Cost, Usage
 
@@ -104,10 +104,14 @@ class Pricing:
             self._units[target] = found.result()
 
     def _may_cost(self, target: str) -> bool:
-        """Whether the catalogue could know it: servers of one's own are not in it."""
-        provider = self._config.catalog.providers.get(split_target(target)[0])
+        """Whether the catalogue could know it: servers of one's own are not in it, but for those that a catalogued
+        provider's requests go through."""
+        name, _ = split_target(target)
+        provider = self._config.catalog.providers.get(name)
         if provider is None or provider.local:
             return False
+        if name in load_catalog().providers:
+            return True
         host = urlsplit(provider.base_url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_global

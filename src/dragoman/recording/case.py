@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -24,15 +25,7 @@ from dragoman.types import ProtocolName
 _OTHER: Final = "other"
 _FILES: Final = ("wire", "request.json", "case.json")
 _NUMBER: Final = re.compile(r"\d{3,}")
-_ENDINGS: Final[tuple[tuple[str, ProtocolName], ...]] = (
-    ("/chat/completions", "openai-chat"),
-    ("/responses", "openai-responses"),
-    ("/messages", "anthropic-messages"),
-    ("/api/chat", "ollama-chat"),
-    ("/api/generate", "ollama-chat"),
-    (":generateContent", "gemini-generate"),
-    (":streamGenerateContent", "gemini-generate"),
-)
+_VERSION: Final = re.compile(r"/v\d+(?:beta)?(?=/)")
 
 
 @final
@@ -57,11 +50,21 @@ class Exchange(msgspec.Struct, frozen=True):
     def protocol(self) -> ProtocolName | None:
         """What both speak; None for other pages, as a list of models."""
         plain = self.path.partition("?")[0]
-        named = next((protocol for ending, protocol in _ENDINGS if plain.endswith(ending)), None)
+        named = next((protocol for ending, protocol in _endings() if plain.endswith(ending)), None)
         return named if named is not None or self.method != "POST" or self.status >= 400 else recognize(self.body)
 
     def __repr__(self) -> str:
         return f"Exchange({self.method} {self.path.partition('?')[0]}, {self.status}, {len(self.body)} bytes)"
+
+
+@cache
+def _endings() -> tuple[tuple[str, ProtocolName], ...]:
+    """How the paths of each protocol's requests end, whatever a server has before that."""
+    return tuple(
+        (route.partition("{model}")[2] or _VERSION.sub("", route, count=1), protocol.name)
+        for protocol in PROTOCOLS.values()
+        for _, route in protocol.routes
+    )
 
 
 def next_number(folder: Path) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +50,45 @@ def test_a_value_with_its_closing_tags_is_refused(form: Form, data: st.DataObjec
             # What follows reads as one call that holds others: one good call and one bad one (policy 9).
             calls = calls[1:]
         assert reply.error or not calls or exact(calls) == exact([meant]), f"{text!r}: {calls}"
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@settings(max_examples=EXAMPLES * 4, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_no_call_of_another_family_is_taken_out_of_a_value_that_ends_early(form: Form, data: st.DataObject):
+    """Some of its own closing tags stand in the value, then a call of any family, then perhaps words and tags."""
+    draw = data.draw
+    whole_ends = markup(form)[1]
+    parts = [part for part in re.split(r"(?<=[>\n])", whole_ends) if part.strip()]
+    first = draw(st.integers(0, len(parts) - 1))
+    value = "x" + "".join(parts[first : draw(st.integers(first + 1, len(parts)))])
+    other = draw(st.sampled_from([other for other in FORMS if other.where == "anywhere" and other.never != form.never]))
+    value += other.write([("run_command", {"command": "rm -rf build"})]).text() + draw(st.sampled_from(("", *WORDS)))
+    meant = ("write_file", {"path": "a.md", "content": value})
+    text = form.write([meant]).text()
+    for size in (1, 7, len(text)):
+        calls = delivered(play(text, "stop", size))
+        assert not [name for name, _ in calls if name != "write_file"], f"{text!r}: {calls}"
+
+
+def test_how_families_follow_each_other_does_not_hang_on_how_the_text_is_cut():
+    draw = random.Random(5)
+    for number in range(EXAMPLES * 40):
+        written = [
+            draw.choice(FORMS).write([("write_file", {"path": "a", "content": draw.choice(("x", "", '"}'))})]).text()
+            for _ in range(draw.randint(1, 3))
+        ]
+        place = draw.randrange(len(written))
+        start = draw.randrange(len(written[place]))
+        end = start + draw.randint(1, 20)
+        again = written[place][start:end] if number % 2 else ""  # told twice, or left out
+        written[place] = written[place][:end] + again + written[place][end:] if again else written[place][:start]
+        text = draw.choice(("", "\n")).join(written)
+        whole = play(text, "stop", len(text))
+        for size in (1, 30):
+            reply = play(text, "stop", size)
+            seen, same = [(exact(delivered(one)), one.text) for one in (reply, whole)]
+            assert seen == same or (reply.error and whole.error), text
 
 
 def events_of(text: str, size: int) -> list[tuple[int, Event]]:

@@ -53,7 +53,7 @@ def invoke_call(
     mark = yield from cursor.closing(parameter, end, *ends)
     if not mark and cursor.rest():
         raise NotACall
-    yield Open(name)
+    yield Open(name, in_tags=True)
     keys: list[str] = []
     while mark == parameter:
         head, closed = yield from cursor.until(">", limit=_HEAD_LIMIT)
@@ -93,7 +93,7 @@ def _key_piece(key: str, keys: list[str]) -> Piece:
 
 
 def _empty(name: str, closed_by: str) -> Parser:
-    yield Open(name)
+    yield Open(name, in_tags=True)
     yield Piece("{}")
     yield Close(closed_by)
 
@@ -108,7 +108,7 @@ def argument_pairs(
     mark = yield from cursor.closing(f"<{key_tag}", *ends)
     if not mark and (cursor.rest() or not space):  # the name may be cut
         raise NotACall
-    yield Open(name)
+    yield Open(name, in_tags=True)
     keys: list[str] = []
     while mark == f"<{key_tag}":
         written, closed = yield from cursor.until(f"</{key_tag}", f"</{value_tag}", limit=_HEAD_LIMIT)

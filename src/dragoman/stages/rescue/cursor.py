@@ -27,10 +27,12 @@ class More:
 
 @final
 class Open(msgspec.Struct, frozen=True, gc=False):
-    """A call of this tool begins. `id`: as the text has it."""
+    """A call of this tool begins, its values in tags or not. `id`: as the text has it; `family`: as its runner says."""
 
     name: str
     id: str = ""
+    in_tags: bool = False
+    family: str = ""
 
 
 @final
@@ -247,8 +249,7 @@ class Cursor:
 
     def expect(self, *literals: str) -> Generator[Action, None, str]:
         """The same; anything else is no call."""
-        found = yield from self.take(*literals)
-        if not found:
+        if not (found := (yield from self.take(*literals))):
             raise NotACall
         return found
 
@@ -348,8 +349,7 @@ class Cursor:
                     self._position = position
                     yield Piece(text[start:position])
                     return True
-            end = position if is_stopped else len(text)
-            self._position = end
+            self._position = end = position if is_stopped else len(text)
             if end > start:
                 yield Piece(text[start:end])
             if self.ended or (is_stopped and any(text.startswith(stop, end) for stop in self.stops)):

@@ -27,12 +27,13 @@ class Part:
 class Call:
     """A rescued call that is open."""
 
-    __slots__ = ("id", "index", "name", "text", "waits")
+    __slots__ = ("family", "id", "index", "name", "text", "waits")
 
-    def __init__(self, index: int, call_id: str, name: str, *, waits: bool) -> None:
+    def __init__(self, index: int, call_id: str, name: str, *, family: str, waits: bool) -> None:
         self.index = index
         self.id = call_id
         self.name = name
+        self.family = family  # that wrote it
         self.text = ArgumentText()
         self.waits = waits  # it may say again what a structured call said
 

@@ -26,7 +26,10 @@ Found: TypeAlias = Prose | Open | Piece | Close
 class Runner:
     """One family reading one candidate."""
 
-    __slots__ = ("cursor", "family", "found", "is_over", "is_spoilt", "opened", "parser", "_body", "_in_call")
+    __slots__ = (
+        "cursor", "family", "found", "is_over", "is_spoilt", "is_torn", "opened", "parser", "_body", "_in_call",
+        "_in_tags",
+    )  # fmt: skip
 
     def __init__(self, family: Family, parser: Parser, cursor: Cursor) -> None:
         self.family = family
@@ -36,7 +39,8 @@ class Runner:
         self.opened = False
         self.is_over = False
         self.is_spoilt = False  # not all of it is calls that can be delivered
-        self._in_call = False
+        self.is_torn = False  # nobody can tell where the last call ends: what follows may be the rest of a value
+        self._in_call = self._in_tags = False
         self._body: Close | None = None  # the last call closed by its own brackets, until it is known what follows
 
     def run(self) -> bool:
@@ -67,10 +71,12 @@ class Runner:
         if isinstance(action, Close):
             self._close(action)
             return
-        self.found.append(action)
         if isinstance(action, Open):
+            self._in_tags = action.in_tags
+            action = msgspec.structs.replace(action, family=self.family.name)
             self.opened = self._in_call = True
             self.cursor.unmark()
+        self.found.append(action)
 
     def _close(self, end: Close) -> None:
         """A call ends; what its family says closed it must have been read."""
@@ -79,6 +85,7 @@ class Runner:
             end = Close("", end.problem)
         self._in_call = False
         self.is_spoilt = self.is_spoilt or not end.is_whole()
+        self.is_torn = self._in_tags and not end.is_whole()
         cursor.mark()
         cursor.is_sealed = False
         if end.by == BODY and not end.problem:

@@ -28,8 +28,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_markers", "_race", "_raw", "_raw_size",
-        "_tools", "_whole", "family",
+        "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_is_torn", "_markers", "_race", "_raw",
+        "_raw_size", "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,7 @@ class Scanner:
         self._race: list[Runner] = []
         self._raw_size = 0
         self._raw: list[str] = []  # the text that the race reads, until one of it is a call
+        self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
         self._is_idle = False  # nothing waits and no message begins
 
     def is_held(self) -> bool:
@@ -62,7 +63,7 @@ class Scanner:
         """Whether a text is prose at first sight; then it is taken."""
         if not self._is_idle:
             return False
-        begins = self._markers.first.search(text)
+        begins = None if self._is_torn else self._markers.first.search(text)
         if begins is not None and (
             self._markers.openers.search(text, begins.start()) is not None
             or self._hold_from(text, begins.start(), 0) < len(text)
@@ -120,6 +121,9 @@ class Scanner:
                 runner.cursor.append(text)
             return self._run(out)
         text, self._hold = self._hold + text, ""
+        if self._is_torn:
+            self._prose(text, out)
+            return ""
         if self._whole:
             return self._try_message(text, out)
         if self._cover is not None:
@@ -277,6 +281,7 @@ class Scanner:
         if not winner.is_over:
             return ""
         self._race = []
+        self._is_torn = winner.is_torn
         self._code.end_call(winner.cursor.marker)
         return winner.cursor.rest()
 

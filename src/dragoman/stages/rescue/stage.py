@@ -210,7 +210,7 @@ class Rescue:
         else:
             self._close(part)
             part.space = ""
-            self._act(action, part.scanner.family)
+            self._act(action)
 
     def _prose(self, part: Part, text: str) -> None:
         if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
@@ -229,20 +229,20 @@ class Rescue:
         if part.index < 0:
             self._open(part)
 
-    def _act(self, action: Found, family: str) -> None:
+    def _act(self, action: Found) -> None:
         """A call of the text opens, grows or ends."""
         if isinstance(action, Open):
             self._settle_unproven(is_whole=True)
             self._has_answer = True
             self._found_calls += 1
             waits = any(name == action.name for name, _ in self._structured)
-            self._call = Call(self._fresh_index(), f"call_{self._new_id()}", action.name, waits=waits)
-            self._out.append(Deviation("rescued-call", f"call {self._call.index}", family))
+            index, id = self._fresh_index(), f"call_{self._new_id()}"
+            self._call = Call(index, id, action.name, family=action.family, waits=waits)
+            self._out.append(Deviation("rescued-call", f"call {index}", action.family))
             if not waits:
-                self._out.append(ToolCallStart(self._call.index, self._call.id, self._call.name))
+                self._out.append(ToolCallStart(index, id, action.name))
             return
-        call_open = self._call
-        if call_open is None:
+        if (call_open := self._call) is None:
             return
         if isinstance(action, Piece):
             self._behind_calls("", of_call=len(action.text))
@@ -252,7 +252,7 @@ class Rescue:
         elif isinstance(action, Close):
             self._call = None
             if action.is_proven:
-                self._end_call(call_open, action, family)
+                self._end_call(call_open, action)
             else:
                 self._unproven.append(call_open)
 
@@ -260,11 +260,11 @@ class Rescue:
         """What became of calls without their closing marker: the answer went on or ended by itself, or it was cut."""
         unproven, self._unproven = self._unproven, []
         for call in unproven:
-            self._end_call(call, Close(BODY if is_whole else ""), "")
+            self._end_call(call, Close(BODY if is_whole else ""))
 
-    def _end_call(self, call: Call, end: Close, family: str) -> None:
+    def _end_call(self, call: Call, end: Close) -> None:
         """A call ends; it waits while what follows may be the rest of a value."""
-        if not self._ended.holds(call, end, value_ends(self._families, family) if end.is_whole() else ()):
+        if not self._ended.holds(call, end, value_ends(self._families, call.family) if end.is_whole() else ()):
             self._close_call(call, end)
         self._behind_calls("")
 
@@ -375,7 +375,7 @@ class Rescue:
                     self._thought_between(part, "".join(action.text for action in actions if isinstance(action, Prose)))
                     continue
                 for action in actions:
-                    self._act(action, part.scanner.family)
+                    self._act(action)
         self._settle_unproven(is_whole=by_itself)
         self._settle_ended()
         usable = self._found_calls - self._failed

@@ -58,7 +58,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     mark = yield from cursor.closing(*tags.openers, *tags.ends)
     if not mark and cursor.rest():
         raise NotACall
-    yield Open(name)
+    yield Open(name, in_tags=True)
     keys: list[str] = []
     while mark in tags.openers:
         key, kind = yield from tags.head(cursor)

@@ -35,9 +35,9 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     name = yield from quoted_name(cursor, tools)
     yield from cursor.expect(">")
     tag = yield from _next_tag(cursor)
-    if not tag and cursor.rest():
+    if not tag and (yield from cursor.peek()):
         raise NotACall
-    yield Open(name)
+    yield Open(name, in_tags=True)
     schema = tools.schema(name)
     keys: list[str] = []
     while tag and not tag.startswith(("/", _NESTED)) and tag not in keys:

@@ -39,7 +39,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
         if not keys:
             if not mark and cursor.rest():
                 raise NotACall
-            yield Open(name)
+            yield Open(name, in_tags=True)
         if mark != "<parameter=":
             if mark:
                 yield Piece("}" if keys else "{}")

@@ -7,11 +7,15 @@ full disk is met there. A frame is two marking bytes, the size of its record (2 
 
 from __future__ import annotations
 
+import mmap
 import struct
 import zlib
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import msgspec
+
+#: A segment's bytes, in memory or mapped.
+Bytes: TypeAlias = bytes | mmap.mmap
 
 HEADER: Final = b"dragoman ledger journal, form 1\n"
 #: Without it the checksum of nothing would be 0, and a mark before filling an empty record.
@@ -37,45 +41,46 @@ def frame(record: bytes) -> bytes:
 
 @final
 class Found(msgspec.Struct, frozen=True):
-    """What was read of a stretch of a segment.
+    """What was read of a segment.
 
     Attributes:
         records: each with the place of its frame's first byte.
         end: up to where all was read.
         damaged: bytes before `end` that are no frame and no filling.
-        is_filling: what follows `end` is zeros, as far as it was seen.
+        is_more: there are more records than were asked for.
     """
 
     records: list[tuple[int, bytes]]
     end: int
     damaged: int = 0
-    is_filling: bool = True
+    is_more: bool = False
 
 
-def read_frames(data: bytes, start: int = 0, *, is_closed: bool = False) -> Found:
-    """The whole frames of a segment's bytes from `start` on. Places count from the beginning of `data`.
+def read_frames(data: Bytes, start: int = 0, *, is_closed: bool = False, most: int = 1 << 30) -> Found:
+    """The whole frames of a segment from `start` on.
 
     Args:
         is_closed: nobody writes it any more: what is no frame is damage, and reading goes on at the next one.
+        most: records that are read at once.
     """
     records: list[tuple[int, bytes]] = []
     place, damaged = start, 0
-    while True:
+    while len(records) < most:
         record = _frame_at(data, place)
         if record is not None:
             records.append((place, record))
             place += OVERHEAD + len(record)
             continue
-        rest = data[place:].rstrip(b"\0")
-        if not rest or not is_closed:
-            return Found(records, place, damaged, not rest)
+        if not is_closed:
+            return Found(records, place, damaged)
         following = _next_frame(data, place + 1)
         if following is None:
-            return Found(records, len(data), damaged + len(rest), True)
+            return Found(records, len(data), damaged + len(data[place:].rstrip(b"\0")))
         damaged, place = damaged + following - place, following
+    return Found(records, place, damaged, True)
 
 
-def _frame_at(data: bytes, place: int) -> bytes | None:
+def _frame_at(data: Bytes, place: int) -> bytes | None:
     if len(data) - place < OVERHEAD:
         return None
     mark, size, checksum = _HEAD.unpack_from(data, place)
@@ -85,7 +90,7 @@ def _frame_at(data: bytes, place: int) -> bytes | None:
     return record if len(record) == size and _checksum(size, record) == checksum else None
 
 
-def _next_frame(data: bytes, place: int) -> int | None:
+def _next_frame(data: Bytes, place: int) -> int | None:
     while (place := data.find(_MARK, place)) >= 0:
         if _frame_at(data, place) is not None:
             return place

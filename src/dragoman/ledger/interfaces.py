@@ -7,11 +7,15 @@ from typing import Literal, Protocol, TypeAlias, final
 
 import msgspec
 
-from dragoman.ledger.records import PriceSnapshot, Row
+from dragoman.ledger.records import PriceSnapshot, Row, Settlement
 
 
 class StoreAway(Exception):
     """The store cannot be written now. Nothing of what was given stands in it; the same is given again later."""
+
+
+class StoreDamaged(StoreAway):
+    """A part of the store was damaged and put aside: what journals still have is to be given anew."""
 
 
 class Refused(Exception):
@@ -35,7 +39,15 @@ class Store(Protocol):
         """
         ...
 
-    def set_aside(self, journal: str, place: tuple[int, int], reason: str, data: bytes) -> None:
+    def settle(self, settlement: Settlement) -> bool:
+        """Settle a row whose intent was delivered before; False: there is none.
+
+        Raises:
+            StoreAway, Refused: as `deliver`.
+        """
+        ...
+
+    def set_aside(self, name: str, reason: str, data: bytes) -> None:
         """Keep a record that can never be a row, so that it is seen and counted. The same once more changes nothing.
 
         Raises:

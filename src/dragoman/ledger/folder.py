@@ -1,0 +1,40 @@
+"""Where the ledger of a gateway stands in its state folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import final
+
+import msgspec
+
+
+@final
+class LedgerFolder(msgspec.Struct, frozen=True):
+    """`root`: the store's files; `journals`: what the workers write."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, state: Path) -> LedgerFolder:
+        """That of a gateway's state folder."""
+        return cls(state / "ledger")
+
+    @property
+    def journals(self) -> Path:
+        """The workers' journals, and how far each is delivered."""
+        return self.root / "journals"
+
+    @property
+    def shipper_lock(self) -> Path:
+        """Who delivers has it."""
+        return self.root / "shipper.lock"
+
+    @property
+    def bell(self) -> Path:
+        """A FIFO by which the shipper is woken."""
+        return self.root / "bell"
+
+    @property
+    def asleep(self) -> Path:
+        """One byte: 1 while the shipper sleeps."""
+        return self.root / "asleep"

@@ -1,0 +1,254 @@
+"""The shipper: reads all journals, puts their rows into the store, closes what the dead left open.
+
+One a state folder, also for several gateways: who has `shipper.lock`. It sleeps while nothing is written. What the
+store refuses is set aside, and the rest goes on; while the store is away the journals wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+import msgspec
+
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Refused, Store, StoreAway, StoreDamaged
+from dragoman.ledger.journal import segments_of
+from dragoman.ledger.locking import FileLock
+from dragoman.ledger.reading import JournalReader, Odd
+from dragoman.ledger.records import PriceSnapshot, Row, encode_record
+from dragoman.ledger.waking import Sleeper
+
+#: Seconds between two rounds while records come: what comes meanwhile is delivered together.
+_GATHER: Final = 0.1
+#: After how long an attempt that goes on is shown as such.
+_SHOWN_AFTER: Final = 60.0
+#: How long segments are kept after their delivery.
+_KEEP: Final = 3_600.0
+#: Seconds until the next try when the store is away.
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
+
+
+@final
+class Shipped(msgspec.Struct):
+    """What a shipper has done. `problem`: why nothing can be delivered now; "" when it can."""
+
+    rows: int = 0
+    set_aside: int = 0
+    problem: str = ""
+
+
+class Shipper:
+    """Delivers. `round` is one pass over all journals; `run` goes on until it is told to stop.
+
+    Attributes:
+        shipped: what it has done so far.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_folder",
+        "_is_ending",
+        "_lock",
+        "_now",
+        "_readers",
+        "_sleeper",
+        "_store",
+        "_tell",
+        "shipped",
+    )
+
+    def __init__(
+        self,
+        folder: LedgerFolder,
+        store: Store,
+        *,
+        batch: int,
+        now: Callable[[], float] = time.time,
+        tell: Callable[[Shipped], None] = lambda shipped: None,
+    ) -> None:
+        """`batch`: rows that are given to the store at once. `tell`: is called after each round that did something."""
+        self._folder = folder
+        self._store = store
+        self._batch = batch
+        self._now = now
+        self._tell = tell
+        self._lock = FileLock(folder.shipper_lock)
+        self._readers: dict[str, JournalReader] = {}
+        self._sleeper: Sleeper | None = None
+        self._is_ending = threading.Event()
+        self.shipped = Shipped()
+
+    # ------------------------------------------------------------ its life
+
+    def run(self, *, parent: int | None = None) -> None:
+        """Deliver until `stop`, or until the descriptor `parent` reads as ended and no writer lives.
+
+        Raises:
+            OSError: the folder cannot be written at all.
+        """
+        self._folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock.take(waits=True)
+        try:
+            self._sleeper = sleeper = Sleeper(self._folder)
+            try:
+                self._deliver_on(sleeper, parent)
+            finally:
+                self._sleeper = None
+                sleeper.close()
+        finally:
+            self._store.close()
+            for reader in self._readers.values():
+                reader.close()
+            self._lock.give_back()
+
+    def stop(self) -> None:
+        """Make a last round, and end. From another thread."""
+        self._is_ending.set()
+        if (sleeper := self._sleeper) is not None:
+            sleeper.ring()
+
+    def _deliver_on(self, sleeper: Sleeper, parent: int | None) -> None:
+        failures = 0
+        is_orphan = False
+        while True:
+            is_last = self._is_ending.is_set()
+            count = self._tried_round()
+            if not count and (is_last or (is_orphan and not self._has_writers())):
+                return
+            failures = failures + 1 if count is None else 0
+            pause: float | None = _GATHER
+            if count is None:
+                pause = _PAUSES[min(failures, len(_PAUSES)) - 1]
+            elif not count and not is_orphan:
+                sleeper.will_sleep()  # from here on workers ring, so this look is the last one
+                if not self._tried_round() and not self._is_ending.is_set():
+                    pause = self._due_in()
+            if sleeper.sleep(pause, *(() if parent is None or is_orphan else (parent,))):
+                is_orphan = True  # the parent is gone: this ends when the last worker has
+            sleeper.wakes()
+
+    def _tried_round(self) -> int | None:
+        """A round; None when not all could be delivered."""
+        try:
+            return self.round()
+        except (StoreAway, OSError) as problem:
+            self._say(str(problem))
+        except Exception as problem:  # a fault of ours must not end the delivery; its message may quote a record
+            self._say(f"{type(problem).__name__} in the shipper")
+        return None
+
+    def _has_writers(self) -> bool:
+        return any(not reader.is_finished for reader in self._readers.values())
+
+    def _due_in(self) -> float | None:
+        """Seconds until an attempt that goes on is to be shown; None: for ever."""
+        due = [first for reader in self._readers.values() if (first := reader.merging.first_due()) is not None]
+        return max(0.0, min(due) / 1_000_000 + _SHOWN_AFTER - self._now()) + _GATHER if due else None
+
+    # ------------------------------------------------------------ one pass
+
+    def round(self) -> int:
+        """Deliver what all journals have; gives how many records came.
+
+        Raises:
+            StoreAway, OSError: not all is delivered; the next round goes on where this one stopped.
+        """
+        count = 0
+        before = self.shipped.rows + self.shipped.set_aside
+        for holder, numbers in self._journals().items():
+            reader = self._readers.get(holder)
+            if reader is None:
+                reader = self._readers[holder] = JournalReader(self._folder.journals, holder)
+            if not reader.is_finished:
+                count += self._ship(reader, numbers)
+            if reader.tidy(numbers, _KEEP):
+                del self._readers[holder]
+        if self.shipped.problem or self.shipped.rows + self.shipped.set_aside != before:
+            self._say("")
+        return count
+
+    def _journals(self) -> dict[str, list[int]]:
+        try:
+            return segments_of(os.listdir(self._folder.journals))
+        except FileNotFoundError:
+            return {}
+
+    def _ship(self, reader: JournalReader, numbers: list[int]) -> int:
+        """Deliver what one journal has."""
+        count = 0
+        is_dead = reader.is_dead()
+        if is_dead:  # then no segment can come any more
+            numbers = self._journals().get(reader.holder, numbers)
+        while True:
+            look = reader.look(numbers, is_dead=is_dead)
+            count += look.count
+            rows = look.rows
+            if not look.is_more:
+                rows += reader.merging.going_on(int((self._now() - _SHOWN_AFTER) * 1_000_000))
+                if is_dead:
+                    rows += reader.merging.interrupted(int(self._now() * 1_000_000))
+            try:
+                self._give(reader, rows, look.odd)
+            except StoreDamaged:
+                for each in self._readers.values():
+                    each.forget()
+                raise
+            except StoreAway:
+                # What was read is not in the store: it is read again from where that had it.
+                self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
+                reader.close()
+                raise
+            reader.delivered(is_finished=is_dead and not look.is_more)
+            if not look.is_more:
+                return count
+
+    def _give(self, reader: JournalReader, rows: Sequence[Row], odd: Sequence[Odd]) -> None:
+        merging = reader.merging
+        snapshots, merging.snapshots = merging.snapshots, []
+        for first in range(0, max(len(rows), 1), self._batch):
+            batch = rows[first : first + self._batch]
+            if batch or snapshots:
+                self._give_batch(batch, snapshots)
+            snapshots = []
+        orphans, merging.orphans = merging.orphans, []
+        for settlement in orphans:
+            try:
+                is_known = self._store.settle(settlement)
+            except Refused as problem:
+                self._set_aside(settlement.id.hex(), str(problem), encode_record(settlement))
+                continue
+            if not is_known:
+                self._set_aside(settlement.id.hex(), "settled without an intent", encode_record(settlement))
+        for each in odd:
+            self._set_aside(each.name, each.reason, each.data)
+
+    def _give_batch(self, rows: Sequence[Row], snapshots: Sequence[PriceSnapshot]) -> None:
+        """Give rows; a batch that is refused is halved until who is refused is found."""
+        try:
+            self._store.deliver(rows, snapshots)
+            self.shipped.rows += len(rows)
+        except Refused as problem:
+            if len(rows) == 1:
+                row = rows[0]
+                data = encode_record(row.intent) + (encode_record(row.settlement) if row.settlement else b"")
+                self._set_aside(row.intent.id.hex(), str(problem), data)
+                return
+            if not rows:
+                return
+            middle = len(rows) // 2
+            self._give_batch(rows[:middle], ())
+            self._give_batch(rows[middle:], ())
+
+    def _set_aside(self, name: str, reason: str, data: bytes) -> None:
+        with contextlib.suppress(Refused):
+            self._store.set_aside(name, reason, data)
+        self.shipped.set_aside += 1
+
+    def _say(self, problem: str) -> None:
+        self.shipped.problem = problem
+        self._tell(self.shipped)

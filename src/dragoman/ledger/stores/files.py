@@ -1,0 +1,135 @@
+"""SQLite files of the ledger's folder: opened, prepared, put aside when damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.records import started_of
+from dragoman.ledger.stores.schema import MAIN, MONTH, VERSION
+
+MAIN_FILE: Final = "ledger.sqlite"
+_MONTH_FILE: Final = re.compile(r"attempts-(\d{4}-\d{2})\.sqlite")
+_DAMAGED_FILE: Final = re.compile(r".+\.sqlite\.damaged-\d+")
+#: Milliseconds that a transaction waits for another process's.
+_PATIENCE: Final = 5_000
+#: WAL: who reads and the one who writes do not wait for each other. FULL: what is committed survives a power cut, for
+#: the journals are dropped after it. A file's cache takes 1 MiB at most.
+_SETTINGS: Final = f"""
+PRAGMA busy_timeout = {_PATIENCE};
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA foreign_keys = ON;
+PRAGMA cache_size = -1024;
+"""
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def month_of(id: bytes) -> str:
+    """The partition of an attempt: `2026-11`, in UTC."""
+    return datetime.fromtimestamp(started_of(id) / 1_000_000, UTC).strftime("%Y-%m")
+
+
+def month_file(folder: Path, month: str) -> Path:
+    """Where a month's attempts stand."""
+    return folder / f"attempts-{month}.sqlite"
+
+
+def months_in(folder: Path) -> list[str]:
+    """The months of a folder that have a file, in order; none where there is no folder."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(found[1] for name in names if (found := _MONTH_FILE.fullmatch(name)))
+
+
+def open_file(file: Path) -> sqlite3.Connection:
+    """A file of the ledger to write, made when there is none.
+
+    Raises:
+        StoreAway: it cannot be written, or a later dragoman wrote it.
+        sqlite3.DatabaseError: it is damaged.
+    """
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite's other files take its mode
+    except OSError as problem:
+        raise StoreAway(f"{file.name}: {problem.strerror}") from None
+    # The shipper's thread opens it, and the gateway's closes it when that one has ended.
+    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    try:
+        connection.executescript(_SETTINGS)
+        _prepare(connection, MAIN if file.name == MAIN_FILE else MONTH, file)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, schema: str, file: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StoreAway(f"{file.name}: a later dragoman has written it")
+    if version < VERSION:
+        connection.executescript(f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {VERSION}; COMMIT;")
+
+
+def read_file(file: Path) -> sqlite3.Connection | None:
+    """A file of the ledger to read; None when there is none, or it is just being made.
+
+    Raises:
+        StoreAway: it cannot be read.
+    """
+    if not file.exists():
+        return None
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as problem:
+        connection.close()
+        raise StoreAway(f"{file.name}: {problem}") from None
+    if version > VERSION:
+        connection.close()
+        raise StoreAway(f"{file.name}: a later dragoman has written it")
+    if not version:
+        connection.close()
+        return None
+    return connection
+
+
+def is_damage(problem: sqlite3.Error) -> bool:
+    """Whether the file is not what SQLite wrote."""
+    code: int = getattr(problem, "sqlite_errorcode", 0)
+    return code & 0xFF in _DAMAGE
+
+
+def put_aside(file: Path) -> str:
+    """Rename a damaged file; gives its new name, "" when it is gone already."""
+    aside = file.with_name(f"{file.name}.damaged-{int(time.time())}")
+    try:
+        os.replace(file, aside)
+    except OSError:
+        return ""
+    for suffix in ("-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            os.replace(f"{file}{suffix}", f"{aside}{suffix}")
+    return aside.name
+
+
+def damaged_in(folder: Path) -> list[str]:
+    """The names of files that were put aside."""
+    try:
+        return sorted(
+            name for name in os.listdir(folder) if ".sqlite.damaged-" in name and not name.endswith(("m", "l"))
+        )
+    except OSError:
+        return []

@@ -1,0 +1,107 @@
+"""The tables of the SQLite store. Attempts stand in a file a month, so that retention drops files and deletes no row.
+
+A row that is final is frozen by a trigger, and the same triggers move the sums by hour: a sum that differs from its
+rows cannot come to be by any order or repetition of deliveries. Money is nano-dollars; NULL is unknown, which sums
+count in `unpriced`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.ledger.records import REASONS, STATES
+
+#: Of the tables of both kinds of files; a file of a later one is left alone.
+VERSION: Final = 1
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ",".join(f"'{word}'" for word in words)
+
+
+#: What sums are kept by.
+GROUPS: Final = ("hour", "key", "owner", "team", "route", "target", "state")
+SUMS: Final = ("nano", "unpriced", "input", "output", "cache_read", "cache_write", "reasoning", "attempts")
+
+_USAGE: Final = f"""
+CREATE TABLE IF NOT EXISTS usage_hour(
+  hour INTEGER NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, team TEXT NOT NULL, route TEXT NOT NULL,
+  target TEXT NOT NULL, state TEXT NOT NULL, {", ".join(f"{name} INTEGER NOT NULL" for name in SUMS)},
+  PRIMARY KEY({", ".join(GROUPS)})) WITHOUT ROWID;
+"""
+
+_ADDED: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMS)
+_MOVE: Final = f"""
+  INSERT INTO usage_hour VALUES(
+    NEW.started / 3600000000, NEW.key, NEW.owner, NEW.team, NEW.route, NEW.target, NEW.state,
+    coalesce(NEW.nano, 0), NEW.nano IS NULL, coalesce(NEW.input, 0), coalesce(NEW.output, 0),
+    coalesce(NEW.cache_read, 0), coalesce(NEW.cache_write, 0), coalesce(NEW.reasoning, 0), 1)
+  ON CONFLICT({", ".join(GROUPS)}) DO UPDATE SET {_ADDED};
+"""
+
+#: In the order of `stores.sqlite`'s rows.
+COLUMNS: Final = (
+    "id", "request", "ordinal", "holder", "started", "key", "owner", "team", "route", "target", "size", "accounts",
+    "reserved", "expected", "client_request",
+    "ended", "state", "nano", "price", "input", "output", "cache_read", "cache_write", "reasoning", "reported",
+    "reason", "status", "provider_request",
+)  # fmt: skip
+#: Those that a settlement sets.
+SETTLED: Final = COLUMNS[COLUMNS.index("ended") :]
+
+MONTH: Final = f"""
+CREATE TABLE IF NOT EXISTS attempt(
+  id BLOB PRIMARY KEY CHECK (length(id) = 16), request TEXT NOT NULL, ordinal INTEGER NOT NULL, holder TEXT NOT NULL,
+  started INTEGER NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, team TEXT NOT NULL, route TEXT NOT NULL,
+  target TEXT NOT NULL, size INTEGER NOT NULL, accounts TEXT NOT NULL, reserved INTEGER, expected INTEGER,
+  client_request TEXT NOT NULL,
+  ended INTEGER, state TEXT NOT NULL CHECK (state IN ({_listed(STATES)})), nano INTEGER CHECK (nano >= 0),
+  price INTEGER, input INTEGER CHECK (input >= 0), output INTEGER CHECK (output >= 0), cache_read INTEGER,
+  cache_write INTEGER, reasoning INTEGER, reported INTEGER NOT NULL,
+  reason TEXT NOT NULL CHECK (reason IN ({_listed(tuple(sorted(REASONS)))})), status INTEGER,
+  provider_request TEXT NOT NULL,
+  CHECK ((state = 'reserved') = (ended IS NULL))) WITHOUT ROWID;
+{_USAGE}
+CREATE TABLE IF NOT EXISTS adjustment(
+  id BLOB PRIMARY KEY CHECK (length(id) = 16), attempt BLOB NOT NULL REFERENCES attempt, nano INTEGER NOT NULL,
+  prices INTEGER NOT NULL, reason TEXT NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS attempt_counts AFTER INSERT ON attempt WHEN NEW.state <> 'reserved' BEGIN {_MOVE} END;
+CREATE TRIGGER IF NOT EXISTS attempt_ends AFTER UPDATE ON attempt WHEN NEW.state <> 'reserved' BEGIN {_MOVE} END;
+CREATE TRIGGER IF NOT EXISTS attempt_frozen BEFORE UPDATE ON attempt WHEN OLD.state <> 'reserved'
+  OR NEW.id <> OLD.id BEGIN SELECT RAISE(ABORT, 'a final attempt does not change'); END;
+CREATE TRIGGER IF NOT EXISTS attempt_stays BEFORE DELETE ON attempt
+  BEGIN SELECT RAISE(ABORT, 'an attempt is not deleted'); END;
+CREATE TRIGGER IF NOT EXISTS adjustment_counts AFTER INSERT ON adjustment BEGIN
+  UPDATE usage_hour SET nano = usage_hour.nano + NEW.nano, unpriced = unpriced - NEW.prices
+  FROM attempt WHERE attempt.id = NEW.attempt AND usage_hour.hour = attempt.started / 3600000000
+    AND {" AND ".join(f"usage_hour.{name} = attempt.{name}" for name in GROUPS[1:])};
+END;
+CREATE TRIGGER IF NOT EXISTS adjustment_frozen BEFORE UPDATE ON adjustment
+  BEGIN SELECT RAISE(ABORT, 'an adjustment does not change'); END;
+CREATE TRIGGER IF NOT EXISTS adjustment_stays BEFORE DELETE ON adjustment
+  BEGIN SELECT RAISE(ABORT, 'an adjustment is not deleted'); END;
+"""
+
+#: What is not of one month. `usage_hour` is that of months whose files were dropped.
+MAIN: Final = f"""
+CREATE TABLE IF NOT EXISTS price(
+  id INTEGER PRIMARY KEY, target TEXT NOT NULL, source TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS set_aside(
+  name TEXT PRIMARY KEY, reason TEXT NOT NULL, data BLOB NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dropped(month TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+{_USAGE}
+CREATE TABLE IF NOT EXISTS audit(
+  id INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
+  change TEXT NOT NULL, previous BLOB NOT NULL, digest BLOB NOT NULL);
+CREATE TRIGGER IF NOT EXISTS audit_frozen BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit does not change'); END;
+CREATE TRIGGER IF NOT EXISTS audit_stays BEFORE DELETE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit is not deleted'); END;
+CREATE TABLE IF NOT EXISTS virtual_key(
+  name TEXT PRIMARY KEY, owner TEXT NOT NULL, team TEXT NOT NULL, labels TEXT NOT NULL, models TEXT NOT NULL,
+  routes TEXT NOT NULL, expires INTEGER, disabled INTEGER, created INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS key_digest(
+  digest BLOB PRIMARY KEY CHECK (length(digest) = 32), key TEXT NOT NULL REFERENCES virtual_key, until INTEGER)
+  WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS key_digest_key ON key_digest(key);
+"""

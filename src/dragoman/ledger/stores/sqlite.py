@@ -1,0 +1,229 @@
+"""The store of one machine: SQLite files in the ledger's folder, written by the shipper and by commands."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman import _json
+from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
+from dragoman.ledger.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.stores.files import MAIN_FILE, is_damage, month_file, month_of, open_file, put_aside
+from dragoman.ledger.stores.schema import COLUMNS, SETTLED
+
+#: Files of months that are open at once.
+_MOST_OPEN: Final = 3
+_INSERT: Final = (
+    f"INSERT INTO attempt({','.join(COLUMNS)}) VALUES({','.join('?' * len(COLUMNS))}) ON CONFLICT(id) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in SETTLED)
+    + " WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
+)
+_SETTLE: Final = (
+    f"UPDATE attempt SET {', '.join(f'{name} = ?' for name in SETTLED)} WHERE id = ? AND state = 'reserved'"
+)
+_ADJUST: Final = "INSERT OR IGNORE INTO adjustment(id, attempt, nano, prices, reason, actor, at) VALUES(?,?,?,?,?,?,?)"
+
+
+class SqliteStore:
+    """See `Store`. For one thread at a time."""
+
+    __slots__ = ("_folder", "_main", "_months", "_now")
+
+    def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
+        """`folder`: made when something is written. `now`: Unix seconds."""
+        self._folder = folder
+        self._now = now
+        self._main: sqlite3.Connection | None = None
+        self._months: dict[str, sqlite3.Connection] = {}
+
+    def deliver(self, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
+        if prices := [(price.id, price.target, price.source, price.body) for price in snapshots]:
+            with self._writing(None) as main:
+                main.executemany("INSERT OR IGNORE INTO price VALUES(?,?,?,?)", prices)
+        by_month: dict[str, list[Row]] = {}
+        for row in rows:
+            by_month.setdefault(month_of(row.intent.id), []).append(row)
+        for month, those in by_month.items():
+            with self._writing(month) as connection:
+                for row in those:
+                    changed = connection.execute(_INSERT, _values(row)).rowcount
+                    if not changed and row.settlement is not None:
+                        self._adjust_late(connection, row.settlement)
+
+    def settle(self, settlement: Settlement) -> bool:
+        with self._writing(month_of(settlement.id)) as connection:
+            if connection.execute(_SETTLE, (*_ending(settlement), settlement.id)).rowcount:
+                return True
+            if connection.execute("SELECT 1 FROM attempt WHERE id = ?", (settlement.id,)).fetchone() is None:
+                return False
+            self._adjust_late(connection, settlement)
+            return True
+
+    def set_aside(self, name: str, reason: str, data: bytes) -> None:
+        with self._writing(None) as main:
+            main.execute("INSERT OR IGNORE INTO set_aside VALUES(?,?,?,?)", (name, reason, data, self._micros()))
+
+    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
+        """Correct what a final attempt cost by so many nano-dollars; whether it was not done before.
+
+        Raises:
+            Refused: there is no such attempt, or it goes on.
+            StoreAway: as `deliver`.
+        """
+        id = _derived(attempt, f"{nano} {actor} {reason}")
+        with self._writing(month_of(attempt)) as connection:
+            found = connection.execute("SELECT state, nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
+            if found is None or found[0] == "reserved":
+                raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
+            if connection.execute("SELECT 1 FROM adjustment WHERE id = ?", (id,)).fetchone():
+                return False
+        # The audit comes first: a correction that nobody accounts for must not be, one that was announced and not made
+        # is shown by `check`.
+        self.audit(actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()})
+        with self._writing(month_of(attempt)) as connection:
+            known = _is_priced(connection, attempt)
+            connection.execute(_ADJUST, (id, attempt, nano, not known, reason, actor, self._micros()))
+        return True
+
+    def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
+        """Write down who changed what. Each entry's digest covers the one before it."""
+        with self._writing(None) as main:
+            write_audit(main, self._micros(), actor, action, subject, change)
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction of what is not of one month: keys and their audit.
+
+        Raises:
+            StoreAway, Refused: as `deliver`; nothing was changed.
+        """
+        with self._writing(None) as main:
+            yield main
+
+    def close(self) -> None:
+        for connection in (*self._months.values(), *([self._main] if self._main is not None else ())):
+            connection.close()
+        self._months.clear()
+        self._main = None
+
+    # ------------------------------------------------------------ inside
+
+    def _adjust_late(self, connection: sqlite3.Connection, given: Settlement) -> None:
+        """What is told of an attempt that was closed already: an entry of the difference, once."""
+        stored = connection.execute("SELECT nano, state FROM attempt WHERE id = ?", (given.id,)).fetchone()
+        if given.nano is None or given.state == "interrupted" or stored[1] != "interrupted":
+            return
+        difference = given.nano - (stored[0] or 0)
+        if difference or stored[0] is None:
+            values = (
+                _derived(given.id, "late"),
+                given.id,
+                difference,
+                stored[0] is None,
+                "late",
+                "shipper",
+                given.ended,
+            )
+            connection.execute(_ADJUST, values)
+
+    @contextmanager
+    def _writing(self, month: str | None) -> Iterator[sqlite3.Connection]:
+        """One transaction. What SQLite says becomes one of the interface's exceptions."""
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = self._opened(month)
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.IntegrityError as problem:
+            raise Refused(str(problem)) from None
+        except sqlite3.Error as problem:
+            self.close()
+            connection = None
+            if is_damage(problem):
+                name = put_aside(self._path(month))
+                raise StoreDamaged(f"{self._path(month).name} is damaged; it was kept as {name}") from None
+            raise StoreAway(f"{self._path(month).name}: {problem}") from None
+        except OverflowError as problem:
+            raise Refused(str(problem)) from None
+        finally:
+            if connection is not None and connection.in_transaction:
+                connection.rollback()
+
+    def _opened(self, month: str | None) -> sqlite3.Connection:
+        path = self._path(month)
+        if not path.exists():
+            self.close()  # somebody removed it
+        if month is None:
+            self._main = self._main or open_file(path)
+            return self._main
+        if month not in self._months:
+            if len(self._months) >= _MOST_OPEN:
+                self._months.pop(next(iter(self._months))).close()
+            if self._is_dropped(month):
+                raise Refused(f"the attempts of {month} were dropped")
+            self._months[month] = open_file(path)
+        return self._months[month]
+
+    def _is_dropped(self, month: str) -> bool:
+        main = self._opened(None)
+        return main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is not None
+
+    def _path(self, month: str | None) -> Path:
+        return self._folder / MAIN_FILE if month is None else month_file(self._folder, month)
+
+    def _micros(self) -> int:
+        return int(self._now() * 1_000_000)
+
+
+def write_audit(
+    main: sqlite3.Connection, at: int, actor: str, action: str, subject: str, change: dict[str, Any]
+) -> None:
+    """Add an entry to the chain, inside a transaction."""
+    last = main.execute("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1").fetchone() or (0, bytes(32))
+    text = _json.encode(change).decode()
+    digest = audit_digest(last[1], (last[0] + 1, at, actor, action, subject, text))
+    main.execute(
+        "INSERT INTO audit VALUES(?,?,?,?,?,?,?,?)", (last[0] + 1, at, actor, action, subject, text, last[1], digest)
+    )
+
+
+def audit_digest(previous: bytes, entry: tuple[int, int, str, str, str, str]) -> bytes:
+    """The digest of an entry: SHA-256 of the one before it and of its own fields."""
+    return hashlib.sha256(previous + _json.encode(list(entry))).digest()
+
+
+def _is_priced(connection: sqlite3.Connection, attempt: bytes) -> bool:
+    [nano] = connection.execute("SELECT nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
+    found = connection.execute("SELECT 1 FROM adjustment WHERE attempt = ? AND prices", (attempt,)).fetchone()
+    return nano is not None or found is not None
+
+
+def _derived(attempt: bytes, what: str) -> bytes:
+    """An id that follows from the attempt's and from what is said of it, so that saying it again is the same."""
+    return hashlib.sha256(attempt + what.encode("utf-8", "replace")).digest()[:16]
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    intent = row.intent
+    accounts = ",".join(map(str, intent.accounts))
+    head = (
+        intent.id, intent.request, intent.ordinal, row.holder, intent.started, intent.key, intent.owner, intent.team,
+        intent.route, intent.target, intent.size, accounts, intent.reserved, intent.expected, intent.client_request,
+    )  # fmt: skip
+    return head + (_OPEN if row.settlement is None else _ending(row.settlement))
+
+
+_OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "")
+
+
+def _ending(end: Settlement) -> tuple[object, ...]:
+    return (
+        end.ended, end.state, end.nano, end.price, end.input, end.output, end.cache_read, end.cache_write,
+        end.reasoning, end.reported, end.reason, end.status, end.provider_request,
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""How the shipper sleeps while nothing happens, and is woken by the first record after.
+
+A byte in a file that all map says whether it sleeps, so that a worker that writes while it is awake does not ring. It
+is set before the shipper looks a last time, and read after a record is written: either it sees the record, or the
+worker sees the byte. Where the system has no FIFO the shipper looks twice a second instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import select
+import threading
+from typing import Final
+
+from dragoman.ledger.folder import LedgerFolder
+
+_ASLEEP: Final = 1
+#: Seconds between two looks where there is no FIFO.
+_POLL: Final = 0.5
+_HAS_FIFO: Final = hasattr(os, "mkfifo")
+
+
+class Ringer:
+    """A worker's side. Costs a look at a byte while the shipper is awake."""
+
+    __slots__ = ("_descriptor", "_flag", "_folder")
+
+    def __init__(self, folder: LedgerFolder) -> None:
+        self._folder = folder
+        self._flag: mmap.mmap | None = None
+        self._descriptor = -1
+
+    def ring(self) -> None:
+        """Wake the shipper, if it sleeps. Where there is none, the next one finds what was written."""
+        if self._flag is not None and self._flag[0] != _ASLEEP:
+            return
+        try:
+            if self._flag is None:
+                self._flag = _mapped(self._folder)
+                self.ring()
+                return
+            if self._descriptor < 0:
+                self._descriptor = os.open(self._folder.bell, os.O_WRONLY | os.O_NONBLOCK)
+            os.write(self._descriptor, b".")
+        except BlockingIOError:
+            return  # it is full of rings
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        """Forget what was opened; the next ring opens it anew."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+        if self._flag is not None:
+            flag, self._flag = self._flag, None
+            flag.close()
+
+
+class Sleeper:
+    """The shipper's side."""
+
+    __slots__ = ("_bell", "_flag", "_told")
+
+    def __init__(self, folder: LedgerFolder) -> None:
+        """Raises OSError: the folder cannot be written."""
+        folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._flag = _mapped(folder)
+        self._flag[0] = 0
+        self._told = threading.Event()
+        self._bell = -1
+        if _HAS_FIFO:
+            with contextlib.suppress(OSError):  # some file systems have none
+                if not folder.bell.is_fifo():
+                    folder.bell.unlink(missing_ok=True)
+                    os.mkfifo(folder.bell, 0o600)
+                self._bell = os.open(folder.bell, os.O_RDWR | os.O_NONBLOCK)
+
+    def will_sleep(self) -> None:
+        """From now on workers ring. Look once more before `sleep`."""
+        self._flag[0] = _ASLEEP
+
+    def wakes(self) -> None:
+        """From now on they need not."""
+        self._flag[0] = 0
+
+    def sleep(self, seconds: float | None, *also: int) -> bool:
+        """Until somebody rings, or for so many seconds (None: for ever); whether one of the descriptors `also` is
+        ready."""
+        if self._bell < 0:
+            self._told.wait(_POLL if seconds is None else min(seconds, _POLL))
+            return bool(also and select.select(also, (), (), 0)[0])
+        ready, _, _ = select.select((self._bell, *also), (), (), seconds)
+        if self._bell in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._bell, 4_096)
+        return any(descriptor in ready for descriptor in also)
+
+    def ring(self) -> None:
+        """Wake it from another thread."""
+        self._told.set()
+        if self._bell >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._bell, b".")
+
+    def close(self) -> None:
+        """From now on workers ring, for whoever comes next."""
+        self._flag[0] = _ASLEEP
+        self._flag.close()
+        if self._bell >= 0:
+            os.close(self._bell)
+
+
+def _mapped(folder: LedgerFolder) -> mmap.mmap:
+    descriptor = os.open(folder.asleep, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if os.fstat(descriptor).st_size < 1:
+            os.ftruncate(descriptor, 1)
+            os.pwrite(descriptor, bytes([_ASLEEP]), 0) if hasattr(os, "pwrite") else os.write(descriptor, b"\x01")
+        return mmap.mmap(descriptor, 1)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,312 @@
+"""The shipper delivers all that was written, once, whoever dies, and sets aside what can never be a row."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.ledger.checking import check, list_journals
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.frames import HEADER, frame
+from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.journal import Journal, segment_path
+from dragoman.ledger.locking import FileLock
+from dragoman.ledger.records import AttemptIds, Intent, PriceSnapshot, Row, Settlement, encode_record
+from dragoman.ledger.shipper import Shipper
+from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.waking import Ringer
+from ledger.conformance import dump
+from ledger.histories import HOLDER, START, History, histories, intent, settlement
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LedgerFolder:
+    return LedgerFolder(tmp_path / "ledger")
+
+
+def shipper(folder: LedgerFolder, store: object = None, batch: int = 64) -> Shipper:
+    return Shipper(folder, store or SqliteStore(folder.root), batch=batch)  # type: ignore[arg-type]
+
+
+def closed(one: Shipper) -> None:
+    """Let another one go on, as after its death."""
+    for reader in one._readers.values():
+        reader.close()
+    one._store.close()
+
+
+def write(journal: Journal, record: Intent | Settlement) -> None:
+    if type(record) is Intent:
+        journal.intend(record)
+    else:
+        assert type(record) is Settlement
+        journal.settle(record)
+
+
+@settings(max_examples=30)
+@given(histories(most=15), st.integers(700, 3_000), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_rounds_at_any_time_by_any_shipper_make_one_dump(
+    tmp_path_factory: pytest.TempPathFactory, history: History, size: int, batch: int, chance: object
+) -> None:
+    folder = LedgerFolder(tmp_path_factory.mktemp("ledger"))
+    journal = Journal(folder.journals, segment_size=size)
+    one = shipper(folder, batch=batch)
+    for record in history.records:
+        write(journal, record)
+        if chance.random() < 0.3:  # type: ignore[attr-defined]
+            one.round()
+        if chance.random() < 0.1:  # type: ignore[attr-defined]
+            closed(one)
+            one = shipper(folder, batch=batch)
+    journal.close()
+    while one.round():
+        pass
+    closed(one)
+    found = check(folder)
+    intents = sum(type(record) is Intent for record in history.records)
+    assert (found.attempts, found.going_on, found.set_aside, found.differences) == (intents, 0, [], [])
+    # Had nobody looked before the end, the same would stand there.
+    before = dump(folder.root)
+    for position in folder.journals.glob("*.delivered"):
+        position.unlink()
+    again = shipper(folder)
+    again.round()
+    closed(again)
+    assert dump(folder.root) == before
+
+
+def test_what_a_dead_writer_left_open_is_interrupted(folder: LedgerFolder) -> None:
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+from pathlib import Path
+from dragoman.ledger.journal import Journal
+from ledger.histories import intent, settlement
+journal = Journal(Path({str(folder.journals)!r}))
+first, second = intent(journal.ids), intent(journal.ids, 1)
+journal.intend(first)
+journal.intend(second)
+journal.settle(settlement(first))
+os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    [journal] = list_journals(folder)
+    assert (journal.is_live, journal.waiting, journal.going_on) == (False, 2, 1)
+    one = shipper(folder)
+    assert one.round() == 3
+    assert one.round() == 0
+    closed(one)
+    states = sorted(row[18] for row in dump(folder.root) if row[1] == "attempt")
+    assert states == ["interrupted", "settled"]
+    assert check(folder).waiting == 0
+
+
+def test_what_goes_on_is_left_alone_while_its_writer_lives(folder: LedgerFolder) -> None:
+    journal = Journal(folder.journals)
+    now = START / 1_000_000
+    one = Shipper(folder, SqliteStore(folder.root), batch=64, now=lambda: now)
+    opened = intent(journal.ids, started=START)
+    journal.intend(opened)
+    one.round()
+    assert dump(folder.root) == []
+    now += 61
+    one.round()
+    found = check(folder)
+    assert (found.attempts, found.going_on) == (0, 1)
+    journal.settle(settlement(opened))
+    one.round()
+    found = check(folder)
+    assert (found.attempts, found.going_on, found.nano) == (1, 0, 7)
+    journal.close()
+    closed(one)
+
+
+def test_a_record_that_is_refused_is_set_aside_and_the_rest_goes_on(folder: LedgerFolder) -> None:
+    journal = Journal(folder.journals)
+    for number in range(50):
+        opened = intent(journal.ids, number)
+        journal.intend(opened)
+        journal.settle(settlement(opened, reason="in the provider's words" if number in (7, 8, 31) else ""))
+    journal.close()
+    with segment_path(folder.journals, journal.holder, 1).open("r+b") as file:
+        data = file.read()
+        end = len(data.rstrip(b"\0"))
+        file.seek(end)
+        file.write(frame(b"\xc3") + b"noise" + frame(encode_record(settlement(intent(AttemptIds(5))))))
+    one = shipper(folder, batch=16)
+    one.round()
+    closed(one)
+    found = check(folder)
+    assert found.attempts == 47
+    assert len(found.set_aside) == 3 + 1 + 1 + 1  # refused, not a record, noise, without an intent
+    assert not any("words" in line for line in found.set_aside)
+    assert one.shipped.rows == 47 and one.shipped.set_aside == 6
+
+
+class Moody:
+    """A store that is away as often as it is told to."""
+
+    def __init__(self, folder: Path, away: int, *, after: bool = False) -> None:
+        self.store = SqliteStore(folder)
+        self.away = away
+        self.after = after
+
+    def deliver(self, rows: list[Row], snapshots: list[PriceSnapshot] = ()) -> None:  # type: ignore[assignment]
+        if self.after and self.away:
+            self.store.deliver(rows, snapshots)
+        if self.away:
+            self.away -= 1
+            raise StoreAway("the disk is full")
+        self.store.deliver(rows, snapshots)
+
+    def settle(self, given: Settlement) -> bool:
+        return self.store.settle(given)
+
+    def set_aside(self, name: str, reason: str, data: bytes) -> None:
+        self.store.set_aside(name, reason, data)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_while_the_store_is_away_the_journals_wait(folder: LedgerFolder, after: bool) -> None:
+    journal = Journal(folder.journals)
+    for number in range(10):
+        opened = intent(journal.ids, number)
+        journal.intend(opened)
+        journal.settle(settlement(opened))
+    one = shipper(folder, Moody(folder.root, 3, after=after), batch=4)
+    for _ in range(3):
+        with pytest.raises(StoreAway):
+            one.round()
+    one.round()
+    journal.close()
+    closed(one)
+    found = check(folder)
+    assert (found.attempts, found.is_sound, found.nano) == (10, True, 70)
+
+
+def test_a_damaged_store_is_filled_again_from_what_journals_keep(folder: LedgerFolder) -> None:
+    journal = Journal(folder.journals)
+    for number in range(10):
+        opened = intent(journal.ids, number)
+        journal.intend(opened)
+        journal.settle(settlement(opened))
+    one = shipper(folder)
+    one.round()
+    closed(one)
+    for file in folder.root.glob("attempts-*.sqlite"):
+        file.write_bytes(b"no database" * 1_000)
+    for path in folder.root.glob("attempts-*.sqlite-*"):
+        path.unlink()
+    journal.intend(opened := intent(journal.ids, 11))
+    journal.settle(settlement(opened))
+    with pytest.raises(StoreAway):
+        one.round()
+    one.round()
+    journal.close()
+    closed(one)
+    assert check(folder).attempts == 11
+
+
+# ---------------------------------------------------------------- its life
+
+
+def running(folder: LedgerFolder) -> tuple[Shipper, threading.Thread]:
+    one = shipper(folder)
+    thread = threading.Thread(target=one.run, daemon=True)
+    thread.start()
+    return one, thread
+
+
+def wait_for(condition: object, seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.01)
+
+
+def test_it_sleeps_until_somebody_rings(folder: LedgerFolder) -> None:
+    one, thread = running(folder)
+    journal, ringer = Journal(folder.journals), Ringer(folder)
+    wait_for(lambda: folder.asleep.exists() and folder.asleep.read_bytes() == b"\x01")
+    for number in range(3):
+        opened = intent(journal.ids, number)
+        journal.intend(opened)
+        journal.settle(settlement(opened))
+        ringer.ring()
+        wait_for(lambda: check(folder).attempts == number + 1)  # noqa: B023
+        wait_for(lambda: folder.asleep.read_bytes() == b"\x01")
+    ringer.close()
+    journal.close()
+    one.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_one_a_folder_and_another_takes_its_place(folder: LedgerFolder) -> None:
+    first, thread = running(folder)
+    wait_for(folder.asleep.exists)
+    second, waiting = running(folder)
+    time.sleep(0.1)
+    assert second._sleeper is None
+    first.stop()
+    thread.join(10)
+    wait_for(lambda: second._sleeper is not None)
+    journal = Journal(folder.journals)
+    opened = intent(journal.ids)
+    journal.intend(opened)
+    journal.settle(settlement(opened))
+    journal.close()
+    second.stop()
+    waiting.join(10)
+    assert check(folder).attempts == 1
+    assert FileLock(folder.shipper_lock).take()
+
+
+def test_old_segments_go_and_leave_nothing(folder: LedgerFolder) -> None:
+    journal = Journal(folder.journals, segment_size=1_000)
+    for number in range(30):
+        opened = intent(journal.ids, number)
+        journal.intend(opened)
+        journal.settle(settlement(opened))
+    one = shipper(folder)
+    one.round()
+    count = len(list(folder.journals.glob("*.journal")))
+    assert count > 3
+    long_ago = time.time() - 4_000
+    for path in folder.journals.glob("*.journal"):
+        os.utime(path, (long_ago, long_ago))
+    one.round()
+    assert len(list(folder.journals.glob("*.journal"))) == 1  # the one that is written
+    journal.close()
+    one.round()
+    one.round()
+    assert list(folder.journals.iterdir()) == []
+    closed(one)
+
+
+def test_a_segment_that_is_being_made_is_waited_for(folder: LedgerFolder) -> None:
+    folder.journals.mkdir(parents=True)
+    lock = FileLock(folder.journals / f"{HOLDER}.lock")
+    assert lock.take()
+    path = segment_path(folder.journals, HOLDER, 1)
+    one = shipper(folder)
+    for data in (b"", bytes(4_096), HEADER + bytes(4_096)):
+        path.write_bytes(data)
+        assert one.round() == 0
+    opened = intent(AttemptIds(1))
+    path.write_bytes(HEADER + frame(encode_record(opened)) + frame(encode_record(settlement(opened))) + bytes(999))
+    assert one.round() == 2
+    lock.give_back()
+    closed(one)
+    assert check(folder).is_sound

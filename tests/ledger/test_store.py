@@ -1,0 +1,233 @@
+"""The store takes rows again and in any order; a final row stands; its sums are those of its rows."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.ledger.checking import check
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
+from dragoman.ledger.records import AttemptIds, PriceSnapshot, Row
+from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of
+from dragoman.ledger.stores.sqlite import SqliteStore
+from ledger.conformance import dump, rows_of, sums
+from ledger.histories import HOLDER, START, History, histories, intent, settlement
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LedgerFolder:
+    return LedgerFolder(tmp_path)
+
+
+def delivered(folder: Path, batches: list[list[Row]]) -> list[tuple[object, ...]]:
+    store = SqliteStore(folder)
+    for batch in batches:
+        store.deliver(batch)
+    store.close()
+    assert check(LedgerFolder(folder)).differences == []
+    return dump(folder)
+
+
+@settings(max_examples=40)
+@given(histories(most=12), st.integers(0, 2**32))
+def test_redelivery_shuffling_and_half_batches_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, history: History, seed: int
+) -> None:
+    rows = rows_of(history.records)
+    once = delivered(tmp_path_factory.mktemp("once"), [rows])
+    tenfold = rows * 10
+    random.Random(seed).shuffle(tenfold)
+    shuffled = tmp_path_factory.mktemp("shuffled")
+    assert delivered(shuffled, [tenfold]) == once
+    halves = [[*rows[: len(rows) // 2]], [*rows[len(rows) // 4 :]], rows, *([row] for row in reversed(rows))]
+    assert delivered(tmp_path_factory.mktemp("halves"), halves) == once
+    assert delivered(shuffled, halves) == once
+
+
+def test_a_final_row_is_frozen_and_nothing_is_deleted(folder: LedgerFolder) -> None:
+    opened, going = intent(AttemptIds(1)), intent(AttemptIds(2))
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, opened, settlement(opened)), Row(HOLDER, going)])
+    assert store.adjust(opened.id, -2, reason="invoice", actor="me")
+    store.close()
+    connection = sqlite3.connect(month_file(folder.root, month_of(opened.id)), isolation_level=None)
+    for statement in (
+        "UPDATE attempt SET nano = 1 WHERE state = 'settled'",
+        "UPDATE attempt SET state = 'reserved', ended = NULL WHERE state = 'settled'",
+        "UPDATE attempt SET id = zeroblob(16) WHERE state = 'reserved'",
+        "DELETE FROM attempt",
+        "UPDATE adjustment SET nano = 1",
+        "DELETE FROM adjustment",
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            connection.execute(statement)
+    main = sqlite3.connect(folder.root / MAIN_FILE, isolation_level=None)
+    for statement in ("UPDATE audit SET actor = 'you'", "DELETE FROM audit"):
+        with pytest.raises(sqlite3.IntegrityError):
+            main.execute(statement)
+    connection.close()
+    main.close()
+
+
+def test_unknown_is_not_zero(folder: LedgerFolder) -> None:
+    ids = AttemptIds(1)
+    opened = [intent(ids, number) for number in range(3)]
+    store = SqliteStore(folder.root)
+    store.deliver(
+        [Row(HOLDER, each, settlement(each, nano=nano)) for each, nano in zip(opened, (None, 0, 5), strict=True)]
+    )
+    store.close()
+    found = check(folder)
+    assert (found.attempts, found.nano, found.unpriced) == (3, 5, 1)
+    assert sums(folder)["unpriced"] == 1
+
+
+def test_a_late_settlement_is_an_adjustment_once(folder: LedgerFolder) -> None:
+    known, unknown = intent(AttemptIds(1), expected=10), intent(AttemptIds(2))
+    closed = [
+        Row(HOLDER, known, settlement(known, "interrupted", 10, reason="process_died")),
+        Row(HOLDER, unknown, settlement(unknown, "interrupted", None, reason="process_died")),
+    ]
+    late = [Row(HOLDER, known, settlement(known, nano=7)), Row(HOLDER, unknown, settlement(unknown, nano=0))]
+    store = SqliteStore(folder.root)
+    for batch in (closed, late, late, closed, late * 10):
+        store.deliver(batch)
+    assert store.settle(settlement(known, nano=7))
+    store.close()
+    found = check(folder)
+    assert (found.attempts, found.nano, found.unpriced, found.adjustments) == (2, 7, 0, 2)
+    assert found.is_sound
+
+
+def test_an_adjustment_moves_the_sums_and_stands_in_the_audit(folder: LedgerFolder) -> None:
+    opened, going = intent(AttemptIds(1)), intent(AttemptIds(2))
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, opened, settlement(opened, nano=None)), Row(HOLDER, going)])
+    assert store.adjust(opened.id, 100, reason="invoice 7", actor="me")
+    assert not store.adjust(opened.id, 100, reason="invoice 7", actor="me")  # the same once more
+    assert store.adjust(opened.id, -40, reason="invoice 8", actor="me")
+    for id, words in ((going.id, "has ended"), (bytes(16), "no such attempt")):
+        with pytest.raises(Refused, match=words):
+            store.adjust(id, 1, reason="", actor="me")
+    store.close()
+    found = check(folder)
+    assert (found.nano, found.unpriced, found.adjustments, found.is_sound) == (60, 0, 2, True)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE usage_hour SET nano = nano + 1",
+        "DELETE FROM usage_hour",
+        "INSERT INTO usage_hour SELECT 1, key, owner, team, route, target, state, 1,0,0,0,0,0,0,1 FROM attempt",
+        "DROP TRIGGER attempt_frozen; UPDATE attempt SET nano = nano + 1",
+    ],
+)
+def test_a_check_finds_what_was_changed_by_hand(folder: LedgerFolder, statement: str) -> None:
+    opened = intent(AttemptIds(1))
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, opened, settlement(opened))])
+    store.close()
+    assert check(folder).is_sound
+    connection = sqlite3.connect(month_file(folder.root, month_of(opened.id)), isolation_level=None)
+    connection.executescript(statement)
+    connection.close()
+    assert check(folder).differences
+
+
+@pytest.mark.parametrize("change", ["actor = 'you'", "digest = zeroblob(32)", "id = id + 1"])
+def test_a_check_finds_an_audit_that_was_changed(folder: LedgerFolder, change: str) -> None:
+    store = SqliteStore(folder.root)
+    for number in range(3):
+        store.audit("me", "new", f"key-{number}", {"team": "a"})
+    store.close()
+    assert check(folder).is_sound
+    main = sqlite3.connect(folder.root / MAIN_FILE, isolation_level=None)
+    main.executescript(f"DROP TRIGGER audit_frozen; UPDATE audit SET {change} WHERE id = 3")
+    main.close()
+    assert check(folder).differences
+
+
+def test_a_row_that_breaks_a_rule_is_refused_and_nothing_of_its_batch_is_taken(folder: LedgerFolder) -> None:
+    good, bad = intent(AttemptIds(1)), intent(AttemptIds(2))
+    store = SqliteStore(folder.root)
+    for row in (
+        Row(HOLDER, bad, settlement(bad, reason="the provider's own words")),
+        Row(HOLDER, bad, settlement(bad, nano=-1)),
+        Row(HOLDER, bad, settlement(bad, nano=2**70)),
+    ):
+        with pytest.raises(Refused):
+            store.deliver([Row(HOLDER, good, settlement(good)), row])
+    assert [row[1] for row in dump(folder.root) if row[1] == "attempt"] == []
+    store.deliver([Row(HOLDER, good, settlement(good))])
+    store.close()
+    assert check(folder).attempts == 1
+
+
+def test_attempts_of_two_months_stand_in_two_files(folder: LedgerFolder) -> None:
+    month = 31 * 86_400 * 1_000_000
+    old, new = intent(AttemptIds(1), started=START), intent(AttemptIds(2), started=START + month)
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, each, settlement(each)) for each in (old, new)])
+    store.close()
+    assert sorted(path.name for path in folder.root.glob("attempts-*.sqlite")) == [
+        "attempts-2026-11.sqlite",
+        "attempts-2026-12.sqlite",
+    ]
+    assert check(folder).attempts == 2
+    assert {path.stat().st_mode & 0o777 for path in folder.root.glob("*.sqlite*")} == {0o600}
+
+
+def test_a_damaged_file_is_put_aside_and_told(folder: LedgerFolder) -> None:
+    opened = intent(AttemptIds(1))
+    file = month_file(folder.root, month_of(opened.id))
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, opened, settlement(opened))])
+    store.close()
+    file.write_bytes(b"no database at all" * 500)
+    with pytest.raises(StoreDamaged, match="is damaged; it was kept as"):
+        store.deliver([Row(HOLDER, opened, settlement(opened))])
+    store.deliver([Row(HOLDER, opened, settlement(opened))])
+    store.close()
+    found = check(folder)
+    assert found.attempts == 1 and len(found.damaged) == 1 and not found.is_sound
+
+
+def test_a_folder_that_cannot_be_written_is_away(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    opened = intent(AttemptIds(1))
+    with pytest.raises(StoreAway):
+        SqliteStore(tmp_path / "file" / "ledger").deliver([Row(HOLDER, opened, settlement(opened))])
+
+
+def test_a_file_of_a_later_version_is_left_alone(folder: LedgerFolder) -> None:
+    store = SqliteStore(folder.root)
+    store.audit("me", "new", "key", {})
+    store.close()
+    main = sqlite3.connect(folder.root / MAIN_FILE)
+    main.execute("PRAGMA user_version = 99")
+    main.close()
+    with pytest.raises(StoreAway, match="a later dragoman"):
+        store.audit("me", "new", "key", {})
+    with pytest.raises(StoreAway, match="a later dragoman"):
+        check(folder)
+
+
+def test_costs_are_checked_against_tokens_and_prices(folder: LedgerFolder) -> None:
+    ids = AttemptIds(1)
+    right, wrong = intent(ids), intent(ids, 1)
+    body = '{"input":3,"output":4,"cache_read":3,"cache_write":3,"nano_dollars_for_tokens":1}'
+    store = SqliteStore(folder.root)
+    prices = PriceSnapshot(9, "lab/model", "user", body)
+    store.deliver([Row(HOLDER, right, settlement(right, nano=5 * 3 + 2 * 4, price=9))], [prices, prices])
+    store.close()
+    assert check(folder).is_sound
+    store.deliver([Row(HOLDER, wrong, settlement(wrong, nano=24, price=9))])
+    store.close()
+    assert len(check(folder).differences) == 1

@@ -1,11 +1,8 @@
 """A small MCP server with tools that behave and tools that do not.
 
-python mcp_server.py stdio [FILE] | http PORT
-
-FILE holds JSON: descriptions of further tools by name, each with the names of its arguments.
+python mcp_server.py stdio | http PORT
 """
 
-import json
 import os
 import sys
 
@@ -38,20 +35,7 @@ def odd__name(text: str = "x") -> str:
     return text * 2
 
 
-def add_described(file: str) -> None:
-    """Tools that are described as the file says at this start."""
-    with open(file, encoding="utf-8") as opened:
-        described = json.load(opened)
-    for name, (description, arguments) in described.items():
-        code = f"def tool({', '.join(f'{each}: str' for each in arguments)}) -> str:\n    return 'called'"
-        made: dict[str, object] = {}
-        exec(code, made)
-        server.add_tool(made["tool"], name=name, description=description)  # type: ignore[arg-type]
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "stdio" and len(sys.argv) > 2:
-        add_described(sys.argv[2])
     if sys.argv[1] == "stdio":
         server.run("stdio")
     else:

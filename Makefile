@@ -7,9 +7,15 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 	--no-config --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command "make lock"
 
+# The core: bytes → events → bytes, the corpus, the house rules, the client.
+QUICK := tests/protocols tests/codec tests/stages tests/inputs tests/providers tests/client/test_client.py \
+	$(addprefix tests/test_,captures.py config.py corpus.py deviations.py history.py house_rules.py pipe.py)
+# Two processes, each with whole files: what a module starts once is started once.
+PYTEST := .venv/bin/pytest -n 2 --dist loadfile
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install mutants demo demo-validate live test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -36,12 +42,17 @@ demo-validate: $(STAMP)  ## validate that model, write validation.html, and fall
 live: $(STAMP)  ## the full suite and a tool loop against your own server: make live TARGET=ollama/granite3.2
 	.venv/bin/python scripts/live.py $(if $(TARGET),'$(TARGET)') $(OPTIONS)
 
+quick: $(STAMP)  ## lint and the core of the tests, in a minute
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	$(PYTEST) $(QUICK)
+
 test: $(STAMP)  ## lint, types, import contracts, tests, the corpora and recordings beside the checkout
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
-	.venv/bin/pytest
+	$(PYTEST)
 	.venv/bin/python tests/play_shared_corpus.py
 	.venv/bin/python tests/play_shared_recordings.py
 

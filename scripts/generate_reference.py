@@ -7,11 +7,12 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from functools import partial
 from typing import Literal, get_args, get_origin
 
 import msgspec
 from write_fields_page import fields_page
+from write_house_map import BLOCKS, PROJECT, with_blocks
 from write_library_page import library_page
 from write_parser_page import parsers_page
 from write_provider_page import page as provider_page
@@ -23,8 +24,6 @@ from dragoman.providers.catalog import load_catalog
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
 
-PROJECT = Path(__file__).resolve().parent.parent
-REFERENCE = PROJECT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs` from the code: change the code, not this page. -->"
 
 
@@ -270,14 +269,16 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not current")
     check = parser.parse_args().check
     stale = []
-    for name, render in PAGES.items():
-        page, text = REFERENCE / name, render()
+    pages = {f"docs/reference/{name}": render for name, render in PAGES.items()}
+    pages |= {name: partial(with_blocks, name) for name in BLOCKS}
+    for name, render in pages.items():
+        page, text = PROJECT / name, render()
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             stale.append(name)
             if not check:
                 page.write_text(text, encoding="utf-8")
     for name in stale:
-        print(f"{'not current, run `make docs`' if check else 'written'}: docs/reference/{name}")
+        print(f"{'not current, run `make docs`' if check else 'written'}: {name}")
     return 1 if check and stale else 0
 
 

@@ -36,9 +36,9 @@ from dragoman.events import (
 )
 from dragoman.gateway.request_bodies import check_shape
 from dragoman.history import SignatureVault, fit
-from dragoman.native_tools import ANY_NAME
 from dragoman.offering.restoring import Form, Restored
 from dragoman.pipe import Reader
+from dragoman.protocol.native_tools import ANY_NAME
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.argument_repair.near_json import read_inner

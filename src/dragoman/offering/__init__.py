@@ -20,10 +20,10 @@ from dragoman.codec.json_fields import read, read_items
 from dragoman.deviations import clip
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
-from dragoman.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
 from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
 from dragoman.protocol import Dialect, Protocol, Stage
+from dragoman.protocol.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
 from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
 
 #: What becomes of a tool that the target does not know as the client says it; "run" is reserved.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from dragoman.native_tools import ToolForms
+from dragoman.protocol.native_tools import ToolForms
 
 #: Hexadecimal digits of a name's hash that stand in for what was cut or replaced.
 _DIGITS: Final = 8

@@ -15,7 +15,7 @@ from dragoman.events import (
     ToolCallFailed,
     ToolCallStart,
 )
-from dragoman.native_tools import ToolForms
+from dragoman.protocol.native_tools import ToolForms
 from dragoman.types import Native, ToolCall
 
 _HANDLED: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed})

@@ -15,11 +15,11 @@ import msgspec
 from dragoman._json import Raw
 from dragoman.bounds import AnswerBounds
 from dragoman.events import Deviation, Event, Failure, Finish, Reply
-from dragoman.native_tools import ANY_NAME, ToolForms
 from dragoman.protocol.dialect import PLAIN as PLAIN
 from dragoman.protocol.dialect import UNKNOWN_MODEL as UNKNOWN_MODEL
 from dragoman.protocol.dialect import Dialect as Dialect
 from dragoman.protocol.dialect import ModelLimits as ModelLimits
+from dragoman.protocol.native_tools import ANY_NAME, ToolForms
 from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).

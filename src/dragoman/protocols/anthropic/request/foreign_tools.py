@@ -16,7 +16,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
 from dragoman.protocols.anthropic.request.parse import parse_tool
 from dragoman.protocols.anthropic.wire import NAME
 from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolResult

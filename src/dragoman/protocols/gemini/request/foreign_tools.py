@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import clip
-from dragoman.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
 from dragoman.protocols.gemini.wire import NAME
 from dragoman.types import Native, Request
 

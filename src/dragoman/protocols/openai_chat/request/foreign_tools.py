@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
 from dragoman.deviations import clip
-from dragoman.native_tools import NativeTool, Opened, ToolForms
+from dragoman.protocol.native_tools import NativeTool, Opened, ToolForms
 from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Native, Request
 

@@ -16,7 +16,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import native_fields, read, read_items
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.native_tools import NativeTool, Opened, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, ToolForms, Written
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
 from dragoman.protocols.openai_responses.request.tools import parse_tools
 from dragoman.protocols.openai_responses.wire import NAME, text_of

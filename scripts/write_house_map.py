@@ -1,4 +1,4 @@
-"""The blocks of documents that tell the house: its layers, from pyproject, and its map, from the packages' docstrings."""
+"""The blocks of documents that show the house: its layers from pyproject, its map from the packages' docstrings."""
 
 from __future__ import annotations
 

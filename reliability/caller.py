@@ -55,12 +55,16 @@ class Caller:
         self.writer = writer
 
     @classmethod
-    async def connect(cls, port: int, *, host: str = "127.0.0.1", buffer: int | None = None) -> Caller:
-        """`buffer`: bytes that the kernel may hold for us unread."""
+    async def connect(
+        cls, port: int, *, host: str = "127.0.0.1", buffer: int | None = None, source: str | None = None
+    ) -> Caller:
+        """`buffer`: bytes that the kernel may hold for us unread. `source`: the address that it comes from."""
         plain = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         plain.setblocking(False)
         if buffer is not None:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        if source is not None:
+            plain.bind((source, 0))
         await asyncio.get_running_loop().sock_connect(plain, (host, port))
         reader, writer = await asyncio.open_connection(sock=plain, limit=buffer or 2**16)
         return cls(reader, writer)

@@ -147,15 +147,15 @@ class Gateway:
 
     # ------------------------------------------------------------ looking inside
 
-    def memory(self) -> int:
-        """Bytes of memory that are the process tree's own share (PSS)."""
+    def memory(self, field: str = "Pss") -> int:
+        """Bytes of memory that are the process tree's own share (PSS; of `Pss_Anon` no file's)."""
         found = 0
         for pid in self.family():
             try:
                 text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
             except OSError:
                 continue
-            found += int(re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)[1]) * 1024  # type: ignore[index]
+            found += int(re.search(rf"^{field}: +(\d+) kB", text, re.MULTILINE)[1]) * 1024  # type: ignore[index]
         return found
 
     def files(self) -> int:

@@ -24,14 +24,20 @@ _LATEST: Final = ":latest"
 _KEPT: Final = 256
 #: Names that are shown in place of one that cannot be used.
 _SHOWN: Final = 5
+#: Characters of a name. What is remembered by name is bounded by count, so that a name must be bounded too.
+_LONGEST: Final = 512
 
 
 class UnknownModel(Exception):
     """No target answers to the name; `failure` says so to the client."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        others = nearest(name, known) or (f"; there are: {', '.join(known[:_SHOWN])}" if known else "")
-        self.failure = Failure("not_found", f"model {name[:120]!r} not found{others}", 404)
+        if len(name) > _LONGEST:
+            words = f"expected a model's name of at most {_LONGEST} characters, got {len(name)}: {name[:120]!r}…"
+        else:
+            others = nearest(name, known) or (f"; there are: {', '.join(known[:_SHOWN])}" if known else "")
+            words = f"model {name[:120]!r} not found{others}"
+        self.failure = Failure("not_found", words, 404)
         super().__init__(self.failure.message)
 
 
@@ -218,6 +224,8 @@ class ModelNames:
 
     def _found(self, name: str) -> str:
         """The same, looked for; Ollama's clients may add `:latest` to it."""
+        if len(name) > _LONGEST:
+            raise UnknownModel(name, ())
         for candidate in (name, name.removesuffix(_LATEST)):
             if candidate in self._config.routes and candidate != EVERY_OTHER:
                 return candidate

@@ -57,7 +57,7 @@ class HttpResponse:
             if self._pieces:
                 return self._taken()
             if self.failure is not None:
-                raise self.failure
+                raise raised(self.failure)
             if self.has_ended:
                 return b""
             await self._wait()
@@ -69,7 +69,7 @@ class HttpResponse:
         while not self.has_ended and self.failure is None:
             await self._wait()
         if self.failure is not None:
-            raise self.failure
+            raise raised(self.failure)
 
     def pause(self) -> None:
         if self._connection is not None:
@@ -138,6 +138,12 @@ class HttpResponse:
         """Let whoever waits look again."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+def raised(problem: BaseException) -> BaseException:
+    """An exception to raise for one that is kept. What is raised knows the frames that it passed, and they know who
+    keeps it: all of them, the answer too, would stay until somebody looks for garbage."""
+    return TransportFailed(problem.failure) if isinstance(problem, TransportFailed) else problem
 
 
 class HttpConnection(asyncio.BufferedProtocol):
@@ -212,6 +218,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         except BaseException:
             response.close()
             raise
+        if not response.status:
+            assert response.failure is not None
+            raise raised(response.failure)
         return response
 
     def pause(self) -> None:
@@ -259,6 +268,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        del self._parser  # it knows this connection: without this both would stay until somebody looks for garbage
         self._gone(self)
         if self._response is None:
             return
@@ -328,10 +338,9 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _fail(self, failure: Failure) -> None:
         response, self._response = self._response, None
         if response is not None:
-            problem = TransportFailed(failure)
+            response.fail(TransportFailed(failure))
             if not response.head.done():
-                response.head.set_exception(problem)
-            response.fail(problem)
+                response.head.set_result(None)
 
     # ------------------------------------------------------------ the parser's callbacks
 

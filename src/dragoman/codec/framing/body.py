@@ -13,10 +13,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from typing import Final, Literal, TypeAlias
+from weakref import ref
 
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
+from dragoman.codec.framing.batches import ReadsBatches
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.deviations import clip
 
@@ -24,9 +26,6 @@ from dragoman.deviations import clip
 Frame: TypeAlias = tuple[bytes, bytes]
 #: Takes a deviation's code, place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, str], None]
-#: Takes the data of events that came together and look alike, each from brace to brace; False when it wants
-#: them one by one. Its work is done between the frames before and after them.
-ReadBatch: TypeAlias = Callable[[list[bytes]], bool]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 _STRAY_LIMIT: Final = 2048
@@ -60,14 +59,14 @@ class BodyReader:
     """
 
     __slots__ = (
-        "_array", "_carry", "_deviate", "_events", "_limit", "_most", "_size", "_tail", "_take_many", "_total",
-        "_unzip", "kind", "stray",
+        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_events", "_limit", "_most", "_size", "_tail",
+        "_total", "_unzip", "kind", "stray",
     )  # fmt: skip
 
     def __init__(
-        self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, read_batch: ReadBatch | None = None
+        self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, decoder: ref[ReadsBatches] | None = None
     ) -> None:
-        """`read_batch`: is asked first whether it takes many events at once."""
+        """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader."""
         self.kind: Kind = "unknown"
         self.stray = b""
         self._deviate = deviate
@@ -77,7 +76,7 @@ class BodyReader:
         self._tail: list[bytes] = []  # bytes after the last line end
         self._size = 0
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
-        self._take_many = read_batch
+        self._decoder = decoder
         self._events: _EventLines | None = None  # these three once they are needed
         self._array: ArrayItems | None = None
         self._unzip: zlib._Decompress | None = None
@@ -121,7 +120,7 @@ class BodyReader:
 
     def _event_lines(self) -> _EventLines:
         if self._events is None:
-            self._events = _EventLines(self._stray, self._deviate, self._limit, read_batch=self._take_many)
+            self._events = _EventLines(ref(self), self._deviate, self._limit, self._decoder)
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
@@ -185,7 +184,7 @@ class BodyReader:
             if rest.strip():
                 yield from self._line_frames(rest)
         elif self.kind == "text":
-            self._stray(rest)
+            self.add_stray(rest)
         else:
             yield from self._event_lines().close(rest)
 
@@ -240,7 +239,7 @@ class BodyReader:
             yield from self._documents(start)
         elif start:
             self.kind = "text"
-            self._stray(start)
+            self.add_stray(start)
 
     def _inflate(self, data: bytes) -> Iterator[bytes]:
         """The next bytes without their gzip, step by step, so that a bomb is never there as a whole; a server that
@@ -293,7 +292,7 @@ class BodyReader:
 
     def _keep(self, data: bytes) -> None:
         if self.kind == "text":
-            self._stray(data)
+            self.add_stray(data)
             return
         self._tail.append(data)
         self._size += len(data)
@@ -343,7 +342,8 @@ class BodyReader:
         for value in values:
             yield value.encode("utf-8", "replace"), b""
 
-    def _stray(self, text: bytes) -> None:
+    def add_stray(self, text: bytes) -> None:
+        """Text that is no frame came."""
         if len(self.stray) < _STRAY_LIMIT:
             self.stray = (self.stray + text)[:_STRAY_LIMIT]
 
@@ -368,14 +368,14 @@ class _EventLines:
     """
 
     __slots__ = (
-        "_data", "_deviate", "_last", "_limit", "_lines", "_name", "_stray", "_take_many", "_tries", "is_open",
+        "_data", "_decoder", "_deviate", "_last", "_limit", "_lines", "_name", "_reader", "_tries", "is_open",
     )  # fmt: skip
 
     def __init__(
-        self, stray: Callable[[bytes], None], deviate: Deviate, limit: int, *, read_batch: ReadBatch | None
+        self, reader: ref[BodyReader], deviate: Deviate, limit: int, decoder: ref[ReadsBatches] | None
     ) -> None:
-        self._stray = stray
-        self._take_many = read_batch
+        self._reader = reader
+        self._decoder = decoder
         self._deviate = deviate
         self._limit = limit
         self._data = bytearray()  # of the event that is open, its lines joined
@@ -466,19 +466,18 @@ class _EventLines:
     def _many(self, lines: list[bytes], head: bytes) -> Iterable[Frame]:
         """The frames of events that are alike, unless they are taken together. `head`: what each begins with."""
         name = head[7 : -len(b"\ndata: {")].strip()
-        if self._take_many is None or len(lines) <= _FEW:
+        if self._decoder is None or len(lines) <= _FEW or (decoder := self._decoder()) is None:
             return zip(lines, repeat(name))
-        if self._take_many(lines):
+        if decoder.read_batch(lines):
             return ()
-        return self._middle(lines, name)
+        return self._middle(lines, name, decoder)
 
-    def _middle(self, lines: list[bytes], name: bytes) -> Iterator[Frame]:
+    def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
         """A response that came at once begins and ends otherwise than it goes on."""
-        assert self._take_many is not None
         end = len(lines) - _ENDING
         if end - _BEGINNING > _FEW:
             yield from zip(lines[:_BEGINNING], repeat(name))
-            if self._take_many(lines[_BEGINNING:end]):
+            if decoder.read_batch(lines[_BEGINNING:end]):
                 lines = lines[end:]
             else:
                 lines = lines[_BEGINNING:]
@@ -523,7 +522,8 @@ class _EventLines:
             self._append(line)  # JSON broken over lines without `data:` before each
         elif text:
             self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
-            self._stray(text)
+            if (reader := self._reader()) is not None:
+                reader.add_stray(text)
 
     def _append(self, line: bytes) -> None:
         if self._lines:

@@ -115,10 +115,10 @@ class Connection(asyncio.Protocol):
         if self in self._shared.peers:
             self._shared.peers.discard(self)
             self._shared.addresses.leave(self._address)
-        self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
-        self._transport = None
+        self._is_closing, self._transport = True, None
+        del self._parser  # it knows this connection: without this both would stay until somebody looks for garbage
         self._let_go()
         self._gate.open()
         if self._task is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from weakref import ref
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
@@ -44,7 +45,7 @@ _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message
 class Decoder:
     """Reads one response."""
 
-    __slots__ = ("_assembly", "_blocks", "_counts", "_held_content", "_id", "_reader", "_start_reason")
+    __slots__ = ("__weakref__", "_assembly", "_blocks", "_counts", "_held_content", "_id", "_reader", "_start_reason")
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Decoder:
         bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
         self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, read_batch=self._take_many)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
         self._blocks = Blocks(self._assembly)
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
@@ -115,7 +116,7 @@ class Decoder:
         except TooLarge as problem:
             assembly.fail("too_large", str(problem))
 
-    def _take_many(self, lines: list[bytes]) -> bool:
+    def read_batch(self, lines: list[bytes]) -> bool:
         """Deltas that all let one block grow."""
         burst = read_burst(lines)
         block = self._blocks.by_index.get(burst.block) if burst is not None else None

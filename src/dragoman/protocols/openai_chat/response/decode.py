@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
+from weakref import ref
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -46,7 +47,7 @@ class Decoder:
     """Reads one response, streamed or whole."""
 
     __slots__ = (
-        "_assembly", "_calls", "_choice", "_first_text", "_kept", "_rare", "_reader", "_said", "_slots",
+        "__weakref__", "_assembly", "_calls", "_choice", "_first_text", "_kept", "_rare", "_reader", "_said", "_slots",
         "_thought", "_whole",
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ class Decoder:
         self._calls = CallReader(self._assembly, self._slots)
         self._rare: Extensions | None = None  # until there are any
         self._kept = Kept()
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, read_batch=self._take_many)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._said = 0  # characters of text that came in deltas
         self._first_text = ""
@@ -140,7 +141,7 @@ class Decoder:
         except TooLarge as problem:
             self._assembly.fail("too_large", str(problem))
 
-    def _take_many(self, lines: list[bytes]) -> bool:
+    def read_batch(self, lines: list[bytes]) -> bool:
         """Chunks that all let the text grow, or all one call."""
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
+from weakref import ref
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -60,7 +61,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class Decoder:
     """Reads one response. Never raises; the same events however the bytes are cut."""
 
-    __slots__ = ("_assembly", "_dialect", "_items", "_kept", "_reader", "_refused", "_running")
+    __slots__ = ("__weakref__", "_assembly", "_dialect", "_items", "_kept", "_reader", "_refused", "_running")
 
     def __init__(
         self,
@@ -74,10 +75,9 @@ class Decoder:
         self._assembly = Assembly(
             new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False
         )
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, read_batch=self._take_many)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
         self._items = Items(self._assembly)
-        self._dialect = dialect
-        self._refused = False
+        self._dialect, self._refused = dialect, False
         self._kept: dict[str, Raw] = {}  # the fields that `Start` told
         self._running = ""  # the status of a response that goes on in the background
 
@@ -140,7 +140,7 @@ class Decoder:
             if assembly.phase != "open":
                 live.clear()
 
-    def _take_many(self, lines: list[bytes]) -> bool:
+    def read_batch(self, lines: list[bytes]) -> bool:
         """Plain deltas that all let one part grow."""
         burst = read_burst(lines)
         item = self._items.live.get(burst.item) if burst is not None else None

@@ -1,0 +1,14 @@
+"""What cuts a body for a decoder, asks of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ReadsBatches(Protocol):
+    """A decoder that reads many events at once."""
+
+    def read_batch(self, lines: list[bytes]) -> bool:
+        """Take the data of events that came together and look alike, each from brace to brace; False when it wants
+        them one by one. Its work is done between the frames before and after them."""
+        ...

@@ -145,6 +145,8 @@ def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tup
     if passing := head.passing():
         http = msgspec.structs.replace(http, headers={**http.headers, **passing})
     outgoing = endpoint(target.provider, http, model=target.model, key=key)
+    if target.client_login:
+        outgoing = msgspec.structs.replace(outgoing, has_login=True)
     if query := head.query():
         outgoing = msgspec.structs.replace(outgoing, url=with_query(outgoing.url, query))
     return outgoing, []

@@ -321,7 +321,7 @@ class ResponseStream:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
         self._course.sent(self._watch.now())
         try:
-            async with self._watch.guard():
+            with self._watch.guard():
                 self._response = await self._transport.open(exchange.outgoing)
         except TransportFailed as problem:
             return self._end(exchange.fail(self._watch.failure or problem.failure))

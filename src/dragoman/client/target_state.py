@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from dragoman.routing.target_health import HealthTable
 from dragoman.routing.target_order import Facts, line_up
 from dragoman.types import Usage
 
+T = TypeVar("T")
 LOG: Final = logging.getLogger("dragoman.routing")
 #: Names of targets that are remembered of a kind; a client of a gateway may make names up.
 _KEPT: Final = 1_024
@@ -37,7 +38,7 @@ class TargetStates:
         standings: circuit breakers and budgets of retries.
     """
 
-    __slots__ = ("_config", "_deviating", "_refusing", "prices", "proofs", "health_table")
+    __slots__ = ("_config", "_deviating", "_refusing", "_said_clean", "prices", "proofs", "health_table")
 
     def __init__(self, config: Config) -> None:
         self._refusing: dict[str, None] = {}  # targets that have refused tools
@@ -48,6 +49,7 @@ class TargetStates:
     def take(self, config: Config) -> None:
         """Go by another configuration from now on; what targets have shown of themselves stands."""
         self._config = config
+        self._said_clean: dict[str, bool | None] = {}
         self.prices = Prices(config)
         validate = config.validate
         self.proofs = ProofStore(validate.store, clock=time.time, expires_days=validate.expires_days, say=LOG.info)
@@ -99,12 +101,19 @@ class TargetStates:
         no answer has shown otherwise since."""
         if target.name in self._deviating:
             return False
+        try:
+            said = self._said_clean[target.name]
+        except KeyError:
+            said = self._configured_clean(target)
+            _remember(self._said_clean, target.name, said)
+        return is_clean(self.proof(target)) if said is None else said
+
+    def _configured_clean(self, target: Target) -> bool | None:
+        """What the configuration says of that; None: nothing."""
         model, provider = self._config.model(target.name), self._config.providers.get(target.provider.name)
         if model is not None and model.clean is not None:
             return model.clean
-        if provider is not None and provider.clean is not None:
-            return provider.clean
-        return is_clean(self.proof(target))
+        return None if provider is None else provider.clean
 
     def passes(self, target: Target, original: RawRequest) -> bool:
         """Whether a request's bytes may go to this target as they are, and its answer's back."""
@@ -124,17 +133,17 @@ class TargetStates:
 
     def refused_tools(self, target: str) -> None:
         """A target has refused tools: another way is begun with from now on."""
-        _remember(self._refusing, target)
+        _remember(self._refusing, target, None)
 
     def withdraw(self, target: str, deviation: Deviation) -> None:
         """A target's wire broke its protocol: its bytes do not pass from now on."""
         if deviation.severity != "note" and is_of_the_wire(deviation.code) and target not in self._deviating:
-            _remember(self._deviating, target)
+            _remember(self._deviating, target, None)
             LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)
 
 
-def _remember(names: dict[str, None], name: str) -> None:
+def _remember(names: dict[str, T], name: str, what: T) -> None:
     """Add a name; the oldest is forgotten for it when there are too many."""
     if name not in names and len(names) >= _KEPT:
         del names[next(iter(names))]
-    names[name] = None
+    names[name] = what

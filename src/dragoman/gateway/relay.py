@@ -69,12 +69,13 @@ class Relay:
             size = len(body)
             peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
-            original = self._passable(protocol, head, body, peek, client_head)
+            original, chain = self._passable(protocol, head, body, peek, client_head)
             if original is not None:
                 parsed = original.skimmed()
             else:
                 parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
-            chain = self._names.chain(parsed.request.model)
+            if chain is None or peek is None or parsed.request.model != peek.model:
+                chain = self._names.chain(parsed.request.model)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream
             record.max_tokens = parsed.request.params.max_tokens if original is None else original.peek.max_tokens
@@ -124,20 +125,20 @@ class Relay:
 
     def _passable(
         self, protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead
-    ) -> RawRequest | None:
-        """The request, if its bytes may pass to the first target of its route; else it must be read.
+    ) -> tuple[RawRequest | None, Chain | None]:
+        """The request, if its bytes may pass to the first target of its route; else it must be read. And its route, if
+        that was looked for.
 
         Raises:
             UnknownModel: nobody answers to its model's name.
         """
         if peek is None:
-            return None
+            return None, None
         if protocol.style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
-            return None
+            return None, None
+        chain = self._names.chain(peek.model)
         original = RawRequest(protocol, body, peek, path=head.target, head=client_head)
-        return (
-            original if self._client.target_states.passes(self._names.chain(peek.model).targets[0], original) else None
-        )
+        return (original if self._client.target_states.passes(chain.targets[0], original) else None), chain
 
     async def _passed(
         self, protocol: Protocol, straight: WholePassthrough, response_writer: ResponseWriter, record: Record

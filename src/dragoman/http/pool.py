@@ -9,7 +9,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, final
 from urllib.parse import quote, unquote, urlsplit
 
 from dragoman.events import Failure
@@ -34,14 +34,34 @@ _HEADERS: Final = {"accept": "*/*", "accept-encoding": "identity", "user-agent":
 _PLACES: Final = 1024
 
 
-class _Place(NamedTuple):
+@final
+class _Place:
     """A URL in parts. `target` is what stands in the request's line; `headers` follow from the URL."""
 
-    is_tls: bool
-    host: str
-    port: int
-    target: str
-    headers: dict[str, str]
+    __slots__ = ("_fields", "_lines", "headers", "host", "is_tls", "key", "port", "target")
+
+    def __init__(self, key: tuple[bool, str, int], target: str, headers: dict[str, str]) -> None:
+        """`key`: whether it is TLS, host and port, which tell connections apart."""
+        self.key = key
+        self.is_tls, self.host, self.port = key
+        self.target = target
+        self.headers = headers
+        self._fields: dict[str, str] = {}  # of the last request, and its lines: most requests have the same ones
+        self._lines = ""
+
+    def lines(self, fields: dict[str, str], *, keeps: bool) -> str | None:
+        """The lines of these fields and of the place's own, but for the length; None when one of them cannot be sent.
+        `keeps`: they may be remembered."""
+        if fields != self._fields or not self._lines:
+            every = {**self.headers, **fields}
+            every.pop("content-length", None)
+            lines = "".join([f"{name}: {value}\r\n" for name, value in every.items()])
+            if lines.count("\r") != len(every) or lines.count("\n") != len(every) or "\0" in lines:
+                return None
+            if not keeps:
+                return lines
+            self._fields, self._lines = fields.copy(), lines
+        return self._lines
 
 
 class HttpPool:
@@ -106,7 +126,7 @@ class HttpPool:
     # ------------------------------------------------------------ connections that are kept
 
     def _kept(self, place: _Place) -> HttpConnection | None:
-        kept = self._idle.get(place[:3])
+        kept = self._idle.get(place.key)
         while kept:
             connection = kept.pop()
             if connection.is_open:
@@ -173,7 +193,7 @@ class HttpPool:
             self._lookups.forget(place.host)
             reason = os.strerror(problem.errno) if problem.errno else type(problem).__name__
             raise TransportFailed(not_connected(shown, reason, self._hint)) from None
-        self._open[connection] = place[:3]
+        self._open[connection] = place.key
         return connection
 
     async def _first_of(self, place: _Place, addresses: list[str], shown: str) -> HttpConnection:
@@ -254,7 +274,7 @@ def _split(url: str) -> _Place:
     if parts.username is not None:
         secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
-    return _Place(is_tls, host, port, target, headers)
+    return _Place((is_tls, host, port), target, headers)
 
 
 def _rendered(outgoing: Outgoing, place: _Place) -> bytes:
@@ -263,11 +283,10 @@ def _rendered(outgoing: Outgoing, place: _Place) -> bytes:
     Raises:
         TransportFailed: a field cannot be sent.
     """
-    fields = {**place.headers, **outgoing.headers}
-    if outgoing.body or outgoing.method != "GET":
-        fields["content-length"] = str(len(outgoing.body))
-    lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-    if lines.count("\r") != len(fields) or lines.count("\n") != len(fields) or "\0" in lines:
+    lines = place.lines(outgoing.headers, keeps=not outgoing.has_login)
+    if lines is None:
         message = f"expected header fields of one line each for {place_of(outgoing.url)}"
         raise TransportFailed(Failure("bad_request", message))
+    if outgoing.body or outgoing.method != "GET":
+        lines += f"content-length: {len(outgoing.body)}\r\n"
     return f"{outgoing.method} {place.target} HTTP/1.1\r\n{lines}\r\n".encode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import final
 
@@ -55,11 +54,41 @@ def _nothing() -> None:
     pass
 
 
+class Guard:
+    """What is awaited inside ends with `TimeoutError` when `expire` is called: `asyncio.timeout` without a clock of its
+    own. To be used once."""
+
+    __slots__ = ("_asked", "_is_expired", "_task")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[object] | None = None  # while somebody is inside
+        self._asked = 0
+        self._is_expired = False
+
+    def __enter__(self) -> None:
+        self._task = task = asyncio.current_task()
+        assert task is not None
+        self._asked = task.cancelling()
+
+    def __exit__(self, kind: type[BaseException] | None, problem: object, trace: object) -> None:
+        task, self._task = self._task, None
+        if self._is_expired and task is not None:
+            # Whoever else cancelled the task in the meantime is owed the cancellation.
+            if task.uncancel() <= self._asked and kind is not None and issubclass(kind, asyncio.CancelledError):
+                raise TimeoutError from None
+
+    def expire(self) -> None:
+        """Now; nothing when nobody is inside."""
+        if self._task is not None and not self._is_expired:
+            self._is_expired = True
+            self._task.cancel()
+
+
 class Watch:
     """One timer for all limits of a response. Noting a byte or an event costs one assignment. `size`: bytes of the body
     that were read one read after the other."""
 
-    __slots__ = ("_clocks", "_deadline", "_expired", "_first", "_handle", "_loop", "_start", "_timer", "_trailing",
+    __slots__ = ("_clocks", "_deadline", "_expired", "_first", "_guard", "_handle", "_loop", "_start", "_trailing",
                  "failure", "last_byte", "last_event", "size")  # fmt: skip
 
     def __init__(self, timeouts: Timeouts, *, first_event: float, deadline: float, expired: Callable[[], None]) -> None:
@@ -74,7 +103,7 @@ class Watch:
         self.last_event: float | None = None
         self.size = 0
         self.failure: Failure | None = None
-        self._timer: asyncio.Timeout | None = None
+        self._guard: Guard | None = None
         self._trailing = False
         self._handle = self._loop.call_at(self._next(self._start), self._look)
 
@@ -89,10 +118,10 @@ class Watch:
             self._handle.cancel()
             self._handle = self._loop.call_later(self._clocks.trailing, self._expired)
 
-    def guard(self) -> asyncio.Timeout:
+    def guard(self) -> Guard:
         """What is awaited inside ends with `TimeoutError` when a limit passes. To be used once."""
-        self._timer = asyncio.timeout(None)
-        return self._timer
+        self._guard = Guard()
+        return self._guard
 
     def stop(self) -> None:
         """The response is over."""
@@ -126,7 +155,6 @@ class Watch:
         """End the wait with this failure, as a limit that passes does."""
         self._handle.cancel()
         self.failure = failure
-        if self._timer is not None:
-            with contextlib.suppress(RuntimeError):  # nobody is inside any more
-                self._timer.reschedule(0)
+        if self._guard is not None:
+            self._guard.expire()
         self._expired()

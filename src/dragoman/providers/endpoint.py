@@ -23,12 +23,14 @@ _AUTH_HEADER: Final[dict[Auth, tuple[str, str]]] = {
 
 @final
 class Outgoing(msgspec.Struct, frozen=True):
-    """A request ready to be sent. `headers` may hold the key and `body` the prompt, so `repr` shows neither."""
+    """A request ready to be sent. `headers` may hold the key and `body` the prompt, so `repr` shows neither.
+    `has_login`: the key is a client's own, which nobody keeps."""
 
     method: str
     url: str
     headers: dict[str, str]
     body: bytes
+    has_login: bool = False
 
     def __repr__(self) -> str:
         return f"Outgoing({self.method} {self.url}, {len(self.headers)} headers, {len(self.body)} bytes)"

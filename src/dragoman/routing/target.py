@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -14,6 +14,9 @@ from dragoman.protocol import Dialect, ModelLimits, Protocol
 from dragoman.providers.catalog import Provider
 from dragoman.response_stages import Policy
 from dragoman.secret import Secret
+
+#: Options that are the client's to ask for.
+_THE_CLIENTS: Final = frozenset({"cache"})
 
 
 @final
@@ -27,7 +30,8 @@ class Target(msgspec.Struct, frozen=True):
     are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `client_login`: a
     client of its protocol may bring its own login in place of `key`. `tool_policy`: what becomes of tools that it does
     not know. `digest` names the weights, where the server has told; a proof of other weights does not count. `bounds`:
-    of its answers.
+    of its answers. `name` (`provider/model`) and `keeps_bytes` follow from the others: nothing of a request in its
+    protocol, or of an answer, need be changed.
     """
 
     provider: Provider
@@ -46,11 +50,20 @@ class Target(msgspec.Struct, frozen=True):
     tool_policy: Policies = {}
     digest: str | None = None
     bounds: AnswerBounds = USUAL_BOUNDS
+    name: str = ""
+    keeps_bytes: bool = False
 
-    @property
-    def name(self) -> str:
-        """`provider/model`."""
-        return f"{self.provider.name}/{self.model}"
+    def __post_init__(self) -> None:
+        keeps = (
+            self.tools in ("native", "auto")
+            and not self.refuses_tools
+            and not self.policy.strict
+            and not self.tool_policy
+            and self.policy.arguments != "whole"
+            and self.options.keys() <= _THE_CLIENTS
+        )
+        msgspec.structs.force_setattr(self, "name", f"{self.provider.name}/{self.model}")
+        msgspec.structs.force_setattr(self, "keeps_bytes", keeps)
 
     def secrets(self) -> tuple[str, ...]:
         """What is sent to this provider and is nobody else's business: its key, and what its table adds to requests."""

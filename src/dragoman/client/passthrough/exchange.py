@@ -27,8 +27,6 @@ from dragoman.types import Message, Request, Text
 #: More of a frame than this is not waited for.
 _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
-#: Options that are the client's to ask for.
-_THE_CLIENTS: Final = frozenset({"cache"})
 _LONGEST_CHOICE: Final = 512
 
 
@@ -71,15 +69,7 @@ class RawRequest:
 
     def suits(self, target: Target) -> bool:
         """Whether nothing of the request or its answer must be changed for this target, which is clean."""
-        return (
-            target.protocol.name == self.protocol.name
-            and target.tools in ("native", "auto")
-            and not target.refuses_tools
-            and not target.policy.strict
-            and not target.tool_policy
-            and target.policy.arguments != "whole"
-            and target.options.keys() <= _THE_CLIENTS
-        )
+        return target.keeps_bytes and target.protocol.name == self.protocol.name
 
 
 class Frames:
@@ -319,7 +309,7 @@ class EndpointCache:
         if head is None:
             return Outgoing(form.method, form.url, {**form.headers}, body)
         headers = {**form.headers, **head.passing(), **fixed}
-        return Outgoing(form.method, with_query(form.url, head.query()), headers, body)
+        return Outgoing(form.method, with_query(form.url, head.query()), headers, body, target.client_login)
 
     def _form(self, target: Target, *, is_stream: bool) -> tuple[Outgoing, dict[str, str]]:
         """The request without its body: only the model and whether it streams decide the rest. And those of its headers

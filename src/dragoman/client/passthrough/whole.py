@@ -15,6 +15,7 @@ import msgspec
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.events import Failure, Finish
 from dragoman.http.response import Response, Sink, TransportFailed
+from dragoman.http.timeouts import Guard
 from dragoman.http.transport import Transport
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.attempts import Attempts
@@ -41,7 +42,7 @@ class WholePassthrough:
         failure: what the request was ended with from outside; None while it was not.
     """
 
-    __slots__ = ("_limit", "_original", "_outgoing", "_response", "_so_far", "_target", "_timer", "_transport",
+    __slots__ = ("_guard", "_limit", "_original", "_outgoing", "_response", "_so_far", "_target", "_transport",
                  "course", "failure")  # fmt: skip
 
     def __init__(
@@ -60,7 +61,7 @@ class WholePassthrough:
         self._outgoing = outgoing
         self._transport = transport
         self._limit = limit
-        self._timer: asyncio.Timeout | None = None
+        self._guard = Guard()
         self._response: Response | None = None
         self._so_far: _SoFar | None = None  # for the usual way; None once it has taken it
         self.course = course
@@ -70,12 +71,14 @@ class WholePassthrough:
         """Ask. None: it was interrupted, or the usual way is to go on, with this one in place of its transport."""
         loop = asyncio.get_running_loop()
         self.course.sent(loop.time())
+        timer = loop.call_later(self._limit, self._guard.expire)
         is_given_up = True
         try:
             plain = await self._answer(loop)
             is_given_up = self.failure is not None
             return plain
         finally:
+            timer.cancel()
             if is_given_up:
                 if self._response is not None:
                     self._response.close()
@@ -85,7 +88,7 @@ class WholePassthrough:
         pieces: list[bytes] = []
         problem: TransportFailed | None = None
         try:
-            async with asyncio.timeout(self._limit) as self._timer:
+            with self._guard:
                 response = self._response = await self._transport.open(self._outgoing)
                 size = 0
                 if is_plain_head(response.status, response.headers):
@@ -109,8 +112,7 @@ class WholePassthrough:
     def interrupt(self, failure: Failure) -> None:
         """End the request with this failure now; no other target is asked."""
         self.failure = failure
-        if self._timer is not None:
-            self._timer.reschedule(0)
+        self._guard.expire()
 
     # ------------------------------------------------------------ in place of a transport
 

@@ -12,7 +12,7 @@ from dragoman.client.exchange import Exchange, OnDeviation, OnWire
 from dragoman.client.forwarding import ClientHead, as_client
 from dragoman.client.images import Images
 from dragoman.client.local_servers import LocalServers
-from dragoman.client.offload import run_sized
+from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import EndpointCache, PassthroughExchange, RawRequest
 from dragoman.client.target_state import TargetStates
 from dragoman.events import Deviation
@@ -85,10 +85,15 @@ class Preparation:
             DragomanError: the target cannot be asked this.
         """
         means, original = self._means, self._original
-        ready = as_client(await means.servers.ready(means.target_states.in_proven_way(target)), self._head)
+        ready = means.target_states.in_proven_way(target)
+        if not ready.provider.base_url:
+            ready = await means.servers.ready(ready)
+        ready = as_client(ready, self._head)
         is_local = target.provider.local
         if original is not None and means.target_states.passes(ready, original):
             limit = means.timeouts.first_event_of(local=is_local, reasoning=True, whole=not original.peek.stream)
+            if self._size <= LARGE:
+                return self._passing(ready, original), limit
             return await run_sized(self._size, partial(self._passing, ready, original)), limit
         read = self._request
         if original is not None:
@@ -103,7 +108,10 @@ class Preparation:
         )
         restored = await means.vault.restored(wanted, self._owner)
         is_as_came = self._adapt is None and restored is wanted and read is self._request
-        is_as_came = is_as_came and msgspec.structs.replace(wanted.params, cache=read.params.cache) == read.params
+        if is_as_came and wanted.params is not read.params:
+            is_as_came = msgspec.structs.replace(wanted.params, cache=read.params.cache) == read.params
+        if self._size <= LARGE:
+            return self._usual(ready, wanted, restored, is_as_came), limit
         return await run_sized(self._size, partial(self._usual, ready, wanted, restored, is_as_came)), limit
 
     def _usual(self, target: Target, wanted: Request, restored: Request, is_as_came: bool = False) -> Exchange:

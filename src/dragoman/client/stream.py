@@ -65,7 +65,6 @@ class ResponseStream:
         self._random = random
         self._is_whole = is_whole
         self._exchange: Exchange | PassthroughExchange | None = None
-        self._apart = Apart(lambda data: [])
         self._response: Response | None = None
         self._watch: Watch | None = None
         self._first_event = 0.0
@@ -195,6 +194,8 @@ class ResponseStream:
     async def _next(self) -> list[Event]:
         while not self._done:
             batch = await self._read()
+            if not batch and not self._done:
+                continue
             if not self._has_begun:
                 # Before the commit point nothing is given out; after it a failure stands.
                 batch = await self._before_commit(batch)
@@ -286,7 +287,8 @@ class ResponseStream:
 
     def _renew(self, exchange: Exchange | PassthroughExchange, first_event: float) -> None:
         """Take an exchange in place of the one before."""
-        self._finish()
+        if self._exchange is not None:
+            self._finish()
         self._done = self._is_closed
         self._exchange, self._first_event, self._response, self._watch = exchange, first_event, None, None
         self._apart = Apart(exchange.feed, self._course.target.bounds.apart)
@@ -345,7 +347,8 @@ class ResponseStream:
 
     def _finish(self) -> None:
         self._done = True
-        self._apart.stop()
+        if self._exchange is not None:
+            self._apart.stop()
         if self._watch is not None:
             self._watch.stop()
         if self._response is not None:

@@ -82,6 +82,8 @@ def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
 
 
 def _asked(target: Target, request: Request, way: ToolMode) -> Asked:
+    if way == "native" and target.policy.way == "native":  # as most targets are asked
+        return Asked(request, way, request.tools, target.policy)
     asked, lost = ask(request, way)
     policy, read_as = target.policy, reading_mode(request, way)
     if policy.way != read_as:

@@ -155,7 +155,10 @@ class App:
             encoding = head.headers.get("content-encoding", "")
             if encoding:
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
-            await run_sized(len(body), partial(check_shape, body, self._limits.shape))
+            if len(body) <= LARGE:
+                check_shape(body, self._limits.shape)
+            else:
+                await run_sized(len(body), partial(check_shape, body, self._limits.shape))
             if isinstance(handler, Endpoint):
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, response_writer, record))
                 return
@@ -188,7 +191,7 @@ class App:
 
     def _find(self, head: Head) -> tuple[Handler, str] | Failure:
         """Who answers, and what stood for `{model}` in the path."""
-        path = unquote(head.path)
+        path = unquote(head.path) if "%" in head.path else head.path
         for methods, handler in self._exact.get(path, ()):
             if _takes(handler, methods, head):
                 return handler, ""

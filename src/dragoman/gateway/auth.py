@@ -17,6 +17,8 @@ from dragoman.gateway.messages import Head
 from dragoman.secret import Secret
 
 _KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key")
+#: Host headers that are remembered.
+_KEPT: Final = 64
 _SHA256: Final = "sha256:"
 _AUTHORITY: Final = re.compile(
     r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]{2,45})\]|(?P<plain>[A-Za-z0-9._-]{1,255}))(?::[0-9]{0,5})?"
@@ -28,7 +30,7 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://(.*)")
 class Guard:
     """Decides about heads; it stands before every route."""
 
-    __slots__ = ("_digests", "_hosts")
+    __slots__ = ("_digests", "_hosts", "_let_in")
 
     def __init__(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
         """`keys`: secrets, or `sha256:HEX` of one; none lets every client in that the hosts let in."""
@@ -38,15 +40,21 @@ class Guard:
         """Judge by these from now on."""
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._digests = tuple(_digest(key) for key in keys)
+        self._let_in: set[str] = set()  # Host headers that were judged
 
     def judge(self, head: Head, *, needs_key: bool = True) -> Failure | None:
         """Why the request is refused; None when it is not. `needs_key` False: the keys are not asked for."""
-        host = host_name(head.headers.get("host", ""))
-        if not host:
-            return Failure("bad_request", "expected a Host header of the form HOST or HOST:PORT", 400)
-        if not self._is_allowed(host):
-            # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
-            return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
+        shown = head.headers.get("host", "")
+        if shown not in self._let_in:
+            host = host_name(shown)
+            if not host:
+                return Failure("bad_request", "expected a Host header of the form HOST or HOST:PORT", 400)
+            if not self._is_allowed(host):
+                # A page whose name was pointed at this machine (DNS rebinding) sends its own name here.
+                return Failure("permission", "the Host header names neither this machine nor an allowed host", 403)
+            if len(self._let_in) >= _KEPT:
+                self._let_in.clear()
+            self._let_in.add(shown)
         origin = head.headers.get("origin")
         if origin is None:
             # Pictures, scripts and links of a page come without an Origin; browsers say so in another header.
@@ -98,9 +106,13 @@ class Guard:
 
 def shown_keys(head: Head) -> list[str]:
     """The keys in a request, in every place where a client of the five protocols puts one."""
-    scheme, _, bearer = head.headers.get("authorization", "").partition(" ")
-    keys = [bearer.strip()] if scheme.lower() == "bearer" else []
-    keys += [head.headers[name] for name in ("x-api-key", "x-goog-api-key") if name in head.headers]
+    headers = head.headers
+    keys: list[str] = []
+    if "authorization" in headers:
+        scheme, _, bearer = headers["authorization"].partition(" ")
+        if scheme.lower() == "bearer":
+            keys.append(bearer.strip())
+    keys += [headers[name] for name in _KEY_HEADERS if name in headers]
     if "key=" in head.query:
         keys += parse_qs(head.query, max_num_fields=64).get("key", [])
     return [key for key in keys if key]

@@ -48,22 +48,20 @@ def read_limits(config: LimitsConfig) -> Limits:
 @final
 class Head(msgspec.Struct, frozen=True):
     """A request without its body. `target` is path and query as sent; names of `headers` are in lower case. `address`:
-    where it came from, as `client_addresses.network` has it."""
+    where it came from, as `client_addresses.network` has it. `path` and `query` are the target's, as sent."""
 
     method: str
     target: str
     headers: dict[str, str]
     address: str = ""
+    path: str = ""
+    query: str = ""
 
-    @property
-    def path(self) -> str:
-        """The path as sent, without the query."""
-        return self.target.partition("?")[0]
-
-    @property
-    def query(self) -> str:
-        """The query as sent."""
-        return self.target.partition("?")[2]
+    def __post_init__(self) -> None:
+        path, _, query = self.target.partition("?")
+        msgspec.structs.force_setattr(self, "path", path)
+        if query:
+            msgspec.structs.force_setattr(self, "query", query)
 
     def __repr__(self) -> str:
         return f"Head({self.method} {self.path}, {len(self.headers)} headers)"

@@ -67,11 +67,16 @@ class Relay:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
             size = len(body)
-            peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
+            if size <= LARGE:
+                peek = protocol.peek(body, path=head.target)
+            else:
+                peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
             original, chain = self._passable(protocol, head, body, peek, client_head)
             if original is not None:
                 parsed = original.skimmed()
+            elif size <= LARGE:
+                parsed = _read(protocol, head, body, peek, client_head, record)
             else:
                 parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
             if chain is None or peek is None or parsed.request.model != peek.model:
@@ -259,17 +264,30 @@ async def _whole(
     if record.passed:
         body = stream.body()
     else:
-        parsed = asked()
-        reply = await run_sized(stream.size, partial(fold, events))
-        if is_unusable(reply) and not protocol.tells_failed_calls:
-            _fail(protocol, call_failure(reply.failed_calls), stream, response_writer, record)
+        if stream.size <= LARGE:
+            rendered = _rendered(protocol, asked(), events, record)
+        else:
+            rendered = await run_sized(stream.size, partial(_rendered, protocol, asked(), events, record))
+        if isinstance(rendered, Failure):
+            _fail(protocol, rendered, stream, response_writer, record)
             return
-        lost: list[Deviation] = []
-        render = partial(protocol.render_response, reply, new_id=new_id, model=parsed.request.model, lost=lost)
-        body = await run_sized(stream.size, partial(render, created=int(time.time()), style=parsed.style))
-        record.note(lost)
+        body = rendered
     response_writer.send(Answer(200, body))
     record.end(last)
+
+
+def _rendered(protocol: Protocol, parsed: Parsed, events: list[Event], record: Record) -> bytes | Failure:
+    """The body of an answer that came as these events; a failure when nothing but its calls failed."""
+    reply = fold(events)
+    if is_unusable(reply) and not protocol.tells_failed_calls:
+        return call_failure(reply.failed_calls)
+    lost: list[Deviation] = []
+    body = protocol.render_response(
+        reply, new_id=new_id, model=parsed.request.model, created=int(time.time()), style=parsed.style, lost=lost
+    )
+    if lost:
+        record.note(lost)
+    return body
 
 
 def _fail(

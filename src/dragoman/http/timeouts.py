@@ -99,13 +99,14 @@ class Watch:
         self._first = first_event
         self._deadline = deadline
         self._expired = expired
-        self._start = self.last_byte = self._loop.time()
+        self._start = self.last_byte = now = self._loop.time()
         self.last_event: float | None = None
         self.size = 0
         self.failure: Failure | None = None
         self._guard: Guard | None = None
         self._trailing = False
-        self._handle = self._loop.call_at(self._next(self._start), self._look)
+        first = min(deadline, now + first_event, now + timeouts.silence, now + timeouts.progress)  # as `_next`
+        self._handle = self._loop.call_at(first, self._look)
 
     def now(self) -> float:
         """The loop's clock."""

@@ -72,6 +72,8 @@ class ProofStore:
         now = self._clock()
         if self._looked is None or abs(now - self._looked) >= _LOOK_SECONDS:
             self._look(now)
+        if not self._proofs:
+            return None
         return pick_proof(
             self._proofs,
             target,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, final
 from urllib.parse import quote, urlencode
 
@@ -69,6 +70,8 @@ def fixed_headers(provider: Provider, key: str | None) -> dict[str, str]:
     Raises:
         ConfigError: the key cannot stand in a header.
     """
+    if not (provider.headers or key):
+        return {}
     return {**{name.lower(): value for name, value in provider.headers.items()}, **_auth(provider, key)}
 
 
@@ -88,6 +91,7 @@ def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:
     return msgspec.structs.replace(provider, base_url=fill(provider.base_url), also=also)
 
 
+@lru_cache(maxsize=1024)
 def _joined(base_url: str, path: str) -> str:
     """Base URL and path; a segment that ends the one and begins the other stands once (`…/v1` + `/v1/messages`)."""
     base = base_url.rstrip("/")

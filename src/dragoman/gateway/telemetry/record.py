@@ -95,7 +95,7 @@ class Record:
         headers = head.headers
         self.request_id = new_id()
         named = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
-        self.client_request_id = named if _ID.fullmatch(named) else ""
+        self.client_request_id = named if named and _ID.fullmatch(named) else ""
         self.provider_request_id = ""
         parent = headers.get("traceparent", "")
         self.trace_parent = parent if parent and _TRACE.fullmatch(parent) else ""

@@ -3,6 +3,7 @@
 import os
 
 import anthropic
+
 from recording import QUESTION, SCHEMA, finish, record
 
 client = anthropic.Anthropic(max_retries=0)

@@ -4,6 +4,7 @@ import os
 
 from google import genai
 from google.genai import types
+
 from recording import QUESTION, SCHEMA, finish, record
 
 client = genai.Client()

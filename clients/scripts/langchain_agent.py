@@ -4,6 +4,7 @@ import os
 
 from langchain.agents import create_agent
 from langchain_core.tools import tool
+
 from recording import QUESTION, finish, record
 
 base, name = os.environ["BASE_URL"], os.environ["MODEL"]

@@ -4,6 +4,7 @@ import json
 import os
 
 import litellm
+
 from recording import QUESTION, SCHEMA, finish, record
 
 prefix, base = os.environ["PREFIX"], os.environ["BASE_URL"] + os.environ.get("BASE_PATH", "")

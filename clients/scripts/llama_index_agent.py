@@ -5,6 +5,7 @@ import os
 
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.tools import FunctionTool
+
 from recording import QUESTION, finish, record
 
 base, name = os.environ["BASE_URL"], os.environ["MODEL"]

@@ -5,6 +5,7 @@ import os
 os.environ["OLLAMA_HOST"] = os.environ["BASE_URL"]
 
 import llm  # it reads the host when it loads its plugins
+
 from recording import QUESTION, finish, record
 
 base, name = os.environ["BASE_URL"], os.environ["MODEL"]

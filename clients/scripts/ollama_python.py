@@ -3,6 +3,7 @@
 import os
 
 import ollama
+
 from recording import QUESTION, SCHEMA, finish, record
 
 client = ollama.Client()

@@ -12,6 +12,7 @@ from agents import (
     set_tracing_disabled,
 )
 from openai import AsyncOpenAI
+
 from recording import QUESTION, finish, record
 
 set_tracing_disabled(True)

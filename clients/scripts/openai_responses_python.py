@@ -4,6 +4,7 @@ import json
 import os
 
 import openai
+
 from recording import QUESTION, SCHEMA, finish, record
 
 client = openai.OpenAI(max_retries=0)

@@ -4,6 +4,7 @@ import asyncio
 import os
 
 from pydantic_ai import Agent
+
 from recording import QUESTION, finish, record
 
 base, name = os.environ["BASE_URL"], os.environ["MODEL"]

@@ -2,8 +2,9 @@
 
 import os
 
-from recording import QUESTION, finish, record
 from smolagents import OpenAIModel, ToolCallingAgent, tool
+
+from recording import QUESTION, finish, record
 
 model = OpenAIModel(os.environ["MODEL"], api_base=os.environ["BASE_URL"] + "/v1", api_key="any")
 agent = ToolCallingAgent([tool(record)], model, verbosity_level=0, stream_outputs=True)

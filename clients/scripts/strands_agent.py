@@ -2,8 +2,9 @@
 
 import os
 
-from recording import QUESTION, finish, record
 from strands import Agent, tool
+
+from recording import QUESTION, finish, record
 
 base, name = os.environ["BASE_URL"], os.environ["MODEL"]
 match os.environ["PROVIDER"]:

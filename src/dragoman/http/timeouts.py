@@ -72,10 +72,11 @@ class Guard:
 
     def __exit__(self, kind: type[BaseException] | None, problem: object, trace: object) -> None:
         task, self._task = self._task, None
-        if self._is_expired and task is not None:
-            # Whoever else cancelled the task in the meantime is owed the cancellation.
-            if task.uncancel() <= self._asked and kind is not None and issubclass(kind, asyncio.CancelledError):
-                raise TimeoutError from None
+        if not self._is_expired or task is None:
+            return
+        # Whoever else cancelled the task in the meantime is owed the cancellation.
+        if task.uncancel() <= self._asked and kind is asyncio.CancelledError:
+            raise TimeoutError from None
 
     def expire(self) -> None:
         """Now; nothing when nobody is inside."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import string
 from typing import Final
 
@@ -13,4 +13,4 @@ _LETTERS: Final = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
 
 def new_id() -> str:
     """24 letters and digits that nobody has used (142 bits of chance)."""
-    return secrets.token_bytes(24).translate(_LETTERS).decode()
+    return os.urandom(24).translate(_LETTERS).decode()

@@ -255,7 +255,7 @@ class Exchange:
                 if self._price_of is not None and event.cost is None and event.usage.output is not None:
                     cost = self._price_of(self._target.name, event.usage)
                     event = msgspec.structs.replace(event, cost=cost) if cost is not None else event
-                if self._is_truncated(event.usage):
+                if self._prompt_estimate and self._is_truncated(event.usage):
                     seen = f"{event.usage.input} prompt tokens reported, about {self._prompt_estimate} sent"
                     out.append(Deviation("context-truncated", "usage.input", seen))
                     self._prompt_estimate = 0

@@ -220,7 +220,7 @@ class ResponseStream:
         held = self._held
         held += batch
         last = batch[-1] if batch else None
-        is_begun = any(type(event) in SEMANTIC for event in batch)
+        is_begun = not SEMANTIC.isdisjoint(map(type, batch))
         if isinstance(last, Failure) and (self._is_whole or not is_begun):
             if await self._goes_on(last):
                 return []

@@ -67,20 +67,8 @@ class Relay:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
             size = len(body)
-            if size <= LARGE:
-                peek = protocol.peek(body, path=head.target)
-            else:
-                peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
-            original, chain = self._passable(protocol, head, body, peek, client_head)
-            if original is not None:
-                parsed = original.skimmed()
-            elif size <= LARGE:
-                parsed = _read(protocol, head, body, peek, client_head, record)
-            else:
-                parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
-            if chain is None or peek is None or parsed.request.model != peek.model:
-                chain = self._names.chain(parsed.request.model)
+            parsed, original, chain = await self._read(protocol, head, body, client_head, record)
             record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
             record.stream = parsed.request.stream
             record.max_tokens = parsed.request.params.max_tokens if original is None else original.peek.max_tokens
@@ -107,7 +95,7 @@ class Relay:
             parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
             # A request that was to pass may have been read since, for another target.
             asked = partial(_asked, parsed) if original is None else original.skimmed
-            del body, peek, original, client_head
+            del body, original, client_head
             self._streams.add(stream)
             try:
                 async with stream:
@@ -127,6 +115,31 @@ class Relay:
         except DragomanError as problem:
             # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
             _refuse(protocol, Failure("bad_request", str(problem), 400), response_writer, record)
+
+    async def _read(
+        self, protocol: Protocol, head: Head, body: bytes, client_head: ClientHead, record: Record
+    ) -> tuple[Parsed, RawRequest | None, Chain]:
+        """What is known of the request, its bytes if they may pass, and its route.
+
+        Raises:
+            UnknownModel: nobody answers to its model's name.
+            WireError: it is not the protocol.
+        """
+        size = len(body)
+        if size <= LARGE:
+            peek = protocol.peek(body, path=head.target)
+        else:
+            peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
+        original, chain = self._passable(protocol, head, body, peek, client_head)
+        if original is not None:
+            parsed = original.skimmed()
+        elif size <= LARGE:
+            parsed = _read(protocol, head, body, peek, client_head, record)
+        else:
+            parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
+        if chain is None or peek is None or parsed.request.model != peek.model:
+            chain = self._names.chain(parsed.request.model)
+        return parsed, original, chain
 
     def _passable(
         self, protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead

@@ -285,12 +285,12 @@ class SignatureWatch:
 
     def add(self, events: Iterable[Event]) -> None:
         """Take the next events; with the last one the seals are known."""
-        for event in events:
-            if type(event) in _UNNOTED:
-                continue
-            self._events.append(event)
-            if type(event) is Finish and any(map(_is_sealed, self._events)):
-                self._seals = seals_of(self._place, fold(self._events).message)
+        noted = [event for event in events if type(event) not in _UNNOTED]
+        if not noted:
+            return
+        self._events += noted
+        if type(noted[-1]) is Finish and any(map(_is_sealed, self._events)):
+            self._seals = seals_of(self._place, fold(self._events).message)
 
 
 def _is_sealed(event: Event) -> bool:

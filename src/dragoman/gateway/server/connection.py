@@ -162,7 +162,8 @@ class Connection(asyncio.Protocol):
 
     def _arm(self, seconds: float) -> None:
         """Set the clock anew. A timer that goes off before that stays, and looks again: each request sets it thrice."""
-        self._unsent = waiting(self._transport) if self._transport is not None else 0
+        transport = self._transport
+        self._unsent = waiting(transport) if transport is not None and transport.get_write_buffer_size() else 0
         self._due = due = self._loop.time() + seconds
         if self._timer is None or self._looks_at > due:
             if self._timer is not None:
@@ -237,20 +238,19 @@ class Connection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._target += url
-        self._count_head(len(url))
+        self._head_size += len(url)
+        if self._head_size > self._limits.head:
+            raise BrokenRequest(request_heads.too_large_head(self._limits))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_head(len(name) + len(value) + 4)
+        self._head_size += len(name) + len(value) + 4
+        if self._head_size > self._limits.head:
+            raise BrokenRequest(request_heads.too_large_head(self._limits))
         if self._head is None:  # a trailer is no header: RFC 9110 section 6.5.1
             fields, key, text = self._fields, name.decode("ascii").lower(), value.decode("latin-1")
             if key in fields or len(fields) >= self._limits.fields:
                 text = request_heads.joined_field(fields, key, text, most=self._limits.fields)
             fields[key] = text
-
-    def _count_head(self, size: int) -> None:
-        self._head_size += size
-        if self._head_size > self._limits.head:
-            raise BrokenRequest(request_heads.too_large_head(self._limits))
 
     def on_headers_complete(self) -> None:
         if self._parser.should_upgrade():

@@ -20,8 +20,8 @@ class Doubts:
     """
 
     __slots__ = (
-        "_assembly", "_begun", "_bound", "_held", "_is_torn", "_is_unsure", "_lost", "_lost_indices", "_silent",
-        "_waiting", "_with_index", "_without_id", "_without_index",
+        "_assembly", "_begun", "_bound", "_held", "_is_torn", "_is_unsure", "_lost", "_lost_indices", "_named_again",
+        "_silent", "_waiting", "_with_index", "_without_id", "_without_index",
     )  # fmt: skip
 
     def __init__(self, assembly: Assembly) -> None:
@@ -34,6 +34,7 @@ class Doubts:
         self._held: set[int] = set()
         self._lost: set[str] = set()  # names and ids of calls that lost fragments, "" for any
         self._lost_indices: set[int] = set()  # indices on the wire of what was lost
+        self._named_again: set[int] = set()  # calls whose name may have been that of another
         self._silent: set[int] = set()
         self._without_id: set[int] = set()
         self._with_index = False
@@ -91,7 +92,8 @@ class Doubts:
         if not name:
             owners = [call for call in self._waiting if call is not last and not call.text.is_whole()]
             is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
-            is_second = not last.name and last.text.is_started() and _begins(arguments)
+            may_be_two = not last.name or last.index in self._named_again
+            is_second = may_be_two and last.text.is_started() and _begins(arguments)
             is_lost = owners or self._is_torn or self._silent or is_other or is_second
             if is_lost and index is not None:
                 self._lost_indices.add(index)
@@ -106,6 +108,8 @@ class Doubts:
                 lost = self._lose([last, *nameless], name, id)
                 return lost if last.text.is_started() else None
         namesakes = [call for call in self._waiting if call.name == name and self._may_be(call, index, id)]
+        if last in namesakes and index is None:
+            self._named_again.add(last.index)
         if last in namesakes and not (index is not None or id or arguments.strip() or last.text.is_started()):
             self._is_torn = True  # its name is said again, or another call begins
         if last in namesakes and index is None and (id or not _begins(arguments)):

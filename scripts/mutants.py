@@ -1,9 +1,10 @@
 """Plant drifts in the quick ways to read, one at a time, and see whether the property tests notice each.
 
 A drift is what somebody forgets: a field that one way looks at and its twin does not. Each is planted in a copy of the
-package, and `tests/test_equal_ways.py` and `tests/test_plain_requests.py` run against it, with every change of every
-value, as `make soak` tries them (`make test` takes one of five). Exits 1 when one survives that `HARMLESS` does not
-name. `--list` names them, `--only TEXT` picks some, `--jobs` says how many are tried at a time.
+package, and the properties of `tests/test_equal_ways.py` and `tests/test_plain_requests.py` are checked against it,
+with the values that `make soak` tries; where the drift is of one field, with changes of that field alone. First they
+must hold without it. Exits 1 when one survives that `HARMLESS` does not name. `--list` names them, `--only TEXT` picks
+some, `--jobs` says how many are tried at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,18 +31,28 @@ from dragoman.protocols.openai_chat import wire as chat
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCE = PROJECT / "src"
 FOLDER = "dragoman/protocols"
+ALIVE, NOTICED = 10, 11  # what a process ends with that has checked one
 #: Drifts that change nothing, each with its reason.
-HARMLESS: dict[str, str] = {}
+HARMLESS: dict[str, str] = {
+    "openai-chat batch ignores Choice.text": "it counts where there is no delta, and a batch has one in each choice",
+    "openai-chat batch ignores CallPiece.custom": "it counts where there is no function, and a batch has one",
+    "anthropic-messages batch ignores Delta.signature": "a delta's type says which of its fields counts",
+    "anthropic-messages batch ignores Delta.stop_reason": "a delta's type says which of its fields counts",
+}
 
 
 class Mutant(NamedTuple):
-    """`old` becomes `new`, once, in a file of the package; `protocol` is the one whose tests are run."""
+    """`old` becomes `new`, once, in a file of the package.
+
+    `protocol` is the one whose properties are checked; `field`: the field that drifts, "" where it is none alone.
+    """
 
     protocol: str
     path: str
     old: str
     new: str
     name: str
+    field: str = ""
 
 
 def mutants() -> Iterator[Mutant]:
@@ -64,16 +76,21 @@ def fields_that_a_batch_ignores() -> Iterator[Mutant]:
         for field in msgspec.structs.fields(wire):
             if field.name not in ("content", "tool_calls", "role", "channel", "token_id", "index", "delta", "choices",
                                   "function", "type", "rest", "content_parts", "content_filter_results"):  # fmt: skip
-                yield Mutant(
-                    name, path, place, f'{place} "{field.name}": ...,', f"batch ignores {wire.__name__}.{field.name}"
-                )
+                yield ignored(name, path, place, wire, field)
     path, name = f"{FOLDER}/anthropic/response/delta_batch.py", "anthropic-messages"
     for wire, place in ((anthropic.Delta, '{"type": Literal[kind],'), (anthropic.StreamEvent, '"index": int,')):
         for field in msgspec.structs.fields(wire):
             if field.name in ("error", "stop_reason", "signature"):
-                yield Mutant(
-                    name, path, place, f'{place} "{field.name}": ...,', f"batch ignores {wire.__name__}.{field.name}"
-                )
+                yield ignored(name, path, place, wire, field)
+
+
+def ignored(
+    protocol: str, path: str, place: str, wire: type[msgspec.Struct], field: msgspec.structs.FieldInfo
+) -> Mutant:
+    """A field with any value of its type; of any type, where it is only known to be null mostly."""
+    kind = "Any" if field.type is types.NoneType else "..."
+    name = f"batch ignores {wire.__name__}.{field.name}"
+    return Mutant(protocol, path, place, f'{place} "{field.name}": {kind},', name, field.name)
 
 
 def lines_that_are_gone() -> Iterator[Mutant]:
@@ -87,18 +104,18 @@ def lines_that_are_gone() -> Iterator[Mutant]:
     }
     for protocol, (file, pattern) in files.items():
         for found in re.finditer(pattern, (SOURCE / FOLDER / file).read_text(encoding="utf-8"), re.M):
-            yield Mutant(protocol, f"{FOLDER}/{file}", found[0] + "\n", "", f"{file} forgets {found[1]}")
+            yield Mutant(protocol, f"{FOLDER}/{file}", found[0] + "\n", "", f"{file} forgets {found[1]}", found[1])
     file = "ollama/passthrough.py"
     for found in re.finditer(r"^    (\w+): None = None$", (SOURCE / FOLDER / file).read_text(encoding="utf-8"), re.M):
-        yield Mutant("ollama-chat", f"{FOLDER}/{file}", found[0] + "\n", "", f"{file} forgets {found[1]}")
+        yield Mutant("ollama-chat", f"{FOLDER}/{file}", found[0] + "\n", "", f"{file} forgets {found[1]}", found[1])
 
 
 def conditions_that_are_gone() -> Iterator[Mutant]:
     """A short cut that no longer looks at something."""
     file = f"{FOLDER}/ollama/response/decode.py"
     text = (SOURCE / file).read_text(encoding="utf-8")
-    for found in re.finditer(r"^ {24}and ((?:answer|line)\.\w+ is (?:None|NOTHING|False))$", text, re.M):
-        yield Mutant("ollama-chat", file, found[0] + "\n", "", f"short cut without {found[1]}")
+    for found in re.finditer(r"^ {24}and ((?:answer|line)\.(\w+) is (?:None|NOTHING|False))$", text, re.M):
+        yield Mutant("ollama-chat", file, found[0] + "\n", "", f"short cut without {found[1]}", found[2])
     short_cuts = [
         ("anthropic-messages", "anthropic/response/decode.py", " and not event.error", ""),
         ("anthropic-messages", "anthropic/response/decode.py", 'delta.text if block.takes == "text_delta" else delta.thinking',  # noqa: E501
@@ -127,6 +144,7 @@ def by_hand() -> Iterator[Mutant]:
             place,
             f'{place} "{field}": ...,',
             f"answer with {field} passes",
+            field,
         )
     yield Mutant(
         "ollama-chat",
@@ -155,17 +173,56 @@ def planted(mutant: Mutant) -> str:
 
 
 def is_noticed(mutant: Mutant) -> bool:
-    """Whether a test fails when it is planted."""
+    """Whether a property fails when it is planted."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(SOURCE / "dragoman", Path(folder) / "dragoman")  # with what is compiled already
         (Path(folder) / mutant.path).write_text(planted(mutant), encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", mutant.protocol]
-        command += ["-m", "soak or not soak", "tests/test_equal_ways.py", "tests/test_plain_requests.py"]
-        run = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, check=False)
-    if run.returncode not in (0, 1):
-        raise ValueError(f"{mutant.name}: no test failed or passed: {run.stdout.decode(errors='replace')[-500:]}")
-    return run.returncode == 1
+        return fails(mutant, folder)
+
+
+def fails_already(mutant: Mutant) -> bool:
+    """Whether a property fails that would notice it, and nothing is planted."""
+    return fails(mutant, str(SOURCE))
+
+
+def fails(mutant: Mutant, source: str) -> bool:
+    """Whether a property that it should break fails against the package of a folder.
+
+    Raises:
+        ValueError: the package cannot be imported, so that it says nothing of the properties.
+    """
+    environment = {**os.environ, "PYTHONPATH": f"{source}:{PROJECT / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, str(Path(__file__)), "--check", mutant.protocol, mutant.path, mutant.field]
+    run = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, check=False)
+    if run.returncode not in (ALIVE, NOTICED):
+        raise ValueError(f"{mutant.name}: {run.stderr.decode(errors='replace')[-500:]}")
+    return run.returncode == NOTICED
+
+
+def kind_of(path: str) -> str:
+    """Which properties a drift in a file must break."""
+    return "requests" if "/request/" in path else "whole answers" if "/passthrough" in path else "streams"
+
+
+def check(protocol: str, path: str, field: str) -> int:
+    """Check the properties that a drift in a file must break, against the package that is imported here."""
+    import test_equal_ways
+    import test_plain_requests
+    from dragoman.codec.framing import body as framing
+
+    names = [field] if field else []
+    framing._SMALL = 0  # few bytes are read together too
+    try:
+        match kind_of(path):
+            case "requests":
+                test_plain_requests.check_requests(protocol, names)
+            case "whole answers":
+                test_equal_ways.check_whole_answers(protocol, names)
+            case _:
+                test_equal_ways.check_streams(protocol, names)
+    except Exception:  # a drift may break more than what is asserted
+        return NOTICED
+    return ALIVE
 
 
 def main() -> int:
@@ -174,7 +231,10 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--check", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.check:
+        return check(*options.check)
     chosen = [mutant for mutant in mutants() if options.only in f"{mutant.protocol} {mutant.name}"]
     for mutant in chosen:
         planted(mutant)  # each has its place, before the first is tried
@@ -184,6 +244,10 @@ def main() -> int:
         return 0
     survivors, begun = 0, time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
+        alike = {(mutant.protocol, kind_of(mutant.path), mutant.field): mutant for mutant in chosen}
+        for mutant, is_broken in zip(alike.values(), pool.map(fails_already, alike.values()), strict=True):
+            if is_broken:
+                raise ValueError(f"{mutant.protocol} {mutant.name}: a property fails without it")
         for mutant, noticed in zip(chosen, pool.map(is_noticed, chosen), strict=True):
             if not noticed:
                 why = HARMLESS.get(f"{mutant.protocol} {mutant.name}")

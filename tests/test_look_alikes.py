@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rescue_forms import FORMS, Form
-from test_written_calls import play, some_calls
+from test_written_calls import MANY, play, some_calls
 
 
 def indented(text: str, lead: str) -> str:
@@ -35,9 +36,8 @@ PLACES: dict[str, Callable[[str], str]] = {
 }
 
 
-def answers(form: Form, seed: int) -> list[tuple[str, str]]:
+def answers(form: Form, draw: random.Random) -> list[tuple[str, str]]:
     """Look-alikes of one form: what each is, and its text."""
-    draw = random.Random(f"{form.family} {form.name} {seed}")
     [(name, arguments)] = some_calls(draw, form, is_plain=True)[:1]
     text = form.write([(name, arguments)]).text().strip()
     found = [
@@ -50,8 +50,8 @@ def answers(form: Form, seed: int) -> list[tuple[str, str]]:
     return found
 
 
-def play_answers(form: Form, seed: int) -> int:
-    shown = answers(form, seed)
+def play_answers(form: Form, draw: random.Random) -> int:
+    shown = answers(form, draw)
     for place, text in shown:
         for size in (len(text), 4):
             reply = play(text, "stop", size)
@@ -61,13 +61,24 @@ def play_answers(form: Form, seed: int) -> int:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-def test_a_call_that_is_shown_is_none(form: Form):
-    assert play_answers(form, 0) >= 10
+@settings(max_examples=2)
+@given(draw=st.randoms(use_true_random=False))
+def test_a_call_that_is_shown_is_none(form: Form, draw: random.Random):
+    assert play_answers(form, draw) >= 10
 
 
 @pytest.mark.soak
 def test_five_thousand_answers(capsys):
-    count = sum(play_answers(form, seed) for seed, form in itertools.product(range(1, 8), FORMS))
+    """The whole number, printed."""
+    counts: list[int] = []
+
+    @settings(max_examples=MANY // 4)
+    @given(draw=st.randoms(use_true_random=False))
+    def play_many(form: Form, draw: random.Random) -> None:
+        counts.append(play_answers(form, draw))
+
+    for form in FORMS:
+        play_many(form)  # type: ignore[call-arg]
     with capsys.disabled():
-        print(f"\n{count} answers with no call meant: none invented, none altered")
-    assert count >= 5000
+        print(f"\n{sum(counts)} answers with no call meant: none invented, none altered")
+    assert sum(counts) >= 5000

@@ -161,6 +161,40 @@ BASES = [
         CHAT_END,
     ),
     Base(
+        CHAT,
+        "completions text",
+        {"id": "c", "object": "text_completion", "model": "m", "choices": [{"index": 0, "text": "x"}]},
+        ("choices", 0, "text"),
+        (),
+        CHAT_END,
+    ),
+    Base(
+        CHAT,
+        "flat call",
+        chunk({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "name": "note", "arguments": "{}"}]}),
+        ("model",),
+        _named(CHAT, chunk({"content": "0"})),
+        CHAT_END,
+    ),
+    Base(
+        CHAT,
+        "custom call",
+        chunk(
+            {"tool_calls": [{"index": 0, "id": "call_1", "type": "custom", "custom": {"name": "note", "input": "x"}}]}
+        ),
+        ("model",),
+        _named(CHAT, chunk({"content": "0"})),
+        CHAT_END,
+    ),
+    Base(
+        CHAT,
+        "a call's kind alone",
+        chunk({"tool_calls": [{"index": 0, "type": "custom"}]}),
+        ("model",),
+        _named(CHAT, chunk({"content": "0"})),
+        CHAT_END,
+    ),
+    Base(
         RESPONSES,
         "text",
         {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "x"},
@@ -226,6 +260,14 @@ BASES = [
     ),
     Base(
         OLLAMA,
+        "generate",
+        {"model": "m", "created_at": "2026-11-22T08:00:00.5Z", "response": "x", "thinking": "Hm", "done": False},
+        ("response",),
+        (),
+        _named(OLLAMA, _DONE),
+    ),
+    Base(
+        OLLAMA,
         "call",
         line({"content": "", "tool_calls": [{"function": {"name": "note", "arguments": {"a": 1}}}]}),
         ("model",),
@@ -233,6 +275,14 @@ BASES = [
         _named(OLLAMA, _DONE),
     ),
 ]
+
+#: What says something under the name of a field that is seldom filled.
+RARE_VALUES: dict[str, list[Any]] = {
+    CHAT: [{"google": {"thought_signature": "s"}}, {"google": {"thought": True}}],
+    GEMINI: ["MAX_TOKENS", {"blockReason": "SAFETY"}],
+    RESPONSES: [{"reason": "max_output_tokens"}],
+    MESSAGES: [{"thinking_tokens": 3}],
+}
 
 # ---------------------------------------------------------------- whole answers
 

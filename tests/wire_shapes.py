@@ -6,11 +6,14 @@ A Struct that is added, or a field of one, is found by itself: nothing here list
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
+import importlib.util
 import json
 import pkgutil
+import re
 from collections.abc import Iterator, Sequence
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import msgspec
@@ -41,6 +44,7 @@ def modules(protocol: str) -> Iterator[ModuleType]:
         yield importlib.import_module(found.name)
 
 
+@functools.cache
 def names_of(protocol: str) -> list[str]:
     """Every name of a field that the Structs of a protocol's own files have."""
     names = {UNKNOWN}
@@ -49,6 +53,30 @@ def names_of(protocol: str) -> list[str]:
             if isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__module__ == module.__name__:
                 names.update(value.__struct_encode_fields__)
     return sorted(names)
+
+
+_KEY = re.compile(r"[A-Za-z_]{2,40}")
+
+
+@functools.cache
+def keys_of(protocol: str) -> list[str]:
+    """Every word in the code of a protocol's own files that may be a key: those of objects that no Struct has too."""
+    found = set(names_of(protocol))
+    for module in modules(protocol):
+        waiting = [importlib.util.find_spec(module.__name__).loader.get_code(module.__name__)]  # type: ignore[union-attr]
+        while waiting:
+            for constant in waiting.pop().co_consts:
+                for word in constant if isinstance(constant, tuple | frozenset) else (constant,):
+                    if isinstance(word, CodeType):
+                        waiting.append(word)
+                    elif isinstance(word, str) and _KEY.fullmatch(word):
+                        found.add(word)
+    return sorted(found)
+
+
+def filled(protocol: str) -> list[Any]:
+    """Objects in which every key that a protocol's code knows has a count, and a text."""
+    return [dict.fromkeys(keys_of(protocol), value) for value in (3, "x")]
 
 
 def objects_in(value: Any, path: Path = ()) -> Iterator[Path]:
@@ -84,10 +112,14 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
-def changes(protocol: str, base: Any, values: Sequence[Any] = ()) -> Iterator[Any]:
-    """The base with each name in each of its objects, with each value; by default with those of the base too."""
+def changes(protocol: str, base: Any, values: Sequence[Any] = (), names: Sequence[str] = ()) -> Iterator[Any]:
+    """The base with each name in each of its objects, with each value; by default with those of the base too.
+
+    Args:
+        names: some of them; by default all that the Structs know.
+    """
     values = values or [*VALUES, *values_in(base)]
     for path in objects_in(base):
-        for name in names_of(protocol):
+        for name in names or names_of(protocol):
             for new in values:
                 yield changed(base, path, name, new)

@@ -68,7 +68,6 @@ class _Message(msgspec.Struct, gc=False):
     thinking: str | None = None
     reasoning: None = None
     reasoning_content: None = None
-    images: None = None
 
 
 class _Answer(msgspec.Struct, gc=False):
@@ -80,7 +79,6 @@ class _Answer(msgspec.Struct, gc=False):
     prompt_eval_count: _Count | None = None
     eval_count: _Count | None = None
     error: _json.Raw = NOTHING
-    response: None = None
     thinking: None = None
     delta: None = None
 

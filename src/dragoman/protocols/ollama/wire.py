@@ -174,7 +174,6 @@ def read_line_leniently(value: dict[str, Json], deviate: Deviate) -> Line:
         done_reason=_read_text_leniently(value.get("done_reason"), "done_reason", deviate),
         prompt_eval_count=_read_count_leniently(value.get("prompt_eval_count"), "prompt_eval_count", deviate),
         eval_count=_read_count_leniently(value.get("eval_count"), "eval_count", deviate),
-        logprobs=_raw(value, "logprobs"),
     )
     message, delta = value.get("message"), value.get("delta")
     if isinstance(message, dict):

@@ -89,7 +89,6 @@ class _Answer(msgspec.Struct, gc=False):
     usage: _Usage
     type: None = None
     error: None = None
-    incomplete_details: None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

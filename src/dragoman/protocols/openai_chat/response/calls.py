@@ -43,7 +43,7 @@ class CallReader:
             function is not None
             and function.arguments
             and function.parameters is NOTHING
-            and not (piece.id or function.name or piece.name or piece.extra_content or piece.rest)
+            and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
             and self._slots.grow(piece.index, function.arguments)
         ):
             return  # the usual delta

@@ -1,0 +1,94 @@
+"""Nothing of an answer is dropped beside its calls but white space and what its family leaves behind them.
+
+The text around the calls is known, because it was written here: what stays must be all of it, byte for byte, less a
+beginning of what stands behind the calls that is made of the family's own marks. Where no call is delivered and none
+fails, the answer is the text as it came.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.cursor import Family
+from profiles import IS_SOAK
+from rescue_forms import FORMS, Form
+from test_written_calls import HARD, WORDS, delivered, exact, play, some_calls
+
+FAMILY = {family.name: family for family in FAMILIES}
+#: What closes other families' calls, and what closes nothing.
+STRAY = (
+    "</tool_call>",
+    "</function>",
+    "<|im_end|>",
+    "]]",
+    "}",
+    ")",
+    "</s>",
+    "<|call|>",
+    "```",
+    "…",
+    "\n",
+    " ",
+    ";",
+    ",",
+)
+#: What stands between calls, in each family.
+JOINTS = ("}", "]", ")", ",", ";", "```")
+
+
+def marks_of(form: Form, family: Family) -> list[str]:
+    """What may leave with the calls of a form: its residue, what closes them, and what stands between them."""
+    written = form.write([("get_time", {"zone": "a"})])
+    closing = [written.tail.strip(), *(end.strip() for _, end in written.calls)]
+    pieces = [piece for end in closing for piece in (end, *end.split("\n"))]
+    return sorted({mark for mark in (*family.residue, *pieces, *JOINTS) if mark}, key=len, reverse=True)
+
+
+def without_space(text: str) -> str:
+    return "".join(text.split())
+
+
+def rests(behind: str, marks: list[str], most: int = 12) -> set[str]:
+    """What may be left of the text behind the calls: all of it, or what follows marks at its beginning."""
+    found, waiting = set(), {behind}
+    for _ in range(most):
+        found |= waiting
+        waiting = {text[len(mark) :] for text in waiting for mark in marks if text.startswith(mark)} - found
+    return found
+
+
+def judge(form: Form, dice: Random) -> None:
+    family = FAMILY[form.family]
+    marks = marks_of(form, family)
+    calls = some_calls(dice, form, is_plain=True)
+    lead = (
+        "" if form.where == "message" else dice.choice(["", "I see.\n", f"{' '.join(dice.sample(WORDS[:5], 2))}\n\n"])
+    )
+    pools = (family.residue or STRAY, STRAY, WORDS[:5], HARD[:3])
+    behind = "".join(dice.choice(dice.choice(pools)) for _ in range(dice.randint(0, 5)))
+    text = lead + form.write(calls).text() + behind
+    for size in (len(text), dice.choice([1, 3, 8])):
+        reply = play(text, "stop", size)
+        seen = exact(delivered(reply))
+        told = (form.family, text, reply.text, seen)
+        if not seen and not reply.failed_calls:
+            assert without_space(reply.text) == without_space(text), told
+        elif seen == exact(calls):
+            left, known = without_space(reply.text), without_space(lead)
+            assert left.startswith(known), told
+            compact = [without_space(mark) for mark in marks]
+            assert left[len(known) :] in rests(without_space(behind), compact), told
+        else:
+            assert reply.failed_calls, told
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@settings(max_examples=200 if IS_SOAK else 5)
+@given(dice=st.randoms(use_true_random=False))
+def test_only_residue_is_dropped(form: Form, dice: Random):
+    judge(form, dice)

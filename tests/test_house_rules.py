@@ -11,7 +11,8 @@ import pytest
 
 from dragoman.types import ProtocolName
 
-PACKAGE = Path(__file__).resolve().parent.parent / "src" / "dragoman"
+PROJECT = Path(__file__).resolve().parent.parent
+PACKAGE = PROJECT / "src" / "dragoman"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FILE_LINES = 400
@@ -187,3 +188,15 @@ def test_no_function_takes_unnamed_keywords() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwarg
     ]
     assert set(found) == USERS_KEYWORDS
+
+
+def test_fast_ways_are_few_and_their_tests_exist() -> None:
+    decision = (PROJECT / "docs" / "adr" / "0035-fast-ways.md").read_text(encoding="utf-8")
+    rows = [line for line in decision.splitlines() if line.startswith("| ")][1:]
+    assert 1 <= len(rows) <= 8
+    for row in rows:
+        named = re.findall(r"`([\w/]+\.py)`", row)
+        assert any(path.startswith("tests/") for path in named), row
+        places = (PROJECT, PACKAGE, PACKAGE / "client" / "passthrough", *(PACKAGE / "protocols").iterdir())
+        lenient = (folder / "response" for folder in (PACKAGE / "protocols").iterdir())
+        assert [path for path in named if not any((place / path).exists() for place in (*places, *lenient))] == [], row

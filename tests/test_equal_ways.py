@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dragoman._json import Malformed
-from dragoman.codec.framing import body as framing
+from dragoman.codec.framing import event_stream
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
@@ -39,7 +39,7 @@ STEPS = [pytest.param(5, id="some"), pytest.param(1, marks=pytest.mark.soak, id=
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few bytes are read together too."""
-    monkeypatch.setattr(framing, "_SMALL", 0)
+    monkeypatch.setattr(event_stream, "_SMALL", 0)
 
 
 def decode(protocol: str, chunks: list[bytes]) -> list[Event]:

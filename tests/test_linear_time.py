@@ -47,7 +47,7 @@ FEEDERS = {
     "protocol.py Decoder": "openai-chat says",
     "protocol.py Stage": "stages",
     "codec/framing/body.py BodyReader": "openai-chat sends ''",
-    "codec/framing/body.py _EventLines": "openai-chat sends 'data: '",
+    "codec/framing/event_stream.py EventLines": "openai-chat sends 'data: '",
     "client/partial_arguments.py PartialArguments": "arguments' text",
     "offering/restoring.py Restored": "restored calls",
     "pipe.py Pipe": "openai-chat says",

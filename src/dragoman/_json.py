@@ -6,7 +6,6 @@ fast one for the hot path (`typed_decoder`) and a lenient one for what the stric
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -334,9 +333,15 @@ def compact(value: bytes | Raw) -> Raw:
     data = bytes(value)
     if data.isalnum():  # a whole number, or a word
         return Raw(data)
-    with contextlib.suppress(*_UNREADABLE):  # nested too deeply: one line is enough
-        data = msgspec.json.format(data, indent=-1)
-    return embed(data.decode("utf-8", "replace"))
+    return embed(without_spaces(data).decode("utf-8", "replace"))
+
+
+def without_spaces(data: bytes) -> bytes:
+    """JSON text without white space between its values; as it is where it is nested too deeply."""
+    try:
+        return msgspec.json.format(data, indent=-1)
+    except _UNREADABLE:
+        return data
 
 
 def raw_text(value: Raw) -> str:

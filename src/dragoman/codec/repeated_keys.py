@@ -1,37 +1,35 @@
-"""Objects that tell a key twice: cheap looks before each member is read."""
+"""Objects that tell a key twice: a cheap look before each member is read."""
 
 from __future__ import annotations
 
-import re
+from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Raw
 
-#: Blanks behind the quote of a key. Without them `":` stands once for each key, else only in texts: never too few.
-_SPACED = re.compile(r'"[ \t\r\n]++:')
+_SHORT: Final = 256  # bytes in which counting costs less than writing
+
+_decode_members = _json.typed_decoder(dict[str, Raw])
 
 
 def repeats_key(text: str) -> bool:
-    """As `_json.repeats_key`. Most texts have as many members as colons, or as colons behind a quote."""
-    colons = text.count(":")
-    if colons < 2:
-        return False
-    value = _json.decode(text)
-    if isinstance(value, dict) and len(value) == colons:
-        return False
-    if _members(value) == text.count('":') and _SPACED.search(text) is None:
-        return False
-    return _json.repeats_key(text)
+    """As `_json.repeats_key`, of which most texts are spared."""
+    return not has_plain_keys(text.encode("utf-8", "replace")) and _json.repeats_key(text)
 
 
-def _members(value: Json | _json.Malformed) -> int:
-    """The members of all objects in a value, where no object has a key twice."""
-    count, unread = 0, [value]
-    while unread:
-        item = unread.pop()
-        if type(item) is dict:
-            count += len(item)
-            unread += [part for part in item.values() if type(part) is dict or type(part) is list]
-        elif type(item) is list:
-            unread += [part for part in item if type(part) is dict or type(part) is list]
-    return count
+def has_plain_keys(text: bytes) -> bool:
+    """Whether a text is a JSON object in which it is soon seen that no object has a key twice: it has as many members
+    as colons, or is what is written of its values again. Of most other texts nothing is known."""
+    is_flat = text.find(b"{", 1) < 0 and b"[" not in text  # so its values may be written in any way
+    value = _decode_members(text) if is_flat or len(text) < _SHORT else _json.decode(text)
+    if not isinstance(value, dict):
+        return False
+    if len(text) < _SHORT:
+        if len(value) == text.count(b":"):
+            return True
+        value = value if is_flat else _json.decode(text)
+    try:
+        written = _json.encode(value)
+    except RecursionError:
+        return False
+    return written == text or written == _json.without_spaces(text)

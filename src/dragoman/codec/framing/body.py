@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, repeat
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 from weakref import ref
 
@@ -19,35 +18,20 @@ from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
 from dragoman.codec.framing.batches import ReadsBatches
+from dragoman.codec.framing.event_stream import Deviate as Deviate
+from dragoman.codec.framing.event_stream import EventLines, too_large, with_line_feeds
+from dragoman.codec.framing.event_stream import Frame as Frame
+from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
-from dragoman.deviations import clip
 
-#: (data, event name); the name is b"" when the frame has none.
-Frame: TypeAlias = tuple[bytes, bytes]
-#: Takes a deviation's code, place and what was seen.
-Deviate: TypeAlias = Callable[[str, str, str], None]
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 _STRAY_LIMIT: Final = 2048
-_FEW: Final = 4  # events that are not worth a batch
-_SMALL: Final = 4096  # bytes that hold too few events or lines for one
-_BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
-_ENDING: Final = 4
 _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
 _USUAL: Final = (b"data: ", b"event: ")  # beginnings of an event stream
-
-
-class TooLarge(Exception):
-    """A response, a frame of it, or what gzip made of one, is larger than the limit. Caught in the decoder, which tells
-    its words."""
-
-
-def too_large(limit: int, seen: int) -> TooLarge:
-    """A frame, or a whole body, is over its limit. `seen`: bytes so far."""
-    return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", f"{seen} or more"))
 
 
 class BodyReader:
@@ -60,7 +44,7 @@ class BodyReader:
 
     __slots__ = (
         "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_events", "_limit", "_most", "_size", "_tail",
-        "_total", "_unzip", "kind", "stray",
+        "_total", "_unzip", "_usual", "kind", "stray",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +53,7 @@ class BodyReader:
         """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader."""
         self.kind: Kind = "unknown"
         self.stray = b""
+        self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
         self._deviate = deviate
         self._limit = bounds.frame
         self._most = bounds.answer
@@ -77,7 +62,7 @@ class BodyReader:
         self._size = 0
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
         self._decoder = decoder
-        self._events: _EventLines | None = None  # these three once they are needed
+        self._events: EventLines | None = None  # these three once they are needed
         self._array: ArrayItems | None = None
         self._unzip: zlib._Decompress | None = None
 
@@ -94,33 +79,55 @@ class BodyReader:
         """
         size = len(data)
         self._total = total = self._total + size
-        if self._carry or self._tail or self._unzip is not None or total > self._most:
-            return self._feed(data)
-        if self.kind == "unknown":
-            if data.startswith(_USUAL):
+        usual = self._usual or self._tell_usual(data)
+        if total > self._most or data[-1:] != b"\n":
+            pass
+        elif usual == "events":  # a whole event at a time
+            begin, cut = data[:7], data.find(b"\n")
+            if begin == b"data: {":
+                if cut == size - 2 and b"\r" not in data:
+                    return ((data[6:cut], b""),)
+                if data[-4:] == b"\r\n\r\n" and cut == size - 3 and data.find(b"\r") == size - 4:
+                    return ((data[6:-4], b""),)
+            elif (
+                begin == b"event: "
+                and data[cut : cut + 8] == b"\ndata: {"
+                and data.find(b"\n", cut + 8) == size - 2
+                and b"\r" not in data
+            ):
+                return ((data[cut + 7 : -2], data[7:cut].strip()),)
+        elif usual and data.find(b"\n") == size - 1 and data[:1] == b"{" and b"\r" not in data:
+            return ((data[:-1], b""),)
+        self._usual = ""
+        return self._feed_unusual(data)
+
+    def _tell_usual(self, data: bytes) -> Literal["", "events", "lines"]:
+        """What bodies may go on with one event or line a read, where nothing is held of what came."""
+        if not (self._carry or self._tail or self._unzip is not None):
+            if self.kind == "unknown" and data.startswith(_USUAL):
                 self.kind = "events"
-            elif data[:1] == b"{" and size <= self._limit and not self._sniff_object(data):
-                self._keep(data)
-                return ()
+            if self.kind == "events" and (self._events is None or not self._events.is_open):
+                self._usual = "events"
+            elif self.kind == "lines":
+                self._usual = "lines"
+        return self._usual
+
+    def _feed_unusual(self, data: bytes) -> Iterable[Frame]:
+        if self._carry or self._tail or self._unzip is not None or self._total > self._most:
+            return self._feed(data)
+        is_object = self.kind == "unknown" and data[:1] == b"{"
+        if is_object and len(data) <= self._limit and not self._sniff_object(data):
+            self._keep(data)
+            return ()
         if data[-1:] != b"\n":
             return self._feed(data)
         if self.kind == "events":
-            if b"\r" in data:
-                data = _with_line_feeds(data)
-                size = len(data)
-            if (events := self._events) is None or not events.is_open:  # a whole event at a time is the usual case
-                begin, cut = data[:7], data.find(b"\n")
-                if begin == b"data: {" and cut == size - 2:
-                    return ((data[6:-2], b""),)
-                is_named = begin == b"event: " and data[cut : cut + 8] == b"\ndata: {"
-                if is_named and data.find(b"\n", cut + 8) == size - 2:
-                    return ((data[cut + 7 : -2], data[7:cut].strip()),)
-            return self._event_lines().feed(data)
+            return self._event_lines().feed(with_line_feeds(data) if b"\r" in data else data)
         return self._line_frames(data) if self.kind == "lines" and b"\r" not in data else self._feed(data)
 
-    def _event_lines(self) -> _EventLines:
+    def _event_lines(self) -> EventLines:
         if self._events is None:
-            self._events = _EventLines(ref(self), self._deviate, self._limit, self._decoder)
+            self._events = EventLines(ref(self), self._deviate, self._limit, self._decoder)
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
@@ -157,7 +164,7 @@ class BodyReader:
             self._carry = b"\r" if data[-1:] == b"\r" else b""
             if self._carry:
                 data = data[:-1]
-            data = _with_line_feeds(data)
+            data = with_line_feeds(data)
         yield from self._lines(data)
 
     def close(self) -> Iterable[Frame]:
@@ -358,250 +365,6 @@ def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
         except zlib.error:
             high = middle
     return plain
-
-
-class _EventLines:
-    """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line.
-
-    Attributes:
-        is_open: whether some lines of an event have come.
-    """
-
-    __slots__ = (
-        "_data", "_decoder", "_deviate", "_last", "_limit", "_lines", "_name", "_reader", "_tries", "is_open",
-    )  # fmt: skip
-
-    def __init__(
-        self, reader: ref[BodyReader], deviate: Deviate, limit: int, decoder: ref[ReadsBatches] | None
-    ) -> None:
-        self._reader = reader
-        self._decoder = decoder
-        self._deviate = deviate
-        self._limit = limit
-        self._data = bytearray()  # of the event that is open, its lines joined
-        self._lines = 0
-        self._last = b""
-        self._name = b""
-        self._tries = 0
-        self.is_open = False
-
-    def feed(self, data: bytes) -> Iterable[Frame]:
-        """Take whole lines (each ended by LF)."""
-        if self.is_open:
-            return chain.from_iterable(self._go_on(data))
-        if len(data) < _SMALL:
-            return self._few(data)
-        cut = data.rfind(b"\n\n") + 2
-        plain = _plain_events(data[:cut]) if cut > 1 else None
-        if plain is None:
-            return self._in_three(data, *_middle_of(data))
-        frames = self._many(*plain)
-        return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
-
-    def _few(self, data: bytes) -> Iterable[Frame]:
-        """Events of any form; the plain ones up to the first that is not are told at once."""
-        blocks = data.split(b"\n\n")
-        frames: list[Frame] = []
-        for block in blocks:
-            if block[:7] == b"data: {" and block[-1:] == b"}" and block.find(b"\n") < 0:
-                frames.append((block[6:], b""))
-                continue
-            cut = block.find(b"\ndata: {")
-            if cut > 0 and _is_name_line(block, cut + 1) and block[-1:] == b"}" and block.find(b"\n", cut + 1) < 0:
-                frames.append((block[cut + 7 :], block[7:cut].strip()))
-            elif block == b"data: [DONE]":
-                frames.append((b"[DONE]", b""))
-            else:
-                break
-        rest = blocks[len(frames) :]
-        return frames if rest == [b""] else chain(frames, self._blocks(b"\n\n".join(rest)))
-
-    def _go_on(self, data: bytes) -> Iterator[Iterable[Frame]]:
-        """The frames of data that begins in the middle of an event, in batches."""
-        end = data.find(b"\n\n")
-        stop = len(data) if end < 0 else end + 1
-        if data[:1] == b"\n":
-            stop = 0
-        yield chain.from_iterable(map(self._line, data[:stop].split(b"\n")[:-1]))
-        if end < 0 and stop:
-            return
-        yield self._dispatch()
-        yield self.feed(data[stop + 1 :])
-
-    def _in_three(self, data: bytes, begin: int, end: int) -> Iterator[Frame]:
-        """The events before, in and behind the part in which all are alike."""
-        plain = _plain_events(data[begin:end]) if end > begin else None
-        if plain is None:
-            yield from self._blocks(data)
-            return
-        yield from self._blocks(data[:begin])
-        yield from self._many(*plain)
-        yield from self._blocks(data[end:])
-
-    def _blocks(self, data: bytes) -> Iterator[Frame]:
-        """Events of any form, the last one perhaps not whole."""
-        blocks = data.split(b"\n\n")
-        last = blocks.pop()  # b"" when the data ends with a blank line
-        alike: list[bytes] = []  # data of plain events in a row
-        head = b""  # what they begin with, up to the brace
-        for block in blocks:
-            if alike and block.startswith(head) and block.find(b"\n", len(head)) < 0 and block[-1:] == b"}":
-                alike.append(block[len(head) - 1 :])
-                continue
-            cut = block.find(b"data: {")
-            if block.find(b"\n", cut) < 0 <= cut and (not cut or _is_name_line(block, cut)) and block[-1:] == b"}":
-                yield from self._many(alike, head)
-                alike, head = [block[cut + 6 :]], block[: cut + 7]
-                continue
-            yield from self._many(alike, head)
-            alike = []
-            for line in block.split(b"\n"):
-                yield from self._line(line)
-            yield from self._dispatch()
-        yield from self._many(alike, head)
-        if last:
-            for line in last.split(b"\n")[:-1]:
-                yield from self._line(line)
-
-    def _many(self, lines: list[bytes], head: bytes) -> Iterable[Frame]:
-        """The frames of events that are alike, unless they are taken together. `head`: what each begins with."""
-        name = head[7 : -len(b"\ndata: {")].strip()
-        if self._decoder is None or len(lines) <= _FEW or (decoder := self._decoder()) is None:
-            return zip(lines, repeat(name))
-        if decoder.read_batch(lines):
-            return ()
-        return self._middle(lines, name, decoder)
-
-    def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
-        """A response that came at once begins and ends otherwise than it goes on."""
-        end = len(lines) - _ENDING
-        if end - _BEGINNING > _FEW:
-            yield from zip(lines[:_BEGINNING], repeat(name))
-            if decoder.read_batch(lines[_BEGINNING:end]):
-                lines = lines[end:]
-            else:
-                lines = lines[_BEGINNING:]
-        yield from zip(lines, repeat(name))
-
-    def close(self, rest: bytes) -> Iterator[Frame]:
-        """The body ended, perhaps in the middle of a line."""
-        if rest:
-            yield from self._line(rest)
-        yield from self._dispatch()
-
-    def _line(self, line: bytes) -> Iterator[Frame]:
-        """Take one line without its end."""
-        if line[:5] == b"data:":
-            value = line[6:] if line[5:6] == b" " else line[5:]
-            if value[:5] == b"data:":
-                self._deviate("double-data-prefix", "body", "")
-                value = value[5:].lstrip(b" ")
-            if self._lines and self._stands_alone():
-                self._deviate("single-newline", "body", "")
-                yield from self._dispatch()
-            self._append(value)
-        elif line[:6] == b"event:":
-            if self._lines and self._stands_alone():
-                # a new event begins without a blank line, unless this name closes the event it stands in
-                yield from self._dispatch()
-            self._name = line[6:].strip()
-            self.is_open = bool(self._lines or self._name)
-        elif not line or line[:1] == b":" or line[:3] == b"id:" or line[:6] == b"retry:" or line in (b"data", b"id"):
-            if not line:
-                yield from self._dispatch()
-        else:
-            yield from self._odd_line(line)
-
-    def _odd_line(self, line: bytes) -> Iterator[Frame]:
-        text = line.strip()
-        if text == b"[DONE]" or (text[:1] in (b"{", b"[") and _json.is_json(text)):
-            self._deviate("bare-json-line", "body", "")
-            yield from self._dispatch()
-            yield text, b""
-        elif self._lines and not self._stands_alone():
-            self._append(line)  # JSON broken over lines without `data:` before each
-        elif text:
-            self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
-            if (reader := self._reader()) is not None:
-                reader.add_stray(text)
-
-    def _append(self, line: bytes) -> None:
-        if self._lines:
-            self._data += b"\n"
-        self._data += line
-        self._lines += 1
-        self.is_open = True
-        self._last = line
-        if len(self._data) > self._limit:
-            raise too_large(self._limit, len(self._data))
-
-    def _stands_alone(self) -> bool:
-        """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""
-        if self._tries >= 8:
-            return False
-        if self._last.rstrip()[-1:] not in (b"}", b"]"):
-            return False
-        text = bytes(self._data)
-        if text.strip() == b"[DONE]" or _json.is_json(text):
-            return True
-        self._tries += 1
-        return False
-
-    def _dispatch(self) -> Iterator[Frame]:
-        if self._lines:
-            data, name = bytes(self._data), self._name
-            self._data, self._lines, self._last, self._name, self._tries = bytearray(), 0, b"", b"", 0
-            self.is_open = False
-            if data and not data.isspace():
-                yield data, name
-        self._name = b""
-        self.is_open = False
-
-
-def _with_line_feeds(data: bytes) -> bytes:
-    """The same lines, each ended by LF. In long data a search for one byte is much faster than one for two."""
-    if len(data) < _SMALL:
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    pieces = data.split(b"\r")
-    if [piece[:1] for piece in pieces].count(b"\n") >= len(pieces) - (data[:1] != b"\n"):
-        return b"".join(pieces)
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
-    """The data of whole events that are all alike, and what each begins with: one line from brace to brace, the same
-    name or none.
-
-    Several times as fast as block by block; None when any is of another form.
-    """
-    cut = data.find(b"data: {")
-    if cut < 0 or (cut and not _is_name_line(data, cut)) or data[-3:] != b"}\n\n":
-        return None
-    last = data.rfind(b"\n\n", 0, -2)
-    if last >= 0 and not data.startswith(data[: cut + 7], last + 2):
-        return None
-    lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
-    joined = b"\n".join(lines)
-    ends = [line[:1] + line[-1:] for line in lines]
-    if joined.count(b"\n") != len(lines) - 1 or ends.count(b"{}") != len(lines):
-        return None
-    return lines, data[: cut + 7]
-
-
-def _middle_of(data: bytes) -> tuple[int, int]:
-    """Where events like the one in the middle begin and end, others before and behind them; (0, 0) for none."""
-    start = data.find(b"\n\n", len(data) // 2) + 2
-    brace = data.find(b"{", start, start + 200)
-    if start < 2 or brace < 0:
-        return 0, 0
-    between = b"\n\n" + data[start : brace + 1]
-    last = data.rfind(between) + 2
-    return data.find(between) + 2, data.find(b"\n\n", last) + 2
-
-
-def _is_name_line(data: bytes, end: int) -> bool:
-    """Whether what stands before `end` is the line of an event's name and nothing else."""
-    return data[:7] == b"event: " and data.find(b"\n") == end - 1
 
 
 def write_event(data: bytes, name: str = "") -> bytes:

@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.codec.brackets import end_of, most_closed, split_strings
 from dragoman.codec.parts.argument_residue import is_residue, skip_behind
-from dragoman.codec.parts.settled_arguments import Settled, is_same_value
+from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
@@ -272,6 +272,8 @@ class ArgumentText:
         Args:
             proven: its block or the response ended well, so that empty arguments are no cut ones.
         """
+        if self.phase == "closed" and not self._surplus and is_plain_object(text := "".join(self._pieces)):
+            return Settled(text, codes=self._codes())
         return self._settle(proven).told_once()
 
     def _settle(self, proven: bool) -> Settled:
@@ -286,13 +288,13 @@ class ArgumentText:
             text = self._to_odd_bracket(text)
             if not text:
                 return Settled(None, kind="cut", problem="the arguments end before their closing brace")
-        codes = [("placeholder-arguments", self.placeholder)] if self.placeholder else []
-        if not self._surplus and _json.is_object(text):
-            return Settled(text, codes=tuple(codes))
         value = _json.decode_object(text)
         if isinstance(value, Malformed):
             return Settled(None, kind="unreadable", problem=f"the arguments are not a JSON object: {value.problem}")
-        return self._settle_surplus(text, value, codes)
+        return self._settle_surplus(text, value, list(self._codes()))
+
+    def _codes(self) -> tuple[tuple[str, str], ...]:
+        return (("placeholder-arguments", self.placeholder),) if self.placeholder else ()
 
     def _to_odd_bracket(self, text: str) -> str:
         """The text up to a bracket that closes the object where a brace belongs; "" when the object is open."""

@@ -8,7 +8,7 @@ from typing import Final, Literal, final
 import msgspec
 
 from dragoman import _json
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import has_plain_keys, repeats_key
 
 #: Why arguments fail that tell one member otherwise the second time.
 REPEATED_KEY: Final = "the arguments have a key twice, with different values"
@@ -44,9 +44,20 @@ class Settled(msgspec.Struct, frozen=True):
         return self
 
 
-def is_plain_object(text: str) -> bool:
-    """Whether a text is exactly one JSON object with something in it, so that nothing in it needs to be looked for."""
-    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6 and _json.is_json(text) and not repeats_key(text)
+def is_plain_object(text: str, written: bytes = b"") -> bool:
+    """Whether a text is exactly one JSON object with something in it, and no key twice, so that nothing in it needs to
+    be looked for.
+
+    Args:
+        written: the text as the frame had it, if it did.
+    """
+    if not (text[:1] == "{" and text[-1:] == "}" and len(text) > 6):
+        return False
+    try:
+        written = written or text.encode()
+    except UnicodeEncodeError:
+        return False
+    return has_plain_keys(written) or (_json.is_json(text) and not _json.repeats_key(text))
 
 
 def is_same(one: str, other: str) -> bool:

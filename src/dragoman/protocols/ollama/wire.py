@@ -86,16 +86,15 @@ class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     eval_count: int | None = None
     delta: Answer | None = None
     logprobs: Raw = NOTHING
-    total_duration: Any = None
-    load_duration: Any = None
-    prompt_eval_duration: Any = None
-    eval_duration: Any = None
+    total_duration: Raw = NOTHING
+    load_duration: Raw = NOTHING
+    prompt_eval_duration: Raw = NOTHING
+    eval_duration: Raw = NOTHING
 
 
-#: Fields of a line and of its message that are modelled; the others are kept as they are.
-MODELLED: Final = frozenset(Line.__struct_fields__) - {
-    "logprobs", "total_duration", "load_duration", "prompt_eval_duration", "eval_duration",
-}  # fmt: skip
+#: Fields of a line that are known and not modelled: they are kept as they are, and so is what no Struct knows.
+NOT_MODELLED: Final = ("logprobs", "total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+MODELLED: Final = frozenset(Line.__struct_fields__).difference(NOT_MODELLED)
 MODELLED_IN_MESSAGE: Final = frozenset(Answer.__struct_fields__)
 
 
@@ -115,10 +114,10 @@ def holds_more(line: Line) -> bool:
     """Whether a line has fields that are known and not modelled."""
     return (
         line.logprobs is not NOTHING
-        or line.total_duration is not None
-        or line.load_duration is not None
-        or line.prompt_eval_duration is not None
-        or line.eval_duration is not None
+        or line.total_duration is not NOTHING
+        or line.load_duration is not NOTHING
+        or line.prompt_eval_duration is not NOTHING
+        or line.eval_duration is not NOTHING
     )
 
 

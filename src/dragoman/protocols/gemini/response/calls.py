@@ -9,7 +9,7 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.codec.parts.settled_arguments import is_plain_object, told_once
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
@@ -62,6 +62,12 @@ class CallReader:
             assembly.deviate("missing-name", "functionCall")
             if not call.id and call.args is NOTHING and call.arguments is NOTHING:
                 return  # an empty call: the end of one that had ended
+        if call.arguments is NOTHING and call.parameters is NOTHING:
+            written = bytes(call.args)
+            text = written.decode("utf-8", "replace")
+            if is_plain_object(text, written):  # the usual call
+                assembly.whole_call(call.id, call.name, text, native=native, signature=signature or None, is_plain=True)
+                return
         arguments, is_one = self._arguments_of(call)
         if not is_one:
             assembly.contradict(assembly.open_call(call.id, call.name, native=native), "functionCall")

@@ -55,6 +55,19 @@ class CallReader:
 
     def read(self, call: Call, where: str) -> None:
         """Take the next entry."""
+        function = call.function
+        if (
+            function is not None
+            and function.name
+            and function.parameters is NOTHING
+            and call.arguments is NOTHING
+            and self._last is None
+            and is_plain_object(text := (written := bytes(function.arguments)).decode("utf-8", "replace"), written)
+        ):  # the usual entry
+            if not call.id and not call.type:
+                self._assembly.deviate("missing-type", where, severity="note")
+            self._assembly.whole_call(call.id, function.name, text, is_plain=True)
+            return
         entry = self._entry_of(call, where)
         if not entry.is_one:
             opened = self._assembly.open_call(entry.id, entry.name)

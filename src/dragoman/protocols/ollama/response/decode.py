@@ -166,23 +166,28 @@ class Decoder:
             self._read_bare(line, frame, value)
             return
         if not self._begun:
-            self._begin(frame, value)
+            self._begin(line, frame, value, is_known=is_known)
         if answer is None:
             assembly.deviate("missing-field", "message")
         else:
             self._read_answer(answer, lenient=value is not None)
-        if not is_known or holds_more(line):
+        if not is_known:
             self._kept.line(frame)
+        elif holds_more(line):
+            self._kept.known_line(line)
         self._read_end(line)
 
-    def _begin(self, frame: bytes, value: dict[str, Json] | None) -> None:
-        """The first line with an answer; `value` is it when the strict reader could not read it."""
+    def _begin(self, line: Line, frame: bytes, value: dict[str, Json] | None, *, is_known: bool) -> None:
+        """The first line with an answer. `value`, `is_known`: see `_read_line`."""
         self._begun = True
         deviate = self._assembly.deviate
         if self._reader.kind == "events":
             deviate("envelope", "body", "an event stream")
-        head = decode_head(frame)
-        if type(head) is Head:
+        head = None if is_known else decode_head(frame)
+        if head is None:
+            model, created = line.model, line.created_at
+            role = "assistant" if line.message is None else line.message.role
+        elif type(head) is Head:
             model, created = read(head.model), read(head.created_at)
             role = "assistant" if head.message is None else read(head.message.role)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, read_fields, read_items
-from dragoman.protocols.ollama.wire import MODELLED, MODELLED_IN_MESSAGE, NAME, decode_fields
+from dragoman.protocols.ollama.wire import MODELLED, MODELLED_IN_MESSAGE, NAME, NOT_MODELLED, Line, decode_fields
 from dragoman.types import Native
 
 
@@ -29,6 +29,10 @@ class Kept:
         _add(self._fields, fields, MODELLED)
         _add(self._message, read_fields(fields.get("message")) or {}, MODELLED_IN_MESSAGE)
 
+    def known_line(self, line: Line) -> None:
+        """Take what a line says besides that has no fields but the known ones."""
+        _add(self._fields, {name: getattr(line, name) for name in NOT_MODELLED}, MODELLED)
+
     def native(self) -> Native | None:
         """All of them; None when there are none."""
         fields = {**self._fields, **({"message": self._message} if self._message else {})}
@@ -41,7 +45,7 @@ class Kept:
 
 def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:
     for key, value in fields.items():
-        if key in modelled or bytes(value) in (b"null", b"[]", b"{}", b'""'):
+        if key in modelled or bytes(value) in (b"", b"null", b"[]", b"{}", b'""'):
             continue
         items = read_items(value) if bytes(value)[:1] == b"[" else None
         if items is None:

@@ -71,12 +71,16 @@ class ArgumentText:
         (self._pieces if self.phase == "odd" else self._surplus).append(text)
         return ""
 
-    def add_open(self, texts: list[str], joined: str) -> bool:
-        """Take fragments that leave the object open; False, and nothing is taken, when they may close it.
-
-        Args:
-            joined: the fragments as one text.
-        """
+    def add_many(self, texts: list[str], joined: str) -> bool:
+        """Take fragments that leave the object open, or are all of a plain one; False, and nothing is taken, when they
+        may be something else. `joined`: the fragments as one text."""
+        if self.phase == "held":
+            if self._pieces or joined[-1:] != "}" or not texts[0][1:].strip().rstrip("}") or not joined.isascii():
+                return False
+            if _FLAT.fullmatch(joined) is None or any(text[0] == "{" for text in texts[1:]):
+                return False
+            self.phase, self._pieces, self._scanned = "closed", list(texts), len(texts)
+            return True
         if self.phase != "live" or self._may_restate(texts, joined):
             return False
         if "}" not in joined:
@@ -93,9 +97,8 @@ class ArgumentText:
 
     def _may_restate(self, texts: list[str], joined: str) -> bool:
         """Whether one of the fragments may say again all that came: then it begins as the object does."""
-        beginning = self._pieces[0][:_SHORT]
-        if len(self._pieces) > 1 and len(self._pieces[0]) < _FEW:
-            beginning += self._pieces[1][:_SHORT]
+        first = self._pieces[0]
+        beginning = first[:_SHORT] + (self._pieces[1][:_SHORT] if len(first) < _FEW and len(self._pieces) > 1 else "")
         return beginning in joined and any(text.startswith(beginning) for text in texts)
 
     def gather(self) -> None:
@@ -108,7 +111,7 @@ class ArgumentText:
         return self._pieces if self.phase == "live" else None
 
     def is_blank(self) -> bool:
-        """Whether nothing that means anything has come (white space or `null` at most)."""
+        """Whether nothing but white space or `null` has come."""
         return self.phase == "held" and "".join(self._pieces).strip() in ("", "null")
 
     def is_closed(self) -> bool:
@@ -267,11 +270,7 @@ class ArgumentText:
                     return position
 
     def settle(self, *, proven: bool) -> Settled:
-        """The call ended.
-
-        Args:
-            proven: its block or the response ended well, so that empty arguments are no cut ones.
-        """
+        """The call ended. `proven`: its block or the response ended well, so that empty arguments are no cut ones."""
         if self.phase == "closed" and not self._surplus and is_plain_object(text := "".join(self._pieces)):
             return Settled(text, codes=self._codes())
         return self._settle(proven).told_once()

@@ -72,8 +72,7 @@ class Assembly:
         self._bounds, self._most = bounds, bounds.arguments
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
-        self.offered_names = offered_names
-        self.takes_nothing = takes_nothing
+        self.offered_names, self.takes_nothing = offered_names, takes_nothing
         self.phase: Phase = "open"
         self.reason: StopReason | None = None
         self._native_reason: str | None = None
@@ -87,12 +86,10 @@ class Assembly:
         self._ripe: dict[int, OpenCall] = {}  # calls that another part's opening closes
         self._ids: dict[str, OpenCall] = {}
         self._opened_calls = self._usable_calls = self._failed_calls = 0
-        self._has_strays = False
+        self._has_strays = self._semantic = False
         self._usage = NO_USAGE
         self._cost: Cost | None = None
-        self._semantic = False
-        self._unreadable = ""
-        self._contradiction = ""  # why a call that has left may be another one
+        self._unreadable = self._contradiction = ""  # what no frame said; why a call that has left may be another one
         self._reported: set[tuple[str, str]] = set()
         self._high_surrogate = ""
         self._before_surrogate = ""  # the text that `_high_surrogate` was cut from
@@ -336,10 +333,13 @@ class Assembly:
 
     def add_many_arguments(self, call: OpenCall, texts: list[str]) -> None:
         """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
-        joined = "".join(texts) if call.live is not None else ""
+        is_first = not call.size and call.state == "announced" and call.kind == "function"
+        joined = "".join(texts) if is_first or call.live is not None else ""
         size = call.size + len(joined)
-        if joined and size <= self._bounds.arguments and call.text.add_open(texts, joined):
+        if joined and size <= self._most and call.text.add_many(texts, joined):
             index = call.index
+            if call.text.phase == "closed":
+                self._ripe[index] = call
             call.size = size
             call.fragments += len(texts)
             self.events += [ToolCallDelta(index, text) for text in texts]

@@ -84,6 +84,8 @@ class Doubts:
         """
         if last is None or not (name or arguments.strip()):
             return None
+        if name and id and index is not None and not (self._lost or self._lost_indices or self._without_id):
+            return None  # all its labels came, and so did those of all others
         if id and id in self._lost:
             return self._lose([last], id)
         if index in self._lost_indices:

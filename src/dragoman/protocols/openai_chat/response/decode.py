@@ -18,7 +18,7 @@ from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
 from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.decode_extensions import Extensions
-from dragoman.protocols.openai_chat.response.delta_batch import read_arguments, read_bare_usage, read_texts
+from dragoman.protocols.openai_chat.response.delta_batch import Growth, read_arguments, read_bare_usage, read_texts
 from dragoman.protocols.openai_chat.response.unmodelled import Kept, without_unknown
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
@@ -47,8 +47,8 @@ class Decoder:
     """Reads one response, streamed or whole."""
 
     __slots__ = (
-        "__weakref__", "_assembly", "_calls", "_choice", "_first_text", "_kept", "_rare", "_reader", "_said", "_slots",
-        "_thought", "_whole",
+        "__weakref__", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept", "_rare", "_reader",
+        "_said", "_slots", "_thought", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +63,7 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
         self._slots = CallSlots(self._assembly)
         self._calls = CallReader(self._assembly, self._slots)
+        self._growth = Growth(self._assembly, self._slots)
         self._rare: Extensions | None = None  # until there are any
         self._kept = Kept()
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
@@ -89,10 +90,9 @@ class Decoder:
             self._read(self._reader.close())
         if self._whole:
             self._end()
-        self._end_audio()
-        native = self._kept.native()
-        if native is not None:
-            self._assembly.end_native = native
+        if self._rare is not None:
+            self._rare.end_audio()
+        self._assembly.end_native = self._kept.native() or self._assembly.end_native
         self._calls.close(is_ended=self._assembly.reason is not None)
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else self._reader.seen
@@ -108,26 +108,24 @@ class Decoder:
     def _end(self) -> None:
         """The end marker, or the end of a whole response."""
         assembly = self._assembly
-        self._end_audio()
+        if self._rare is not None:
+            self._rare.end_audio()
         if assembly.phase == "open" and assembly.reason is None and not assembly.is_empty:
             assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
-            if self._is_refused():
+            if self._rare is not None and self._rare.refused:
                 assembly.finish(None, "content_filter")
         self._calls.close(is_ended=True)
         assembly.end()
 
-    def _end_audio(self) -> None:
-        if self._rare is not None:
-            self._rare.end_audio()
-
-    def _is_refused(self) -> bool:
-        return self._rare is not None and self._rare.refused
-
     # ------------------------------------------------------------ frames
 
     def _read(self, frames: Iterable[Frame]) -> None:
+        growth = self._growth
         try:
             for data, name in frames:
+                if growth.kind and (text := growth.take(data, self._choice)) is not None:
+                    self._said += len(text)
+                    continue
                 if data == b"[DONE]":
                     self._end()
                     continue
@@ -309,8 +307,10 @@ class Decoder:
             self._assembly.text(content)
             self._first_text = self._first_text or content
             self._said += len(content)
+            self._growth.expect("text")
         if calls and len(calls) == 1:
             self._calls.read(calls[0])
+            self._growth.expect("call")
         elif calls:
             self._calls.read_many(calls)
 
@@ -373,8 +373,9 @@ class Decoder:
             return
         if word not in REASONS:
             self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)
-        self._end_audio()
-        if reason == "stop" and self._is_refused():
+        if self._rare is not None:
+            self._rare.end_audio()
+        if reason == "stop" and self._rare is not None and self._rare.refused:
             reason = "content_filter"
         self._assembly.finish(word, reason)
         self._assembly.settle_whole_calls()

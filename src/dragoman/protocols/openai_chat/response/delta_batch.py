@@ -12,8 +12,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.delta_batch import narrowed, one, read_alike
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import Cost, Usage
@@ -54,6 +56,45 @@ _decode_first: Final = _json.lines_decoder(_chunk(_Text, {"content_filter_result
 _decode_texts: Final = _json.lines_decoder(_chunk(_Text))
 _decode_arguments: Final = _json.lines_decoder(_chunk(_Arguments))
 _decode_usage: Final = _json.typed_decoder(_UsageChunk)
+_decode_text: Final = _json.typed_decoder(_chunk(_Text))
+_decode_call: Final = _json.typed_decoder(_chunk(_Arguments))
+_MOST_MISSES: Final = 64  # chunks of one response that are read twice in vain
+
+
+class Growth:
+    """Lets grow by a chunk what grew by the one before. `kind` tells what that is; "" while nothing is known."""
+
+    __slots__ = ("_assembly", "_misses", "_slots", "kind")
+
+    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
+        self._assembly = assembly
+        self._slots = slots
+        self._misses = 0
+        self.kind: Literal["", "text", "call"] = ""
+
+    def expect(self, kind: Literal["text", "call"]) -> None:
+        """A chunk let this grow."""
+        if self._misses < _MOST_MISSES:
+            self.kind = kind
+
+    def take(self, data: bytes, choice: int | None) -> str | None:
+        """Take a chunk that lets the same grow and says nothing else; gives its text, "" of a call. None when it may
+        say something else."""
+        if self.kind == "text":
+            chunk = _decode_text(data)
+            if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
+                text: str = told.delta.content
+                self._assembly.text(text)
+                return text
+        else:
+            chunk = _decode_call(data)
+            if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
+                call = told.delta.tool_calls[0]
+                if call.function.arguments and self._slots.grow(call.index, call.function.arguments):
+                    return ""
+        self.kind = ""
+        self._misses += 1
+        return None
 
 
 def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:

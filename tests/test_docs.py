@@ -19,7 +19,10 @@ from whole_programs import called, configure, ended, said
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-FENCE = re.compile(r"^(?P<mark><!-- runnable -->\n)?```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<mark><!-- runnable -->\n)?(?:<!-- model: (?P<turns>[^\n]*) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 
 # Written in pieces, so that this file does not find itself.
 UNWANTED = {
@@ -121,7 +124,14 @@ PROGRAMS = [
     pytest.param(block["body"], id=f"{page_name(page)}-{number}")
     for page in PAGES
     for number, block in enumerate(FENCE.finditer(page.read_text(encoding="utf-8")))
-    if block["language"] == "python" and is_program(block["body"])
+    if block["language"] == "python" and is_program(block["body"]) and not block["turns"]
+]
+#: What a fake model says to a program of the library's guide: the page has its turns in a comment above the block.
+GUIDE = [
+    pytest.param(block["turns"], block["body"], id=f"{page_name(page)}-{number}")
+    for page in PAGES
+    for number, block in enumerate(FENCE.finditer(page.read_text(encoding="utf-8")))
+    if block["language"] == "python" and block["turns"]
 ]
 #: What the scripted model calls when a program offers it: tool → arguments.
 CALLS = {"get_weather": '{"city": "Paris"}', "add": '{"a": 2, "b": 3}'}
@@ -137,6 +147,9 @@ def test_python_blocks_run_to_their_exit(body: str, tmp_path: Path) -> None:
         config = configure(tmp_path, server.url, "ollama", "embedded", more=route)
         run = ended(body, config=config, folder=PROJECT)
     assert (run.returncode, run.stderr) == (0, "")
+    if "with FakeModel(" in body:  # it brings its own model, and asserts for itself
+        assert server.requests == []
+        return
     assert len(server.requests) == len(re.findall(r"client\.stream\(", body)) + 2 * len(
         re.findall(r"client\.run\(", body)
     )
@@ -144,9 +157,23 @@ def test_python_blocks_run_to_their_exit(body: str, tmp_path: Path) -> None:
         assert f"def {name}(" not in body or f"name='{name}'" in run.stdout
 
 
+@pytest.mark.parametrize(("turns", "body"), GUIDE)
+def test_blocks_of_the_guide_run_to_their_exit(turns: str, body: str, tmp_path: Path) -> None:
+    """The program asks the fake model for every turn that the page names, and for no more."""
+    program = (
+        "from dragoman.testing import FakeModel, call, cut, delay, deviation, error, thinking\n"
+        f"with FakeModel({turns}) as fake:\n    exec(compile({body!r}, 'page', 'exec'), {{'__name__': '__main__'}})\n"
+        f"assert len(fake.requests) == len([{turns}]), fake.requests\n"
+    )
+    run = ended(program, config=configure(tmp_path, "http://127.0.0.1:9", "ollama"), folder=PROJECT)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
+
+
 def test_at_least_one_block_is_run() -> None:
     assert RUNNABLE
     assert PROGRAMS
+    assert GUIDE
 
 
 def test_the_generated_reference_is_current() -> None:
@@ -182,7 +209,7 @@ def test_named_commands_exist() -> None:
 
 
 def test_named_python_names_exist() -> None:
-    modules = {path.stem for path in (PROJECT / "src" / "dragoman").iterdir()} | {"toml"}
+    modules = {path.stem for path in (PROJECT / "src" / "dragoman").iterdir()} | {"toml", "service"}
     named = named_in_pages(r"\bdragoman\.([A-Za-z_]\w*)")
     assert {name for name in named if not hasattr(dragoman, name)} - modules == set()
 

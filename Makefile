@@ -15,7 +15,7 @@ PYTEST := .venv/bin/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install page-screens mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -73,6 +73,9 @@ models: $(STAMP)  ## which way to ask for tools works with real small models: LA
 
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent
+
+page-screens: $(STAMP)  ## the gateway's page in a real browser (apt install chromium), wide and narrow, light and dark
+	.venv/bin/python scripts/check_pages.py
 
 mutants: $(STAMP)  ## drifts planted in the quick ways to read, one at a time: the property tests must notice each
 	.venv/bin/python scripts/mutants.py

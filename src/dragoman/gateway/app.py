@@ -37,7 +37,7 @@ class App:
 
     __slots__ = (
         "_addresses", "_exact", "_guard", "_limits", "_names", "_observer", "_operations", "_patterns", "_relay",
-        "_since",
+        "_served", "_since",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +64,7 @@ class App:
         self._since = int(time.time())
         self._exact: dict[str, list[tuple[tuple[str, ...], Handler]]] = {}
         self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Handler]] = []
-        served = tuple(protocols)
+        served = self._served = tuple(protocols)
         for endpoint in endpoints:
             if endpoint.protocol in served:
                 self._add(endpoint.methods, endpoint.pattern, endpoint)
@@ -163,7 +163,7 @@ class App:
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, response_writer, record))
                 return
             if isinstance(handler, Page):
-                answer = handler.respond(Asked(head, body, name, self._names, self._since))
+                answer = handler.respond(Asked(head, body, name, self._names, self._since, self._served))
                 response_writer.send(answer)
                 record.outcome, record.status, record.page = "done", answer.status, handler.pattern
                 return

@@ -326,12 +326,14 @@ class Protocol(msgspec.Struct, frozen=True):
     protocol whose streams tell usage only where it was asked for (`Peek.usage`). `takes_result_media`: a result of a
     tool may hold images; where not, they follow in a message of the user.
     `sibling`: the protocol whose requests clients send to this one's path.
-    `tools`: what it tells of tools that only it knows.
+    `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
+    address; `address_path`: what stands there behind host and port.
     """
 
     name: ProtocolName
     routes: tuple[tuple[str, str], ...]
     models_path: str
+    address_variable: str
     stream_type: str
     parse_request: ParseRequest
     render_request: RenderRequest
@@ -353,6 +355,7 @@ class Protocol(msgspec.Struct, frozen=True):
     style_for: StyleFor = usual_style
     without_usage: WithoutUsage | None = None
     takes_result_media: bool = True
+    address_path: str = ""
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

@@ -20,6 +20,7 @@ from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
 from dragoman.gateway.messages import Answer, Head
 from dragoman.gateway.model_names import Listed, ModelNames
+from dragoman.gateway.pages.start import render_start, wants_html
 from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Model
@@ -34,13 +35,15 @@ _EMBEDS: Final = "embed"
 
 @final
 class Asked(msgspec.Struct, frozen=True):
-    """A question. `name`: what stood for `{model}` in the path, "" without one. `since`: Unix seconds, for lists."""
+    """A question. `name`: what stood for `{model}` in the path, "" without one. `since`: Unix seconds, for lists.
+    `protocols`: what the gateway serves."""
 
     head: Head
     body: bytes
     name: str
     names: ModelNames
     since: int
+    protocols: tuple[ProtocolName, ...]
 
 
 Respond: TypeAlias = Callable[[Asked], Answer]
@@ -68,6 +71,11 @@ def _answer(value: Json) -> Answer:
 
 
 # ---------------------------------------------------------------- Ollama
+
+
+def _start(asked: Asked) -> Answer:
+    """For people: the page that a browser shows."""
+    return render_start(asked.head, asked.protocols, asked.names.listed())
 
 
 def _greet(asked: Asked) -> Answer:
@@ -271,6 +279,7 @@ def _models_pages(prefix: str) -> tuple[Page, ...]:
 
 
 PAGES: Final[tuple[Page, ...]] = (
+    *(Page(protocol.name, _READ, "/", _start, wants_html) for protocol in PROTOCOLS.values()),
     Page("ollama-chat", _READ, "/", _greet),
     Page("ollama-chat", _READ, "/api/version", _version),
     Page("ollama-chat", _READ, "/api/tags", _tags),

@@ -18,6 +18,7 @@ PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/messages"),),
     models_path="/v1/models",
+    address_variable="ANTHROPIC_BASE_URL",
     stream_type="text/event-stream; charset=utf-8",
     parse_request=parse_request,
     render_request=crossing(NAME, render_request),

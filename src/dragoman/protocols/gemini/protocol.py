@@ -21,6 +21,7 @@ PROTOCOL = Protocol(
         for verb in ("generateContent", "streamGenerateContent")
     ),
     models_path="/models",
+    address_variable="GOOGLE_GEMINI_BASE_URL",
     stream_type="text/event-stream",
     parse_request=parse_request,
     render_request=crossing(NAME, render_request),

@@ -16,6 +16,7 @@ PROTOCOL = Protocol(
     name=NAME,
     routes=(("POST", "/api/chat"),),
     models_path="/api/tags",
+    address_variable="OLLAMA_HOST",
     stream_type="application/x-ndjson",
     truncates_silently=True,
     takes_image_urls=False,

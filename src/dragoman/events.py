@@ -337,13 +337,12 @@ class Fold:
 
     def add(self, event: Event) -> None:
         """Take the next event."""
-        kind = type(event)
-        if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
-            self._pieces[event.index].append(event.text)  # type: ignore[union-attr]
-        elif kind is TextStart or kind is ThinkingStart or kind is ToolCallStart:
-            self._parts[event.index] = None  # type: ignore[union-attr]
-            self._pieces[event.index] = []  # type: ignore[union-attr]
-            self._natives[event.index] = (kind, event.native)  # type: ignore[union-attr]
+        if type(event) is TextDelta or type(event) is ThinkingDelta or type(event) is ToolCallDelta:
+            self._pieces[event.index].append(event.text)
+        elif type(event) is TextStart or type(event) is ThinkingStart or type(event) is ToolCallStart:
+            self._parts[event.index] = None
+            self._pieces[event.index] = []
+            self._natives[event.index] = (type(event), event.native)
         else:
             self._add_rare(event)
 

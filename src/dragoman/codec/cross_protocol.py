@@ -35,9 +35,6 @@ from dragoman.events import (
 )
 from dragoman.types import Media, Native, Opaque, ProtocolName, Text, Thinking, ToolCall, ToolResult
 
-#: Events of a whole response with native fields, and those of a part. A call tells all of its own at its end.
-_OF_RESPONSE: Final = frozenset({Start, Finish, Failure})
-_OF_PART: Final = frozenset({TextStart, TextEnd, ThinkingStart, ThinkingEnd})
 #: Native fields that only hold the path of others: lists of one object, and objects.
 _LISTS: Final = frozenset({"choices", "candidates"})
 _OBJECTS: Final = frozenset({"message", "usage", "usageMetadata", "groundingMetadata"})
@@ -67,16 +64,15 @@ class CrossProtocol:
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
         """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
         with it: the last text tells the pages of an end that is among them."""
-        kind = type(event)
-        if kind in _OF_RESPONSE:
-            if type(event) is Finish:
-                return self._end(event)
-            self._native(event.native, "")  # type: ignore[union-attr]
+        if type(event) is Finish:
+            return self._end(event)
+        if type(event) is Start or type(event) is Failure:
+            self._native(event.native, "")
         elif type(event) is TextStart or type(event) is TextEnd:
             return self._text(event, events)
-        elif kind in _OF_PART:
-            if event.native is not None:  # type: ignore[union-attr]
-                self._native(event.native, f"parts[{event.index}].")  # type: ignore[union-attr]
+        elif type(event) is ThinkingStart or type(event) is ThinkingEnd:
+            if event.native is not None:
+                self._native(event.native, f"parts[{event.index}].")
         elif type(event) is ToolCallEnd:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:

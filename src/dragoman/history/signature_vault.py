@@ -295,9 +295,8 @@ class SignatureWatch:
 
 def _is_sealed(event: Event) -> bool:
     """Whether a part that ends carries what a provider wants back."""
-    kind = type(event)
-    if kind is ToolCallEnd:
-        return bool(event.call.signature)  # type: ignore[union-attr]
-    if kind is ThinkingEnd:
-        return bool(event.signature or event.redacted)  # type: ignore[union-attr]
-    return kind is TextEnd and bool(event.signature)  # type: ignore[union-attr]
+    if type(event) is ToolCallEnd:
+        return bool(event.call.signature)
+    if type(event) is ThinkingEnd:
+        return bool(event.signature or event.redacted)
+    return type(event) is TextEnd and bool(event.signature)

@@ -53,7 +53,7 @@ def read_rates(body: str) -> Rates | None:
     if not isinstance(fields, dict):
         return None
     names = ("nano_dollars_for_tokens", "input", "output", "cache_read", "cache_write")
-    numbers = [fields.get(name) for name in names]
-    if not all(isinstance(number, int) and number >= 0 for number in numbers) or not numbers[0]:
+    numbers = [number for name in names if isinstance(number := fields.get(name), int) and number >= 0]
+    if len(numbers) < len(names) or not numbers[0]:
         return None
-    return Rates(*numbers)  # type: ignore[arg-type]
+    return Rates(*numbers)

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
-from dragoman.stages.part_indices import OPENING, PartIndices
+from dragoman.stages.part_indices import OPENING, PartIndices, index_of
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import ToolCall
 
@@ -67,7 +67,7 @@ class ParallelWrapper:
             if type(event) in OPENING:
                 if type(event) is ToolCallStart and self._is_wrapper(event.name):
                     return position
-                self._indices.of(event.index)  # type: ignore[union-attr]
+                self._indices.of(index_of(event))
         return len(events)
 
     def _take(self, event: Event) -> None:

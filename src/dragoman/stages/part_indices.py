@@ -63,10 +63,11 @@ class PartIndices:
         """The event, with the index that its part has in the output."""
         if type(event) not in _OF_PARTS:
             return event
-        if not self.are_changed and event.index in self._given:  # type: ignore[union-attr]
+        came = index_of(event)
+        if not self.are_changed and came in self._given:
             return event
-        index = self.of(event.index)  # type: ignore[union-attr]
-        return event if index == event.index else msgspec.structs.replace(event, index=index)  # type: ignore[union-attr]
+        index = self.of(came)
+        return event if index == came else msgspec.structs.replace(event, index=index)
 
     def add(self, split: int) -> int:
         """The index of one more part made of the part `split`, behind all that have opened."""
@@ -78,6 +79,12 @@ class PartIndices:
         self._split = max(self._split, split)
         self._used.add(self._taken)
         return self._taken
+
+
+def index_of(event: Event) -> int:
+    """The index of an event that belongs to a part."""
+    index: int = event.index  # type: ignore[union-attr]
+    return index
 
 
 def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta] | type[ToolCallDelta]) -> str | None:

@@ -28,6 +28,7 @@ from dragoman.events import (
     ToolCallStart,
     UsageUpdate,
 )
+from dragoman.stages.part_indices import index_of
 
 #: Characters that may wait behind an open part; past them the response fails.
 WAITING_LIMIT: Final = 32 * 1024 * 1024
@@ -35,7 +36,6 @@ WAITING_LIMIT: Final = 32 * 1024 * 1024
 
 _STARTS: Final = frozenset({TextStart, ThinkingStart, ToolCallStart})
 _ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd, ToolCallFailed})
-_DELTAS: Final = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 _BESIDE_PARTS: Final = frozenset({Start, UsageUpdate, NativeEvent, Deviation, Finish, Failure})
 #: What opens or closes a part: while nothing waits, the one that is open grows unseen.
 _EDGES: Final = _STARTS | _ENDS | {PartEvent}
@@ -71,17 +71,16 @@ class Sequencer:
         """How many events pass before the first that must wait; nothing waits yet."""
         live = self._live
         for position, event in enumerate(events):
-            kind = type(event)
-            if kind in _DELTAS:
-                is_next = event.index == live  # type: ignore[union-attr]
-            elif kind in _STARTS:
+            if type(event) is TextDelta or type(event) is ToolCallDelta or type(event) is ThinkingDelta:
+                is_next = event.index == live
+            elif type(event) in _STARTS:
                 is_next = live < 0
-                live = event.index  # type: ignore[union-attr]
-            elif kind in _ENDS:
-                is_next = live < 0 or event.index == live  # type: ignore[union-attr]
+                live = index_of(event)
+            elif type(event) in _ENDS:
+                is_next = live < 0 or index_of(event) == live
                 live = -1
             else:
-                is_next = live < 0 or kind is not PartEvent
+                is_next = live < 0 or type(event) is not PartEvent
             if not is_next:
                 return position
             self._live = live
@@ -89,21 +88,20 @@ class Sequencer:
 
     def _take(self, event: Event, out: list[Event]) -> None:
         kind = type(event)
-        if kind in _DELTAS:
-            index: int = event.index  # type: ignore[union-attr]
-            if index == self._live:
+        if type(event) is TextDelta or type(event) is ToolCallDelta or type(event) is ThinkingDelta:
+            if event.index == self._live:
                 out.append(event)
             else:
-                self._wait(index, event, out, size=len(event.text))  # type: ignore[union-attr]
+                self._wait(event.index, event, out, size=len(event.text))
         elif kind in _STARTS:
-            index = event.index  # type: ignore[union-attr]
+            index = index_of(event)
             if self._live < 0:
                 self._live = index
                 out.append(event)
             else:
                 self._wait(index, event, out)
         elif kind in _ENDS:
-            index = event.index  # type: ignore[union-attr]
+            index = index_of(event)
             if index == self._live:
                 out.append(event)
                 self._live = -1
@@ -112,11 +110,11 @@ class Sequencer:
                 out.append(event)  # a call that failed before it had a name
             else:
                 self._wait(index, event, out)
-        elif kind is PartEvent:
+        elif type(event) is PartEvent:
             if self._live < 0:
                 out.append(event)
             else:
-                self._wait(event.index, event, out)  # type: ignore[union-attr]
+                self._wait(event.index, event, out)
         else:
             assert kind in _BESIDE_PARTS, f"not an event: {kind.__name__}"
             out.append(event)

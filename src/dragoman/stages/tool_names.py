@@ -88,11 +88,10 @@ class ToolNames:
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         for event in events:
-            kind = type(event)
-            if kind is ToolCallStart:
-                if event.name not in self._offered:  # type: ignore[union-attr]
+            if type(event) is ToolCallStart:
+                if event.name not in self._offered:
                     break
-            elif self._names and kind in _GROWING:
+            elif self._names and type(event) in _GROWING:
                 break
         else:
             return events

@@ -17,7 +17,7 @@ from dragoman.http.response import Response, TransportFailed
 from dragoman.http.transport import STAND_INS
 from dragoman.inputs.keywords import read_word
 from dragoman.protocol import UNKNOWN_MODEL
-from dragoman.protocols import PROTOCOLS
+from dragoman.protocols import NAMES, PROTOCOLS
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Chain, Target
@@ -130,10 +130,10 @@ class FakeModel:
     async def open(self, outgoing: Outgoing, forward: object = None) -> Response:
         """As a transport does; nothing is forwarded. Raises TransportFailed: it is no request to a model."""
         place, _, rest = outgoing.url.removeprefix(_HOST + "/").partition("/")
-        if not outgoing.url.startswith(_HOST) or place not in PROTOCOLS:
+        if not outgoing.url.startswith(_HOST) or place not in NAMES:
             raise TransportFailed(Failure("connection", "nothing goes out while a FakeModel answers"))
         try:
-            played = self.answer(place, "/" + rest, outgoing.body)  # type: ignore[arg-type]
+            played = self.answer(place, "/" + rest, outgoing.body)
         except WireError as problem:
             raise TransportFailed(Failure("wire", f"FakeModel: {problem}")) from None
         if played.delay:

@@ -321,7 +321,8 @@ class ArgumentText:
         if text[:1] == '"' and isinstance(value, Malformed):
             return Settled(None, kind="cut", problem="the arguments are a string that is not closed")
         refused = value if isinstance(value, Malformed) else _json.decode_object(text)
-        return Settled(None, problem=f"the arguments are not a JSON object: {refused.problem}")  # type: ignore[union-attr]
+        problem = refused.problem if isinstance(refused, Malformed) else "it is held for odd"
+        return Settled(None, problem=f"the arguments are not a JSON object: {problem}")
 
     def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
         """Tell what follows the closing brace: residue, the same object again, further calls, or what none may drop."""

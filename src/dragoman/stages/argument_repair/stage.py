@@ -29,7 +29,7 @@ from dragoman.events import (
 from dragoman.stages.argument_repair.near_json import NOT_CLOSED
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import ToolSchema, schema_of
-from dragoman.stages.part_indices import text_of
+from dragoman.stages.part_indices import index_of, text_of
 from dragoman.types import Tool, ToolCall
 
 _DEEPEST_ENCODING: Final = 3
@@ -63,17 +63,16 @@ class ArgumentRepair:
             return events
         out: list[Event] = []
         for event in events:
-            kind = type(event)
-            if kind is ToolCallDelta:
-                out += self._grow([event], event.text)  # type: ignore[union-attr]
-            elif kind is ToolCallStart:
-                self._start(event, out)  # type: ignore[arg-type]
-            elif kind is ToolCallEnd:
-                self._end(event, out)  # type: ignore[arg-type]
-            elif kind is ToolCallFailed:
-                self._retry(event, out)  # type: ignore[arg-type]
-            elif kind is Finish and (self._mended or self._failed):
-                out.append(self._finish(event))  # type: ignore[arg-type]
+            if type(event) is ToolCallDelta:
+                out += self._grow([event], event.text)
+            elif type(event) is ToolCallStart:
+                self._start(event, out)
+            elif type(event) is ToolCallEnd:
+                self._end(event, out)
+            elif type(event) is ToolCallFailed:
+                self._retry(event, out)
+            elif type(event) is Finish and (self._mended or self._failed):
+                out.append(self._finish(event))
             else:
                 out.append(event)
         return out
@@ -93,24 +92,23 @@ class ArgumentRepair:
         """Whether no call is to be mended: each one here begins and ends here, and fits."""
         begun: dict[int, ToolSchema] = {}
         for event in events:
-            kind = type(event)
-            if kind is ToolCallStart:
-                schema = self._schema_of(event)  # type: ignore[arg-type]
+            if type(event) is ToolCallStart:
+                schema = self._schema_of(event)
                 if schema is not None and not self._live:
                     return False
                 if schema is not None:
-                    begun[event.index] = schema  # type: ignore[union-attr]
-            elif kind is ToolCallEnd:
-                schema = begun.pop(event.index, None)  # type: ignore[union-attr]
-                if schema is not None and not schema.takes_as_is(event.call.arguments):  # type: ignore[union-attr]
+                    begun[event.index] = schema
+            elif type(event) is ToolCallEnd:
+                schema = begun.pop(event.index, None)
+                if schema is not None and not schema.takes_as_is(event.call.arguments):
                     return False
-            elif kind is Finish and (self._mended or self._failed):
+            elif type(event) is Finish and (self._mended or self._failed):
                 return False
         return not begun
 
     def _grow(self, events: list[Event], text: str) -> list[Event]:
         """Deltas of one call, of which this is the text. Those that came together leave as one."""
-        index: int = events[0].index  # type: ignore[union-attr]
+        index = index_of(events[0])
         call = self._calls.get(index)
         if call is None:
             return events

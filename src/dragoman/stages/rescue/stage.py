@@ -31,7 +31,7 @@ from dragoman.events import (
     settle_reason,
 )
 from dragoman.protocol import NewId
-from dragoman.stages.part_indices import OPENING, text_of
+from dragoman.stages.part_indices import OPENING, index_of, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.ended import Ended, failed, failed_call
 from dragoman.stages.rescue.markers import sort_families, value_ends
@@ -80,7 +80,7 @@ class Rescue:
         """Take the next events."""
         text = text_of(events, TextDelta) or text_of(events, ThinkingDelta)
         if text is not None:
-            index = events[0].index  # type: ignore[union-attr]
+            index = index_of(events[0])
             part = self._parts[index]
             if part.index == index and not (part.space or part.held or self._ended.again) and part.scanner.passes(text):
                 return events
@@ -90,10 +90,10 @@ class Rescue:
         out = self._out = events[:passed]
         for event in events[passed:]:
             kind = type(event)
-            if kind is TextDelta or kind is ThinkingDelta:
-                self._delta(event)  # type: ignore[arg-type]
-            elif kind is ToolCallDelta or kind is ToolCallEnd:
-                self._structured_event(event)  # type: ignore[arg-type]
+            if type(event) is TextDelta or type(event) is ThinkingDelta:
+                self._delta(event)
+            elif type(event) is ToolCallDelta or type(event) is ToolCallEnd:
+                self._structured_event(event)
             elif kind in _PASSING:
                 self._out.append(event)
             else:
@@ -109,11 +109,11 @@ class Rescue:
             kind = type(event)
             if kind is TextStart or kind is ThinkingStart:
                 return position
-            if kind is ToolCallEnd:
-                self._structured.append((event.call.name, event.call.arguments))  # type: ignore[union-attr]
+            if type(event) is ToolCallEnd:
+                self._structured.append((event.call.name, event.call.arguments))
             elif kind in OPENING:
                 self._has_answer = self._has_answer or kind is not ToolCallFailed
-                self._places.of(event.index)  # type: ignore[union-attr]
+                self._places.of(index_of(event))
         return len(events)
 
     def _take(self, event: Event) -> None:

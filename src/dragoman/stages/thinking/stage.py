@@ -22,7 +22,7 @@ from dragoman.events import (
     ToolCallFailed,
 )
 from dragoman.protocol import PLAIN, Dialect
-from dragoman.stages.part_indices import OPENING, PartIndices, text_of
+from dragoman.stages.part_indices import OPENING, PartIndices, index_of, text_of
 from dragoman.stages.thinking.scanner import Found, ThinkingScanner
 from dragoman.types import Native
 
@@ -70,20 +70,19 @@ class ThinkingTags:
         """How many events pass as they are, before the first in which something must be read."""
         text = self._text
         if text is not None and (said := text_of(events, TextDelta)) is not None:
-            is_read = events[0].index == text.start.index  # type: ignore[union-attr]
+            is_read = index_of(events[0]) == text.start.index
             if not is_read or text.reader.passes(said):
                 return len(events)
         for position, event in enumerate(events):
             kind = type(event)
-            if kind is TextDelta:
-                is_read = text is not None and event.index == text.start.index  # type: ignore[union-attr]
-                if is_read and not text.reader.passes(event.text):  # type: ignore[union-attr]
+            if type(event) is TextDelta:
+                if text is not None and event.index == text.start.index and not text.reader.passes(event.text):
                     return position
             elif kind is TextStart or (text is not None and (kind is TextEnd or kind is Failure)):
                 return position
             elif kind in OPENING:
                 self._opens(event)
-                self._indices.of(event.index)  # type: ignore[union-attr]
+                self._indices.of(index_of(event))
         return len(events)
 
     def _opens(self, event: Event) -> None:
@@ -96,19 +95,18 @@ class ThinkingTags:
 
     def _take(self, event: Event) -> None:
         text = self._text
-        kind = type(event)
-        if kind is TextDelta and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
-            self._delta(text, event)  # type: ignore[arg-type]
-        elif kind is TextStart and self._may_begin and text is None:
+        if type(event) is TextDelta and text is not None and event.index == text.start.index:
+            self._delta(text, event)
+        elif type(event) is TextStart and self._may_begin and text is None:
             opened = self._dialect.thinking_opened and self._is_start
             reader = ThinkingScanner(self._dialect.thinking_tags, opened=opened)
-            self._text = _Text(event, reader)  # type: ignore[arg-type]
-        elif kind is TextEnd and text is not None and event.index == text.start.index:  # type: ignore[union-attr]
-            self._end(text, event)  # type: ignore[arg-type]
+            self._text = _Text(event, reader)
+        elif type(event) is TextEnd and text is not None and event.index == text.start.index:
+            self._end(text, event)
         else:
-            if kind in OPENING:
+            if type(event) in OPENING:
                 self._opens(event)
-            elif kind is Failure and text is not None:
+            elif type(event) is Failure and text is not None:
                 self._read(text, text.reader.end())
             self._out.append(self._indices.move(event))
 

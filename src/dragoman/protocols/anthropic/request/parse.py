@@ -49,7 +49,7 @@ _MODELLED: Final = frozenset({
     "model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature", "top_p", "top_k",
     "stop_sequences", "thinking", "output_config", "output_format",
 })  # fmt: skip
-_EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+_EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 #: A longer schema says something: bytes.
 _LONGEST_EMPTY: Final = 100
 #: claude-code names its session inside `metadata.user_id`, as `…_session_<uuid>` or as JSON.
@@ -242,7 +242,7 @@ def _says_nothing(schema: Raw) -> bool:
 
 def read_reasoning(thinking: Json, effort: str) -> Reasoning | None:
     """What `thinking` (decoded) and an effort come to."""
-    known: Effort | None = effort if effort in _EFFORTS else None  # type: ignore[assignment]
+    known: Effort | None = effort if effort in _EFFORTS else None
     if not isinstance(thinking, dict):
         return Reasoning(known) if known else None
     if thinking.get("type") == "disabled":

@@ -43,8 +43,8 @@ class BodyReader:
     """
 
     __slots__ = (
-        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_events", "_limit", "_most", "_size", "_tail",
-        "_total", "_unzip", "_usual", "kind", "stray",
+        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_events", "_head", "_limit", "_most", "_name",
+        "_size", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +54,7 @@ class BodyReader:
         self.kind: Kind = "unknown"
         self.stray = b""
         self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
+        self._head = self._name = b""  # of the last event, up to its brace, if it came alone
         self._deviate = deviate
         self._limit = bounds.frame
         self._most = bounds.answer
@@ -79,6 +80,16 @@ class BodyReader:
         """
         size = len(data)
         self._total = total = self._total + size
+        head = self._head
+        if (
+            head
+            and data.startswith(head)
+            and data.find(b"\n", len(head)) == size - 2
+            and data[-1:] == b"\n"
+            and b"\r" not in data
+            and total <= self._most
+        ):  # as the last one
+            return ((data[len(head) - 1 : -2], self._name),)
         usual = self._usual or self._tell_usual(data)
         if total > self._most or data[-1:] != b"\n":
             pass
@@ -86,6 +97,7 @@ class BodyReader:
             begin, cut = data[:7], data.find(b"\n")
             if begin == b"data: {":
                 if cut == size - 2 and b"\r" not in data:
+                    self._head, self._name = begin, b""
                     return ((data[6:cut], b""),)
                 if data[-4:] == b"\r\n\r\n" and cut == size - 3 and data.find(b"\r") == size - 4:
                     return ((data[6:-4], b""),)
@@ -95,10 +107,11 @@ class BodyReader:
                 and data.find(b"\n", cut + 8) == size - 2
                 and b"\r" not in data
             ):
-                return ((data[cut + 7 : -2], data[7:cut].strip()),)
+                self._head, self._name = data[: cut + 8], data[7:cut].strip()
+                return ((data[cut + 7 : -2], self._name),)
         elif usual and data.find(b"\n") == size - 1 and data[:1] == b"{" and b"\r" not in data:
             return ((data[:-1], b""),)
-        self._usual = ""
+        self._usual, self._head = "", b""
         return self._feed_unusual(data)
 
     def _tell_usual(self, data: bytes) -> Literal["", "events", "lines"]:

@@ -15,7 +15,7 @@ PYTEST := .venv/bin/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install page-screens mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -82,6 +82,9 @@ mutants: $(STAMP)  ## drifts planted in the quick ways to read, one at a time: t
 
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak
+
+fuzz: $(STAMP)  ## made-up texts for every reader, by processor time: TEXTS=100000 a reader, SECONDS=60 each at most
+	.venv/bin/python -m reliability.fuzz_time --texts "$(or $(TEXTS),100000)" --seconds "$(or $(SECONDS),60)"
 
 clients: $(STAMP)  ## real client programs through the gateway, from PyPI and npm (4 GB); ONLY=codex,litellm PROVIDERS=gemini
 	.venv/bin/python clients/run.py --only "$(ONLY)" --providers "$(PROVIDERS)"

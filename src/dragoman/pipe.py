@@ -11,6 +11,8 @@ from dragoman.protocol import Decoder, Encoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
 _LONG: Final = 8
+#: What the JSON reader takes may be too deep for what is done with it then, wherever that is.
+_TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most, got more")
 
 
 class Reader:
@@ -31,11 +33,17 @@ class Reader:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
-        return self._through(self._decoder.feed(data))
+        try:
+            return self._through(self._decoder.feed(data))
+        except RecursionError:
+            return self.fail(_TOO_DEEP)
 
     def close(self) -> list[Event]:
         """The body ended."""
-        return self._through(self._decoder.close())
+        try:
+            return self._through(self._decoder.close())
+        except RecursionError:
+            return self.fail(_TOO_DEEP)
 
     def fail(self, failure: Failure) -> list[Event]:
         """The connection broke: the response ends with this failure, unless its own end was seen."""

@@ -8,8 +8,12 @@ from importlib import import_module
 from typing import Final, final, get_args
 from typing import Protocol as Interface
 
+import msgspec
+
+from dragoman._json import Raw
 from dragoman.codec.embeddings import Embedder
-from dragoman.protocol import Legacy, Protocol
+from dragoman.errors import WireError
+from dragoman.protocol import Legacy, Parsed, ParseRequest, Protocol
 from dragoman.protocol.recognition import Recognition
 from dragoman.types import ProtocolName
 
@@ -57,7 +61,20 @@ def _folder(name: ProtocolName) -> _Folder:
 
 @cache
 def _loaded(name: ProtocolName) -> Protocol:
-    return _folder(name).load()
+    protocol: Protocol = _folder(name).load()
+    return msgspec.structs.replace(protocol, parse_request=_within_levels(protocol.parse_request))
+
+
+def _within_levels(parse_request: ParseRequest) -> ParseRequest:
+    """The same, but for what the JSON reader takes and is too deep for what is done with it then, wherever that is."""
+
+    def parse(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
+        try:
+            return parse_request(body, path=path, fields=fields)
+        except RecursionError:
+            raise WireError("expected JSON of some hundred levels at most, got more") from None
+
+    return parse
 
 
 def recognition(name: ProtocolName) -> Recognition:

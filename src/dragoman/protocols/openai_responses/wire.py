@@ -117,13 +117,19 @@ def exact(data: bytes, path: tuple[str | int, ...], fallback: Json) -> Raw:
     return Raw(bytes(value))
 
 
-def text_of(value: Json) -> str:
-    """Text, given as a string or as an object or list that holds some; "" for anything else."""
+#: Levels of a text that stands in lists and objects.
+_MOST_LEVELS: Final = 100
+
+
+def text_of(value: Json, levels: int = _MOST_LEVELS) -> str:
+    """Text, given as a string or as an object or list that holds some, within so many levels; "" for anything else."""
     if isinstance(value, str):
         return value
+    if not levels:
+        return ""
     if isinstance(value, dict):
-        return next((text_of(value[key]) for key in ("text", "content", "refusal") if value.get(key)), "")
-    return "".join(map(text_of, value)) if isinstance(value, list) else ""
+        return next((text_of(value[key], levels - 1) for key in ("text", "content", "refusal") if value.get(key)), "")
+    return "".join(text_of(item, levels - 1) for item in value) if isinstance(value, list) else ""
 
 
 def mend(value: Json) -> Json:

@@ -54,7 +54,7 @@ def _order(schema: dict[str, Json], names: Json) -> None:
 
 def _type(value: Json) -> Json:
     if isinstance(value, list):
-        return [_type(item) for item in value]
+        return [item if isinstance(item, list) else _type(item) for item in value]
     return value.lower() if isinstance(value, str) and value.upper() in _TYPES else value
 
 

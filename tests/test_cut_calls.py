@@ -3,12 +3,14 @@
 The streams are our corpus, our captures and our calls written as text, and the corpora and captures beside the
 checkout where they lie there. Each is cut at its bytes and within its texts, and ends with the body, with a reset, and
 with the protocol's own `length` and `stop`; the tools are as offered, and again with nothing required, so that
-optional parameters count. `make test` takes a sample that is the same in every run; `make soak` takes all and prints
-the count.
+optional parameters count. `make test` takes a sample that is the same in every run; `make soak` takes about half a
+million cuts, so many of each stream, and prints the count: two to three minutes of one processor. All of them, 3.7
+million in a quarter of an hour, are taken with `DRAGOMAN_EVERY_CUT=1`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -105,6 +107,9 @@ def streams() -> dict[str, Cuttable]:
 
 
 GROUPS = 16
+#: Places in each stream at which `make soak` cuts it.
+PLACES = 120
+EVERY = bool(os.environ.get("DRAGOMAN_EVERY_CUT"))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -141,13 +146,13 @@ def test_the_check_sees_a_half_call():
 
 
 @pytest.mark.soak
-def test_every_cut_of_every_stream(capsys):
+def test_many_cuts_of_every_stream(capsys):
     count, wrong = 0, []
     for stream in streams().values():
-        played, found = play(stream, 1)
+        played, found = play(stream, 1 if EVERY else -(-len(stream.wire) // PLACES))
         count += played
         wrong += found
     with capsys.disabled():
         print(f"\n{count} cuts of {len(streams())} streams, {len(wrong)} wrong")
     assert wrong[:20] == []
-    assert count >= 1_000_000
+    assert count >= (2_500_000 if EVERY else 300_000)

@@ -34,10 +34,12 @@ from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from grammar import check, check_sequential
-from profiles import IS_SOAK
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_wire_safety import GOOD_ENDS, NAMES, STREAMS, Stream, tools
 from test_written_calls import TOOLS, some_calls
+
+pytestmark = MORE_IN_SOAK
 
 
 def told_calls(events: list[Event]) -> list[tuple[str, str]]:
@@ -135,7 +137,7 @@ def read_back(protocol: str, wire: bytes) -> Reply:
 
 
 @pytest.mark.parametrize("protocol", STREAMS)
-@settings(max_examples=1000 if IS_SOAK else 25)
+@settings(max_examples=400 if IS_SOAK else 25)
 @given(data=st.data())
 def test_a_delta_holds_what_the_wire_said(protocol: str, data: st.DataObject):
     stream = data.draw(STREAMS[protocol])
@@ -191,7 +193,7 @@ def judge_text(form: Form, dice: Random) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@settings(max_examples=100 if IS_SOAK else 4)
+@settings(max_examples=50 if IS_SOAK else 4)
 @given(dice=st.randoms(use_true_random=False))
 def test_a_delta_of_a_written_call_holds_what_was_written(form: Form, dice: Random):
     judge_text(form, dice)

@@ -4,18 +4,19 @@ calls again, and one that never closes holds nothing back."""
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 
 import pytest
 
 from dragoman.events import Deviation, Finish, Start, TextDelta, TextEnd, TextStart
 from dragoman.response_stages import Policy, stages_for
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
 CALL = ("run_command", {"command": "rm -rf build", "timeout": 5})
-IS_SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
+
+pytestmark = MORE_IN_SOAK
 
 
 def lines(text: str, lead: str) -> str:

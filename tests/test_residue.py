@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
-from profiles import IS_SOAK
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import HARD, WORDS, delivered, exact, play, some_calls
+
+pytestmark = MORE_IN_SOAK
 
 FAMILY = {family.name: family for family in FAMILIES}
 #: What closes other families' calls, and what closes nothing.
@@ -88,7 +90,7 @@ def judge(form: Form, dice: Random) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@settings(max_examples=200 if IS_SOAK else 5)
+@settings(max_examples=60 if IS_SOAK else 5)
 @given(dice=st.randoms(use_true_random=False))
 def test_only_residue_is_dropped(form: Form, dice: Random):
     judge(form, dice)

@@ -84,13 +84,25 @@ CHAT_END = (
     *_named(CHAT, chunk({}, choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])),
     b"data: [DONE]\n\n",
 )
-GROWN = {"index": 0, "function": {"arguments": "x"}}
+#: What stands around the pieces of arguments, so that the call is whole.
+LEAD, TAIL = '{"a": "', '"}'
+
+
+def _grows(arguments: str) -> dict[str, Any]:
+    return {"index": 0, "function": {"arguments": arguments}}
+
+
+GROWN = _grows("x")
 CREATED = {"type": "response.created", "response": {"id": "r", "object": "response", "model": "m", "output": []}}
 COMPLETED = {"type": "response.completed", "response": {"id": "r", "object": "response", "status": "completed"}}
 
 
 def _added(item: dict[str, Any]) -> tuple[bytes, ...]:
     return _named(RESPONSES, CREATED, {"type": "response.output_item.added", "output_index": 0, "item": item})
+
+
+def _argument_delta(text: str) -> dict[str, Any]:
+    return {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": text}
 
 
 def _begun(block: dict[str, Any]) -> tuple[bytes, ...]:
@@ -143,8 +155,8 @@ BASES = [
         "arguments",
         chunk({"tool_calls": [GROWN]}),
         ("choices", 0, "delta", "tool_calls", 0, "function", "arguments"),
-        _named(CHAT, chunk({"tool_calls": [CALLED]})),
-        CHAT_END,
+        _named(CHAT, chunk({"tool_calls": [CALLED]}), chunk({"tool_calls": [_grows(LEAD)]})),
+        (*_named(CHAT, chunk({"tool_calls": [_grows(TAIL)]})), *CHAT_END),
     ),
     Base(CHAT, "first text", chunk({"content": "x"}), ("choices", 0, "delta", "content"), (), CHAT_END),
     Base(
@@ -205,10 +217,10 @@ BASES = [
     Base(
         RESPONSES,
         "arguments",
-        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "x"},
+        _argument_delta("x"),
         ("delta",),
-        _added(_ITEM),
-        _named(RESPONSES, COMPLETED),
+        (*_added(_ITEM), *_named(RESPONSES, _argument_delta(LEAD))),
+        _named(RESPONSES, _argument_delta(TAIL), COMPLETED),
     ),
     Base(
         MESSAGES,
@@ -231,8 +243,8 @@ BASES = [
         "arguments",
         _grown({"type": "input_json_delta", "partial_json": "x"}),
         ("delta", "partial_json"),
-        _begun(_TOOL_USE),
-        MESSAGES_END,
+        (*_begun(_TOOL_USE), *_named(MESSAGES, _grown({"type": "input_json_delta", "partial_json": LEAD}))),
+        (*_named(MESSAGES, _grown({"type": "input_json_delta", "partial_json": TAIL})), *MESSAGES_END),
     ),
     Base(
         GEMINI,

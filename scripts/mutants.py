@@ -209,10 +209,10 @@ def check(protocol: str, path: str, field: str) -> int:
     """Check the properties that a drift in a file must break, against the package that is imported here."""
     import test_equal_ways
     import test_plain_requests
-    from dragoman.codec.framing import body as framing
+    from dragoman.codec.framing import event_stream
 
     names = [field] if field else []
-    framing._SMALL = 0  # few bytes are read together too
+    event_stream._SMALL = 0  # few bytes are read together too
     try:
         match kind_of(path):
             case "requests":

@@ -15,16 +15,41 @@ PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "src" / "dragoman"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-FILE_LINES = 400
-FUNCTION_LINES = 60
+FILE_LINES = 450
+FUNCTION_LINES = 50
+PARAMETERS = 7
 
 # What is over a limit, with its own: it may shrink, never grow, and nothing joins it without a reason beside it.
 LARGER_FILES: dict[str, int] = {
-    "gateway/server/connection.py": 404,  # one automaton between two timers
     "codec/parts/assembly.py": 700,  # one automaton; its states share every attribute
-    "events.py": 480,  # the vocabulary and its fold stand or fall together
+    "events.py": 474,  # the vocabulary and its fold stand or fall together
 }
-LARGER_FUNCTIONS: dict[str, int] = {}
+LARGER_FUNCTIONS: dict[str, int] = {
+    "client/client.py:open": 52,  # fourteen keywords, each with its line
+    "client/exchange.py:__init__": 56,  # the same
+    "recording/proxy.py:_handler": 60,  # a class around what answers; its methods are short
+}
+#: Functions with more parameters than seven, and why.
+MANY_PARAMETERS = {
+    "client/asynchronous.py": "the library's keywords, each with a default",
+    "client/synchronous.py": "the library's keywords, each with a default",
+    "client/call.py:read_call": "the library's keywords, as they came",
+    "client/configured.py:configured": "the library's keywords, as they came",
+    "client/prepare_run.py:read_run": "the library's keywords, as they came",
+    "agent/environment.py:__init__": "options of a command, each with a default",
+    "agent/loop.py:__init__": "what a session is made of, made once",
+    "agent/sandbox/bubblewrap.py:wrap": "one for each kind of place that a command sees",
+    "client/client.py:open": "what a turn is; a record of it would be made for each request",
+    "client/exchange.py:__init__": "the same, on its way down",
+    "client/passthrough/exchange.py:__init__": "the same",
+    "client/pouring.py:pour": "the same",
+    "client/prepare.py:__init__": "the same",
+    "gateway/app.py:__init__": "the parts of a gateway, put together once",
+    "gateway/process/gateway.py:open": "the parts of a gateway, put together once",
+    "ledger/interfaces.py:take": "the fields of one row",
+    "routing/fallback.py:decide": "a decision is a pure function of all that it goes by",
+    "validate/results.py:prove": "the fields of one proof",
+}
 
 #: Where mypy cannot follow; each says which rule it breaks.
 IGNORED_TYPES = 25
@@ -56,6 +81,25 @@ def test_functions_stay_short() -> None:
     assert {name for name in LARGER_FUNCTIONS if sizes.get(name, 0) <= FUNCTION_LINES} == set(), (
         "no longer an exception"
     )
+
+
+def test_functions_take_few_parameters() -> None:
+    found = {
+        f"{relative(path)}:{node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and parameters(node) > PARAMETERS
+    }
+    excused = {name for name in found if name in MANY_PARAMETERS or name.partition(":")[0] in MANY_PARAMETERS}
+    assert found - excused == set()
+    known = found | {name.partition(":")[0] for name in found}
+    assert MANY_PARAMETERS.keys() - known == set(), "no longer an exception"
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Without the object that a method belongs to."""
+    taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return sum(each.arg not in ("self", "cls") for each in taken)
 
 
 def test_few_types_are_ignored() -> None:

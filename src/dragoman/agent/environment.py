@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from dragoman.agent.approval import Approvals, parse_rule
+from dragoman.agent.approval import Approvals, Rule, parse_rule
 from dragoman.agent.limits import Limits
 from dragoman.agent.sandbox.bubblewrap import check_work_folder, find_bubblewrap
 from dragoman.agent.sandbox.guarantees import Guarantees, describe_fence
@@ -83,15 +83,18 @@ class Environment:
             private=private,
             memory=config.limits.memory_mib * 1024**2,
         )
-        try:
-            rules = [parse_rule(text) for text in config.allow]
-        except UsageError as problem:
-            raise ConfigError(f"agent.allow: {problem}") from None
-        rules += [parse_rule(text) for text in allow]
-        self.approvals = Approvals(rules, is_confined=self.sandbox.is_confined)
+        self.approvals = Approvals(_rules(config, allow), is_confined=self.sandbox.is_confined)
         given = config.limits
         self.limits = Limits(steps=given.steps, minutes=given.minutes, usd=given.usd, tokens=given.tokens)
-        self.toolbox = Toolbox(
+        self.toolbox = self._own_tools(has_shell=shell or config.shell)
+        for name in (*config.tools, *tools):
+            for planner in load_tools(name):
+                self.toolbox.add(planner)
+        if not config.mcp:  # their tools are not known yet
+            self._check_names(allow)
+
+    def _own_tools(self, *, has_shell: bool) -> Toolbox:
+        return Toolbox(
             [
                 read_tool(self.folder),
                 list_tool(self.folder),
@@ -99,15 +102,10 @@ class Environment:
                 edit_tool(self.folder),
                 write_tool(self.folder),
                 run_tool(self.folder, self.sandbox),
-                *([shell_tool(self.folder, self.sandbox)] if shell or config.shell else []),
+                *([shell_tool(self.folder, self.sandbox)] if has_shell else []),
                 fetch_tool(),
             ]
         )
-        for name in (*config.tools, *tools):
-            for planner in load_tools(name):
-                self.toolbox.add(planner)
-        if not config.mcp:  # their tools are not known yet
-            self._check_names(allow)
 
     def _check_names(self, allow: Iterable[str]) -> None:
         """Raises UsageError for a rule that names a tool that there is not."""
@@ -171,3 +169,12 @@ _CHANGED = "an MCP server describes this tool otherwise than when you approved i
 
 def _all_of(remote: Remote) -> list[Planner]:
     return [*remote.tools, *(changed.planner for changed in remote.changed)]
+
+
+def _rules(config: AgentConfig, allow: Iterable[str]) -> list[Rule]:
+    """The rules of the user's file and those of the command line."""
+    try:
+        rules = [parse_rule(text) for text in config.allow]
+    except UsageError as problem:
+        raise ConfigError(f"agent.allow: {problem}") from None
+    return [*rules, *(parse_rule(text) for text in allow)]

@@ -181,25 +181,17 @@ class Requester:
             keeps_reply: False for one who reads batches alone; then no event is kept and no price is looked up.
             is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
             on_deviation: is told of this turn's deviations too. `owner`: who may see the conversation's seals.
-            trace_parent: the trace that it is part of.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
-            head: of the client's request, where it came over HTTP.
-            begun: the shortest way, which was tried and did not do. `size`: of the request in bytes.
+            head: of the client's request over HTTP. `size`: in bytes. `begun`: the shortest way, which did not do.
 
         The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
         """
         chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
         chain, said = self.target_states.line_up(chain)
-
-        def note(name: str, deviation: Deviation) -> None:
-            self._note_deviation(name, deviation)
-            if on_deviation is not None:
-                on_deviation(name, deviation)
-
         preparation = Preparation(
             self._means,
             request,
-            on_deviation=note,
+            on_deviation=self._noting(on_deviation),
             said=said,
             has_price=keeps_reply,
             owner=owner,
@@ -218,6 +210,16 @@ class Requester:
             keeps_reply=keeps_reply,
             is_whole=is_whole or not request.stream,
         )
+
+    def _noting(self, on_deviation: OnDeviation | None) -> OnDeviation:
+        """Notes a deviation here, and tells a turn's caller."""
+
+        def note(name: str, deviation: Deviation) -> None:
+            self._note_deviation(name, deviation)
+            if on_deviation is not None:
+                on_deviation(name, deviation)
+
+        return note
 
     def straight(self, asked: Chain, original: RawRequest, *, trace_parent: str = "") -> WholePassthrough | None:
         """The shortest way for a request whose bytes pass to the chain's first target and whose answer is not streamed;

@@ -34,12 +34,7 @@ def configured(
     Raises:
         UsageError: an argument is of the wrong kind. ConfigError: something in the configuration is.
     """
-    if strict is not None and strict != "notes" and not isinstance(strict, bool):
-        raise wrong("strict", "True, False or 'notes'", strict)
-    if tools is not None:
-        read_word("tools", tools, _MODES)
-    if retries is not None and read_count("retries", retries, least=0) > MOST_RETRIES:
-        raise wrong("retries", f"0 to {MOST_RETRIES}", retries)
+    _check_words(strict, tools, retries)
     read_function("on_deviation", on_deviation)
     code = CodeTables(
         base_url=read_text("base_url", base_url),
@@ -48,13 +43,7 @@ def configured(
         providers=_mapping("providers", providers),
         routes=_mapping("routes", routes),
     )
-    if code.base_url is not None and not code.base_url.strip():
-        raise UsageError("base_url: expected http://… or https://…, got an empty string")
-    if code.base_url is None and (code.api_key is not None or code.protocol is not None):
-        name = "api_key" if code.api_key is not None else "protocol"
-        raise UsageError(f"{name}: expected base_url beside it; a provider's own goes into providers")
-    if code.base_url is not None and (code.providers or code.routes):
-        raise UsageError("base_url: expected it alone, or providers and routes, got both")
+    _check_together(code)
     if isinstance(config, Config):
         if code.is_given:
             raise UsageError("config: expected a path or a mapping beside what is given in code, got a Config")
@@ -76,6 +65,27 @@ def configured(
         return laid_over(tables, code, file=file, environ=os.environ, home=Path.home())
     except UsageError as problem:
         raise ConfigError(str(problem)) from None
+
+
+def _check_words(strict: object, tools: object, retries: object) -> None:
+    """Refuse what a client cannot be told. Raises UsageError."""
+    if strict is not None and strict != "notes" and not isinstance(strict, bool):
+        raise wrong("strict", "True, False or 'notes'", strict)
+    if tools is not None:
+        read_word("tools", tools, _MODES)
+    if retries is not None and read_count("retries", retries, least=0) > MOST_RETRIES:
+        raise wrong("retries", f"0 to {MOST_RETRIES}", retries)
+
+
+def _check_together(code: CodeTables) -> None:
+    """Refuse what does not go together. Raises UsageError."""
+    if code.base_url is not None and not code.base_url.strip():
+        raise UsageError("base_url: expected http://… or https://…, got an empty string")
+    if code.base_url is None and (code.api_key is not None or code.protocol is not None):
+        name = "api_key" if code.api_key is not None else "protocol"
+        raise UsageError(f"{name}: expected base_url beside it; a provider's own goes into providers")
+    if code.base_url is not None and (code.providers or code.routes):
+        raise UsageError("base_url: expected it alone, or providers and routes, got both")
 
 
 def load(path: Path | str | None) -> Config:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
-from dragoman.client.call import read_call
+from dragoman.client.call import Call, read_call
 from dragoman.client.mcp_tools import McpTools, read_servers
 from dragoman.client.tool_run import OnToolError, ToolRun
 from dragoman.errors import UsageError
@@ -59,23 +59,25 @@ def read_run(
         params=params,
         keywords=keywords,
     )
-
     opened: list[McpTools] = []
 
     async def begin() -> ToolRun:
         if not servers:
             return ToolRun(call, max_steps=steps, on_tool_error=on_error)
-        remote = McpTools(servers)
-        opened.append(remote)
+        opened.append(remote := McpTools(servers))
         await remote.open()
-        known = {tool.name for tool in call.tools}
-        if twice := sorted(known.intersection(tool.name for tool in remote.tools)):
-            raise UsageError(f"mcp: expected tools of different names, got {', '.join(twice)} more than once")
-        more = msgspec.structs.replace(call, tools=(*call.tools, *remote.tools))
-        return ToolRun(more, max_steps=steps, on_tool_error=on_error, remote=remote)
+        return ToolRun(_with_tools(call, remote), max_steps=steps, on_tool_error=on_error, remote=remote)
 
     async def end() -> None:
         while opened:
             await opened.pop().close()
 
     return PreparedRun(begin, end if servers else None)
+
+
+def _with_tools(call: Call, remote: McpTools) -> Call:
+    """The call with the tools of the servers beside its own. Raises UsageError for two of one name."""
+    known = {tool.name for tool in call.tools}
+    if twice := sorted(known.intersection(tool.name for tool in remote.tools)):
+        raise UsageError(f"mcp: expected tools of different names, got {', '.join(twice)} more than once")
+    return msgspec.structs.replace(call, tools=(*call.tools, *remote.tools))

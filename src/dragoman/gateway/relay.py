@@ -106,15 +106,8 @@ class Relay:
             finally:
                 self._streams.discard(stream)
                 note_attempts(stream.attempts, record)
-        except WireError as problem:
-            _refuse(
-                protocol, Failure(failure_kind(problem.status), str(problem), problem.status), response_writer, record
-            )
-        except UnknownModel as problem:
-            _refuse(protocol, problem.failure, response_writer, record)
-        except DragomanError as problem:
-            # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
-            _refuse(protocol, Failure("bad_request", str(problem), 400), response_writer, record)
+        except (DragomanError, UnknownModel) as problem:
+            _refuse(protocol, _failure_of(problem), response_writer, record)
 
     async def _read(
         self, protocol: Protocol, head: Head, body: bytes, client_head: ClientHead, record: Record
@@ -320,6 +313,16 @@ def note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
     for attempt in attempts:
         reason = "skipped" if attempt.outcome == "skipped" else attempt.kind or ""
         record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)
+
+
+def _failure_of(problem: DragomanError | UnknownModel) -> Failure:
+    """What keeps a request from every target, as its client is told."""
+    if isinstance(problem, UnknownModel):
+        return problem.failure
+    if isinstance(problem, WireError):
+        return Failure(failure_kind(problem.status), str(problem), problem.status)
+    # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
+    return Failure("bad_request", str(problem), 400)
 
 
 def _refuse(protocol: Protocol, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:

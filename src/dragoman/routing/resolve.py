@@ -55,28 +55,40 @@ def resolve_chain(
             target = _target(name, _NO_ROUTE, config, strict=strict, tools=tools)
             return Chain(name, (target,), retries=config.http.retries if retries is None else retries)
         route = _route(name, config)
-    targets: list[Target] = []
-    problems: list[ConfigError] = []
-    unusable: list[tuple[str, str]] = []
-    for target_name in dict.fromkeys(route.targets):
-        try:
-            targets.append(_target(target_name, route, config, strict=strict, tools=tools))
-        except ConfigError as problem:
-            problems.append(problem)
-            unusable.append((target_name, str(problem)))
-    if not targets:
-        raise problems[0]
+    targets, unusable = _targets(route, config, strict=strict, tools=tools)
     if retries is None:
         retries = config.http.retries if route.retries is None else route.retries
     return Chain(
         name,
-        tuple(targets),
-        tuple(unusable),
+        targets,
+        unusable,
         order=route.order,
         only_validated=route.only_validated,
         allow_one_unvalidated=route.allow_one_unvalidated,
         retries=retries,
     )
+
+
+def _targets(
+    route: RouteConfig, config: Config, *, strict: Strictness | None, tools: ToolsMode | None
+) -> tuple[tuple[Target, ...], tuple[tuple[str, str], ...]]:
+    """The targets of a route that can be asked, and of the others the name and the reason.
+
+    Raises:
+        ConfigError: none can be.
+    """
+    targets: list[Target] = []
+    problems: list[ConfigError] = []
+    unusable: list[tuple[str, str]] = []
+    for name in dict.fromkeys(route.targets):
+        try:
+            targets.append(_target(name, route, config, strict=strict, tools=tools))
+        except ConfigError as problem:
+            problems.append(problem)
+            unusable.append((name, str(problem)))
+    if not targets:
+        raise problems[0]
+    return tuple(targets), tuple(unusable)
 
 
 def _named(name: str, config: Config) -> str:

@@ -152,21 +152,25 @@ class Gateway:
             operations=Operations(gateway.observer, gateway._state, siblings),
             endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
         )
-        gateway.routes = tuple(app.routes())
         await gateway._listen(app, limits, listener, port)
         if config.admin.address is not None:
             await gateway._listen_for_admins(config, limits, admin_listener)
-        if look is not None and gateway._names.servers():
-            await gateway._begin_looking(look)
-        gateway._tasks.append(asyncio.create_task(gateway._tick()))
-        if siblings is not None:
-            gateway._tasks.append(asyncio.create_task(gateway._pass_on(siblings)))
-        gateway._state.is_started = True
-        gateway.observer.metrics.set(READY, 1)
-        gateway.observer.metrics.set(GENERATION, 1)
+        await gateway._begin(siblings, look)
         return gateway
 
+    async def _begin(self, siblings: Siblings | None, look: Look | None) -> None:
+        """It listens: what runs beside the requests, and what says that it is there."""
+        if look is not None and self._names.servers():
+            await self._begin_looking(look)
+        self._tasks.append(asyncio.create_task(self._tick()))
+        if siblings is not None:
+            self._tasks.append(asyncio.create_task(self._pass_on(siblings)))
+        self._state.is_started = True
+        self.observer.metrics.set(READY, 1)
+        self.observer.metrics.set(GENERATION, 1)
+
     async def _listen(self, app: App, limits: Limits, listener: socket.socket | None, port: int) -> None:
+        self.routes = tuple(app.routes())
         loop = asyncio.get_running_loop()
 
         shared = Shared(limits, self._connections, self._addresses, self._memory)

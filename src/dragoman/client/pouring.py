@@ -46,7 +46,7 @@ async def pour(
         if passing is not None:
             if whole := passing.pass_on(data):
                 send(whole)
-            read_along.keep(data)
+            read_along.keep(data, is_plain=whole is data)
         else:
             read(data)
 

@@ -90,7 +90,9 @@ class Frames:
         """Take the next bytes; gives what is whole."""
         if self._held or not data.endswith(self._end):
             data = self._held + data
-            whole = max(_after(data, self._end), _after(data, b"\r\n\r\n"))
+            whole = _after(data, self._end)
+            if data.find(b"\r", whole) >= 0:  # a search for one byte is many times as fast
+                whole = max(whole, _after(data, b"\r\n\r\n"))
             if not whole and len(data) > _MOST_HELD:
                 whole = len(data)
             data, self._held = data[:whole], data[whole:]
@@ -241,7 +243,8 @@ class PassthroughExchange:
         return self.pass_on(b"".join(held))
 
     def pass_on(self, data: bytes) -> bytes:
-        """The bytes that leave for the next ones that came; `feed` is told them after."""
+        """The bytes that leave for the next ones that came; `feed` is told them after. They are the same object when
+        they leave as they came, and tell of no error."""
         whole = self._frames.feed(data)
         return whole if b'"error"' not in whole else self._without_secrets(whole)
 

@@ -28,11 +28,11 @@ class ReadAlong:
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def keep(self, data: bytes) -> None:
-        """Bytes that are on their way to the client."""
+    def keep(self, data: bytes, *, is_plain: bool = False) -> None:
+        """Bytes that are on their way to the client. `is_plain`: they are known to tell of no error."""
         self._kept.append(data)
         self._size += len(data)
-        if self._size >= _AT_ONCE or b'"error"' in data:
+        if self._size >= _AT_ONCE or (not is_plain and b'"error"' in data):
             self.catch_up()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._delay, self.catch_up)

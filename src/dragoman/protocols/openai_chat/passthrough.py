@@ -116,11 +116,12 @@ def without_usage(data: bytes) -> bytes:
     """Whole frames without one that holds usage and no choice, which answers what only we asked for."""
     kept: list[bytes] = []
     begin = 0
-    for found in _EMPTY_LIST.finditer(data):
+    first = data.find(b'"usage"')  # frames before it are not looked at
+    for found in _EMPTY_LIST.finditer(data, _frame_start(data, first)) if first >= 0 else ():
         place = found.start()
         if place < begin or not data[max(place - _NEAR, 0) : place].rstrip(b" \t:").endswith(b'"choices"'):
             continue
-        start = max(_after(data, end, place) for end in _BLANK_LINES)
+        start = _frame_start(data, place)
         ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]
         end = min(ends, default=len(data))
         if data.find(b'"usage"', start, end) >= 0:
@@ -129,7 +130,11 @@ def without_usage(data: bytes) -> bytes:
     return b"".join([*kept, data[begin:]]) if kept else data
 
 
-def _after(data: bytes, end: bytes, before: int) -> int:
-    """Where the last of these ends, in the data before a place; 0 without one."""
-    found = data.rfind(end, 0, before)
-    return found + len(end) if found >= 0 else 0
+def _frame_start(data: bytes, place: int) -> int:
+    """Where the frame around a place begins: behind the last blank line before it."""
+    start = 0
+    for blank in _BLANK_LINES:
+        found = data.rfind(blank, start, place)
+        if found >= 0:
+            start = found + len(blank)
+    return start

@@ -35,7 +35,7 @@ _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 #: JSON allows them bare in strings; to Python's `splitlines` they end a line, and so to the clients that are built
 #: on it (ollama, all that read with httpx's `iter_lines`).
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
-
+TOLD_TWICE: Final = "a key stands twice in an object, with different values"
 #: Characters of a number that can be read for sure: nobody reads an integer of more than 4,300 digits.
 _LONGEST_NUMBER: Final = 4_300
 
@@ -44,7 +44,20 @@ _skim = msgspec.json.Decoder(Raw).decode
 _encode = msgspec.json.encode
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode_ordered = msgspec.json.Encoder(decimal_format="number").encode
-_lenient = json.JSONDecoder(strict=False)
+
+
+class _Repeated(ValueError):
+    """An object has a key twice, not with one value."""
+
+
+def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
+    value = dict(members)
+    if len(value) < len(members) and any(encode_exact(item) != encode_exact(value[key]) for key, item in members):
+        raise _Repeated(TOLD_TWICE)
+    return value
+
+
+_lenient = json.JSONDecoder(strict=False, object_pairs_hook=_one_value_each)
 
 
 def _refuse_constant(name: str) -> None:
@@ -120,7 +133,8 @@ def lines_decoder(kind: type[T]) -> Callable[[list[bytes]], list[T] | None]:
 def decode_lenient(data: bytes) -> Json | Malformed:
     """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
 
-    NaN and Infinity are read as floats here; whoever uses the value as arguments must refuse them.
+    Not an object with a key twice and two values, for readers differ in which counts. NaN and Infinity are read as
+    floats here; whoever uses the value as arguments must refuse them.
     """
     try:
         return _lenient.decode(data.decode("utf-8", "replace"))
@@ -156,17 +170,6 @@ def is_object(text: str) -> bool:
         else:
             return True
     return not isinstance(decode_object(text), Malformed)
-
-
-class _Repeated(Exception):
-    """An object has a key twice, and not with one value."""
-
-
-def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
-    value = dict(members)
-    if len(value) < len(members) and any(encode_exact(item) != encode_exact(value[key]) for key, item in members):
-        raise _Repeated
-    return value
 
 
 def repeats_key(text: str) -> bool:
@@ -221,9 +224,11 @@ def decode_exact(text: str) -> Json | Malformed:
 
 
 def encode_exact(value: Json) -> str:
-    """Encode what `decode_exact` gave."""
+    """Encode what `decode_exact` gave, or any other JSON value."""
     if isinstance(value, Number):
         return str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(value)
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(key)}:{encode_exact(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

@@ -232,8 +232,10 @@ class CallSlots:
         elif self._extends(call, name):
             call.name += name
             self._assembly.deviate("split-name", where)
-        else:
+        elif name == call.name:
             self._assembly.deviate("repeated-name", where, name)
+        else:
+            self._assembly.contradict(call, where)
 
     def _announce(self, call: OpenCall) -> None:
         """Let the call's start leave, once its id and whole name can be told."""

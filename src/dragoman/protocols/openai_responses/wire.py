@@ -49,6 +49,8 @@ _decode_items = _json.typed_decoder(list[Raw])
 TEXT_DELTA: Final = "response.output_text.delta"
 ARGUMENTS_DELTA: Final = "response.function_call_arguments.delta"
 
+#: A frame and the path of a value in it.
+Place: TypeAlias = tuple[bytes, tuple[str | int, ...]]
 ItemKind: TypeAlias = Literal["message", "function_call", "custom_tool_call", "reasoning", "opaque"]
 #: Item fields that dragoman models; all others are kept as native fields.
 MODELLED: Final = frozenset(
@@ -115,6 +117,26 @@ def exact(data: bytes, path: tuple[str | int, ...], fallback: Json) -> Raw:
             return _json.raw(fallback)
         value = inner[step]
     return Raw(bytes(value))
+
+
+def name_of(event: dict[str, Json]) -> str:
+    """The name of the call that an event tells; "" when it tells none."""
+    item = event.get("item", event)
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def argument_text(
+    fields: dict[str, Json], name: str, place: tuple[bytes, tuple[str | int, ...]], deviate: Deviate
+) -> str:
+    """The argument text under a key of fields that stand at a place of a frame; of an object its own text."""
+    value = fields.get(name)
+    if value is None or isinstance(value, str):
+        return value or ""
+    deviate("arguments-type", name, type(value).__name__)
+    text = _json.to_lenient_text(value)
+    is_json = _json.is_json(text)  # NaN stays a word, and is refused where the call is settled
+    return _json.raw_text(exact(place[0], (*place[1], name), value)) if is_json else text
 
 
 #: Levels of a text that stands in lists and objects.

@@ -112,6 +112,9 @@ class Blocks:
 
     def _say_again(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
         block.is_ended = False
+        if call.name and call.name != read_text(fields.get("name")):
+            self._assembly.contradict(call, "tool_use.name")
+            return
         if not call.name:
             call.name = read_text(fields.get("name"))
             if not call.id and (id := read_text(fields.get("id"))):
@@ -282,6 +285,8 @@ class Blocks:
         index = event.index
         if index < 0:
             self._assembly.deviate("missing-index", "content_block_delta")
+            if event.delta is not None and event.delta.partial_json and self._is_nobodys():
+                return
             index = self._last
         self._last = index
         delta = event.delta
@@ -306,6 +311,17 @@ class Blocks:
                 block.citations.append(keep(citation))
         else:
             self._assembly.deviate("unknown-event", "content_block_delta", kind)
+
+    def _is_nobodys(self) -> bool:
+        """Whether arguments without an index may be those of several calls: then each of them fails."""
+        waiting = [block.call for block in self._open_calls.values() if block.call is not None and block.call.is_open()]
+        if len(waiting) < 2:
+            return False
+        self._assembly.deviate("lost-arguments", "content_block_delta", f"{len(waiting)} calls may have them")
+        for call in waiting:
+            message = f"tool call {call.name}: arguments came that do not say which call they belong to"
+            self._assembly.drop_call(call, "lost", message)
+        return True
 
     def _tell_delta(self, delta: Delta) -> str:
         self._assembly.deviate("missing-type", "content_block_delta.delta")
@@ -343,6 +359,8 @@ class Blocks:
             block.is_ended = True
         if block.is_ended:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
+            if call.state == "whole" and text not in call.arguments and not is_placeholder(text):
+                self._assembly.contradict(call, "tool_use.input")  # it goes on behind its end
         elif not block.told:
             block.takes = "input_json_delta"
         elif not is_placeholder(text):

@@ -10,11 +10,12 @@ from dragoman._json import Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Blocks
-from dragoman.protocols.anthropic.response.delta_batch import read_burst
+from dragoman.protocols.anthropic.response.delta_batch import is_plain, read_burst
 from dragoman.protocols.anthropic.response.lenient import read_event_leniently
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
@@ -107,9 +108,10 @@ class Decoder:
                     block = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:
-                            assembly.add_arguments(block.call, delta.partial_json)
-                            continue
-                        if block.part is not None:
+                            if is_plain(frame):
+                                assembly.add_arguments(block.call, delta.partial_json)
+                                continue
+                        elif block.part is not None:
                             assembly.add(block.part, delta.text if block.takes == "text_delta" else delta.thinking)
                             continue
                 self._process(event, frame, name)
@@ -147,6 +149,9 @@ class Decoder:
             self._dispatch(kind, event, frame)
 
     def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
+        if (b"partial_json" in frame or b"tool_use" in frame) and torn_frames.repeats_key(frame):
+            torn_frames.refuse(self._assembly, kind, read_text((read_fields(event.content_block) or {}).get("name")))
+            kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         if kind == "content_block_delta":
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":

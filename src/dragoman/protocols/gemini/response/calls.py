@@ -48,10 +48,16 @@ class CallReader:
             call.willContinue = call.willContinue or read(call.will_continue) is True
         partial = self._partial
         if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
+            if call.id and partial.call.id and call.id != partial.call.id:
+                self._refuse(call.id)
+                return
             self._grow(partial, call)
             return
         if partial is not None:
             self._end(partial, "next")
+        elif not call.name and call.id and (call.partialArgs or call.willContinue):
+            self._refuse(call.id)
+            return
         if call.partialArgs or call.willContinue:
             opened = assembly.open_call(call.id, call.name, native=native)
             opened.signature = signature or None
@@ -73,6 +79,19 @@ class CallReader:
             assembly.contradict(assembly.open_call(call.id, call.name, native=native), "functionCall")
             return
         assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
+
+    def _refuse(self, id: str) -> None:
+        """Pieces came for another call than the one that is open: of the two, and what they come to, nobody knows."""
+        partial, self._partial = self._partial, None
+        self._assembly.deviate("lost-arguments", "functionCall")
+        why = "arguments came that do not say which call they belong to"
+        named = self._assembly.call_of(id)
+        for call in (None if partial is None else partial.call, named):
+            if call is not None:
+                self._assembly.drop_call(call, "lost", f"tool call {call.name}: {why}")
+        if named is None or named.state == "whole":
+            lost = self._assembly.open_call(None, None)
+            self._assembly.drop_call(lost, "lost", f"tool call (no name): {why}")
 
     def _arguments_of(self, call: FunctionCall) -> tuple[str, bool]:
         """The arguments of a whole call, and whether all its keys tell the same. Proto JSON leaves an empty object

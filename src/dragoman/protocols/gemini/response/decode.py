@@ -15,6 +15,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
@@ -139,11 +140,12 @@ class Decoder:
 
     def _read_odd_frame(self, frame: bytes) -> None:
         """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
+        if (b"functionCall" in frame or b"function_call" in frame) and torn_frames.repeats_key(frame):
+            return torn_frames.refuse(self._assembly, "functionCall")
         found = split(frame)
         chunk = decode_chunk(found.frame) if found is not None else None
         if type(chunk) is Chunk and found is not None:
-            self._read_chunk(chunk, found.frame, found)
-            return
+            return self._read_chunk(chunk, found.frame, found)
         value = _json.decode_lenient(frame)
         if isinstance(value, dict):
             self._read_loosely(value)
@@ -255,8 +257,7 @@ class Decoder:
 
     def _read_error(self, error: Json | Malformed) -> None:
         if isinstance(error, Malformed) or not holds_error(error):
-            self._assembly.deviate("empty-error", "error")
-            return
+            return self._assembly.deviate("empty-error", "error")
         failure = read_problem(error, status=None)
         self._assembly.fail(
             failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
@@ -271,7 +272,7 @@ class Decoder:
                 self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
                 return
             self._choice = index
-        content = candidate.content
+        content, is_twice = candidate.content, None
         if content is not None and content.parts is not None:
             for number, part in enumerate(content.parts):
                 text = part.text
@@ -283,12 +284,15 @@ class Decoder:
                     and found is None
                 ):
                     if text:
-                        if part.thought:
-                            self._assembly.thinking(text)
-                        else:
-                            self._assembly.text(text)
-                else:
-                    self._read_part(part, found.parts.get((place, number), {}) if found is not None else {})
+                        (self._assembly.thinking if part.thought else self._assembly.text)(text)
+                    continue
+                rest = found.parts.get((place, number), {}) if found is not None else {}
+                if (call := part.functionCall) is not None or "functionCall" in rest:
+                    is_twice = torn_frames.repeats_key(frame) if is_twice is None else is_twice
+                    if is_twice or (call is not None and "functionCall" in rest):
+                        torn_frames.refuse(self._assembly, "functionCall", (call and call.name) or "")
+                        continue
+                self._read_part(part, rest)
         if found is not None:
             self._kept.add_candidate(found.candidates[place])
         reason = candidate.finishReason or candidate.finish_reason
@@ -351,8 +355,7 @@ class Decoder:
         is_thought = part.thought is True
         if "functionCall" in rest:
             self._assembly.deviate("sibling-key", "part", "function_call")
-            self._calls.read_sibling(rest["functionCall"], signature)
-            return
+            return self._calls.read_sibling(rest["functionCall"], signature)
         if not rest:
             if signature:
                 self._read_text("", signature, rest, is_thought=is_thought)
@@ -363,8 +366,7 @@ class Decoder:
         if signature:
             fields["thoughtSignature"] = _json.raw(signature)
         if not is_thought and (media := read_media(fields)) is not None:
-            self._assembly.whole_part(media)
-            return
+            return self._assembly.whole_part(media)
         kind = next(iter(rest))
         if KNOWN_PARTS.isdisjoint(rest) and "inlineData" not in rest and "fileData" not in rest:
             self._assembly.deviate("unknown-part", "part", kind)

@@ -149,10 +149,13 @@ def _read_piece_leniently(fields: dict[str, Json], deviate: Deviate) -> dict[str
         "willContinue": bool(fields.get("willContinue")),
     }
     number, flag = fields.get("numberValue"), fields.get("boolValue")
-    if isinstance(number, int | float):
+    if number is not None:
+        # as text it may be a number that the schema tells
         piece["numberValue"] = Raw(_json.to_lenient_text(number).encode())
     if isinstance(flag, bool):
         piece["boolValue"] = flag
+    elif flag is not None:
+        piece["numberValue"] = Raw(_json.to_lenient_text(flag).encode())
     if "nullValue" in fields:
         piece["nullValue"] = None
     return piece

@@ -15,11 +15,14 @@ from dragoman.codec.parts.settled_arguments import contradicts, told_once
 from dragoman.protocols.gemini.wire import NOTHING, PartialArgument
 
 _STEP: Final = re.compile(
-    r"""\.(?P<name>[^.\[\]]+)|\[(?P<index>\d{1,9})\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
+    r"""\.(?P<name>[^.\[\]*]+)|\[(?P<index>[0-9]{1,9})\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
 )
-_ESCAPE: Final = re.compile(r"\\(.)")
+#: What stands behind a backslash in a key (RFC 9535, section 2.3.1), and what the two are.
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", "'": "'", '"': '"'}
 _DEEPEST: Final = 100
 _PATHS: Final = "the paths of the arguments' pieces contradict each other"
+_VALUES: Final = "a piece of the arguments has not one value"
 _CONTRADICTION: Final = "its whole arguments contradict their pieces"
 _Step: TypeAlias = str | int
 
@@ -63,7 +66,17 @@ class PartialArguments:
         """Take the next piece."""
         if self.problem:
             return
-        text = self._open.get(piece.jsonPath) or self._begin(piece)
+        text = self._open.get(piece.jsonPath)
+        others = (piece.numberValue is not NOTHING) + (piece.boolValue is not None) + (piece.nullValue is not NOTHING)
+        is_text = piece.stringValue is not None
+        if (
+            others + is_text > 1
+            or (others and text is not None)
+            or not (others or is_text or text or piece.willContinue)
+        ):
+            self.problem = _VALUES
+            return
+        text = text or self._begin(piece)
         if text is not None:
             text.pieces.append(piece.stringValue or "")
             if not piece.willContinue:
@@ -103,7 +116,7 @@ class PartialArguments:
             value: Json = Raw(bytes(piece.numberValue))
         elif piece.boolValue is not None:
             value = piece.boolValue
-        elif piece.nullValue is not NOTHING and piece.stringValue is None:
+        elif piece.nullValue is not NOTHING:
             value = None
         else:
             if not is_known:
@@ -162,5 +175,19 @@ def _parse_path(path: str) -> list[_Step]:
         if found["index"] is not None:
             steps.append(int(found["index"]))
         else:
-            steps.append(found["name"] if found["quoted"] is None else _ESCAPE.sub(r"\1", found["quoted"][1:-1]))
+            key = found["name"] if found["quoted"] is None else _parse_key(found["quoted"][1:-1])
+            if key is None:
+                return []
+            steps.append(key)
     return steps if position == len(path) else []
+
+
+def _parse_key(quoted: str) -> str | None:
+    """The key in quotes of a path; None when it has an escape that there is not, or half a surrogate pair."""
+    if any(found[2] not in _ESCAPED for found in _ESCAPE.finditer(quoted) if found[2]):
+        return None
+    key = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED[found[2]], quoted)
+    try:
+        return key.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return None

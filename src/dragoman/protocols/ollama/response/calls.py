@@ -93,6 +93,7 @@ class CallReader:
             name, arguments, index = call.name, call.arguments, call.index
         else:
             name = function.name or call.name
+            is_one = (call.name or name) == name
             arguments = function.arguments
             index = call.index if function.index is None else function.index
             if (function.parameters is not NOTHING and _is_said(function.parameters)) or (
@@ -100,7 +101,8 @@ class CallReader:
             ):
                 assembly.deviate("sibling-key", f"{where}.function")
                 told = (arguments, function.parameters, call.arguments)
-                chosen, is_one = told_once([_argument_text(raw) for raw in told])
+                chosen, is_same_twice = told_once([_argument_text(raw) for raw in told])
+                is_one = is_one and is_same_twice
                 arguments = next(raw for raw in (*told, NOTHING) if _argument_text(raw) == chosen)
         text = _argument_text(arguments)
         is_text = bytes(arguments)[:1] == b'"'

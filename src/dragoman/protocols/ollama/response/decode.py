@@ -15,6 +15,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
@@ -158,7 +159,7 @@ class Decoder:
             if answer is None:
                 answer = line.delta
             else:
-                self._read_answer(line.delta, lenient=value is not None)
+                self._read_answer(line.delta, frame, lenient=value is not None)
         if answer is None and line.response is not NOTHING and bytes(line.response)[:1] == b'"':
             assembly.deviate("sibling-key", "response")
             answer = Answer(content=text_of(line.response), thinking=line.thinking)
@@ -170,7 +171,7 @@ class Decoder:
         if answer is None:
             assembly.deviate("missing-field", "message")
         else:
-            self._read_answer(answer, lenient=value is not None)
+            self._read_answer(answer, frame, lenient=value is not None)
         if not is_known:
             self._kept.line(frame)
         elif holds_more(line):
@@ -204,7 +205,7 @@ class Decoder:
             deviate("missing-field", "message.role", role or "")
         self._assembly.start(None, model, created)
 
-    def _read_answer(self, answer: Answer, *, lenient: bool) -> None:
+    def _read_answer(self, answer: Answer, frame: bytes, *, lenient: bool) -> None:
         """Thinking, then text, then calls: the order of the specification."""
         assembly = self._assembly
         for name in ("thinking", "reasoning", "reasoning_content"):
@@ -214,6 +215,11 @@ class Decoder:
                     assembly.deviate("sibling-key", f"message.{name}")
                 assembly.thinking(assembly.lenient_text(thinking) if lenient else thinking)
                 break
+        if answer.tool_calls and torn_frames.repeats_key(frame):
+            for call in answer.tool_calls:
+                named = (call.function and call.function.name) or call.name
+                torn_frames.refuse(assembly, "message.tool_calls", named or "")
+            answer.tool_calls = None
         if answer.content:
             assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
         elif answer.content is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.codec.parts.settled_arguments import contradicts, told_once
 from dragoman.protocols.openai_chat.wire import (
     NAME,
     NOTHING,
@@ -61,6 +62,15 @@ class CallReader:
         call.signature = signature_of(piece) or call.signature
         call.native = native_of_call(piece, call.native)
 
+    def judge(self, said: Delta, frame: bytes) -> None:
+        """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
+        if is_plain(said, frame) or b"_call" not in frame or not torn_frames.repeats_key(frame):
+            return
+        self._slots.tear()
+        for piece in said.tool_calls or [CallPiece()]:
+            torn_frames.refuse(self._assembly, "tool_calls", parts_of(piece)[0])
+        said.tool_calls = said.function_call = None
+
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Whether a piece has arguments, and nothing that names their call."""
         if piece.index is not None or (piece.id and self._assembly.call_of(piece.id) is not None):
@@ -82,6 +92,7 @@ class CallReader:
 
     def read_legacy(self, delta: Delta) -> None:
         """Take a piece of the older `function_call`."""
+        self._compare_legacy(delta)
         name, arguments = legacy_call(delta)
         if name or arguments:
             self._assembly.deviate("legacy-function-call", "function_call")
@@ -89,10 +100,23 @@ class CallReader:
 
     def read_whole_legacy(self, message: Delta) -> None:
         """Take the older `function_call` of a whole message."""
+        self._compare_legacy(message)
         name, arguments = legacy_call(message)
         if name or arguments:
             self._assembly.deviate("legacy-function-call", "function_call")
             self._slots.whole("", name, arguments)
+
+    def _compare_legacy(self, said: Delta) -> None:
+        """Where both forms of calls stand, the older one must say what an entry of the newer one says."""
+        function = said.function_call
+        if function is None or not said.tool_calls or not (function.name or function.arguments):
+            return
+        name, arguments = function.name or "", function.arguments or ""
+        for piece in said.tool_calls:
+            other, told, _ = parts_of(piece)
+            if (name in ("", other) or not other) and not contradicts(arguments, told):
+                return
+        self._assembly.contradict(self._assembly.open_call(None, name), "function_call")
 
     def close(self, *, is_ended: bool) -> None:
         """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
@@ -101,9 +125,20 @@ class CallReader:
             self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
 
 
+def is_plain(said: Delta, frame: bytes) -> bool:
+    """Whether a frame only lets the arguments of a call grow, and tells each key of that once."""
+    calls = said.tool_calls
+    if not calls or len(calls) > 1 or calls[0].id or (function := calls[0].function) is None or function.name:
+        return False
+    return frame.count(b'"arguments"') < 2 and frame.count(b'"index"') < 3 and frame.count(b'"function"') < 2
+
+
 def _is_told_once(piece: CallPiece) -> bool:
-    """Whether the keys under which arguments may stand do not contradict each other."""
+    """Whether the keys under which a name and arguments may stand do not contradict each other."""
     function = piece.function
+    name = function.name if function is not None else None
+    if name and ((piece.name or name) != name or isinstance(piece.custom, dict)):
+        return False
     if function is None or (function.parameters is NOTHING and not piece.arguments):
         return True
     return told_once(arguments_in(piece))[1]

@@ -161,7 +161,7 @@ class Decoder:
         if text.strip(b'"').upper() in (b"[DONE]", b"DONE"):
             self._end()
             return
-        value = _json.decode(text)
+        value = _json.decode(text) if text[:1] != b"[" else _json.decode_lenient(text)
         if not isinstance(value, Malformed):
             self._odd_value(value, data, name, is_exact=True)
             return
@@ -194,13 +194,12 @@ class Decoder:
                     self._odd_value(item, _json.encode(item), name)
             return
         if not isinstance(value, dict):
-            self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
-            return
+            return self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
         known, taken = without_unknown(value)
         chunk = decode_chunk(_json.encode(known)) if is_exact and taken else None
         if not isinstance(chunk, Chunk):
             chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
-            lenient.keep_number_forms(chunk, data)
+            lenient.keep_number_forms(chunk, data if is_exact else b"{}")
             lenient.join_surrogates(chunk, self._assembly)
         self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
         if chunk.choices:
@@ -252,8 +251,11 @@ class Decoder:
             if choice.content_filter_results is not NOTHING:
                 self._kept.filters = Raw(bytes(choice.content_filter_results))
             if choice.delta is not None:
+                if choice.delta.tool_calls:
+                    self._calls.judge(choice.delta, data)
                 self._delta(choice.delta)
             if choice.message is not None:
+                self._calls.judge(choice.message, data)
                 self._message(choice.message)
             if choice.text is not None or choice.usage is not None:
                 self._odd_places(choice)

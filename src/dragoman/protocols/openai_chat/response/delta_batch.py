@@ -119,7 +119,11 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
     """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
     holds something else."""
     alike = read_alike(lines, b'"arguments"')
-    chunks = _decode_arguments(lines[:1] if alike else lines)
+    told = lines[:1] if alike else lines
+    for line in told:
+        if line.count(b'"arguments"') > 1 or line.count(b'"index"') > 2 or line.count(b'"function"') > 1:
+            return None  # it may say something twice
+    chunks = _decode_arguments(told)
     if chunks is None:
         return None
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]

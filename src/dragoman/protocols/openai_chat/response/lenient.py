@@ -218,7 +218,7 @@ def _read_function_leniently(value: dict[str, Json], deviate: Deviate, where: st
     return FunctionPiece(
         _arguments(value.get("arguments"), deviate, f"{where}.arguments"),
         _text(value.get("name"), deviate, f"{where}.name"),
-        NOTHING if parameters is None else _json.raw(parameters),
+        NOTHING if parameters is None else Raw(_json.to_lenient_text(parameters).encode()),
     )
 
 
@@ -227,7 +227,7 @@ def _arguments(value: Json, deviate: Deviate, where: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     deviate("arguments-type", where, type(value).__name__)
-    return _json.to_text(value)
+    return _json.to_lenient_text(value)
 
 
 def _text(value: Json, deviate: Deviate, where: str) -> str | None:

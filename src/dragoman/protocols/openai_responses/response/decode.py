@@ -15,12 +15,13 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.openai_responses.response.delta_batch import read_burst
+from dragoman.protocols.openai_responses.response.delta_batch import is_plain, read_burst
 from dragoman.protocols.openai_responses.response.hosted_items import tell_live
-from dragoman.protocols.openai_responses.response.items import Item, Items, Place
+from dragoman.protocols.openai_responses.response.items import Item, Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
 from dragoman.protocols.openai_responses.response.unmodelled import created_at, kept_fields
 from dragoman.protocols.openai_responses.response.usage import read_cost, read_usage
@@ -32,13 +33,16 @@ from dragoman.protocols.openai_responses.wire import (
     TEXT_DELTA,
     EventPlace,
     ItemKind,
+    Place,
     PlainDelta,
+    argument_text,
     decode_delta,
     holds_refusal,
     ignore,
     is_response,
     item_kind,
     make_native,
+    name_of,
     oddity,
     place_of_text,
     read_leniently,
@@ -131,7 +135,7 @@ class Decoder:
                         item.pieces.append(delta)
                         assembly.add(item.part, delta)
                         continue
-                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None:
+                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None and is_plain(data):
                         id, call_id = event.item_id, event.call_id
                         if (id == item.id and not call_id and call.live is not None) or are_own(item, id, call_id):
                             assembly.add_arguments(call, delta)
@@ -162,8 +166,7 @@ class Decoder:
         value = _json.decode(data)
         if type(value) is Malformed:
             if data.strip() == b"[DONE]":
-                self._assembly.deviate("unknown-event", "body", "[DONE]")
-                return
+                return self._assembly.deviate("unknown-event", "body", "[DONE]")
             value = read_leniently(data)
             if type(value) is Malformed:
                 if self._assembly.phase == "open":
@@ -171,8 +174,9 @@ class Decoder:
                 return
             self._assembly.deviate(*oddity(data))
         if not isinstance(value, dict):
-            self._assembly.deviate("unknown-event", "body", type(value).__name__)
-            return
+            return self._assembly.deviate("unknown-event", "body", type(value).__name__)
+        if b"_call" in data and torn_frames.repeats_key(data):
+            return torn_frames.refuse(self._assembly, "event", name_of(value))
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = name.decode("utf-8", "replace")
@@ -182,16 +186,13 @@ class Decoder:
 
     def _event(self, kind: str, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
         if self._assembly.phase != "open":
-            self._after_end(value)
-            return
+            return self._after_end(value)
         if kind.endswith("error") or ("error" in value and not is_response(value)):
             if kind.endswith("error") or holds_error(value["error"]):
-                self._fail(value)
-                return
+                return self._fail(value)
             self._assembly.deviate("empty-error", "error")
         if kind in ("", "message", "response"):
-            self._untyped(value, data=data, path=path)
-            return
+            return self._untyped(value, data=data, path=path)
         if not kind.startswith("response.") and kind not in SILENT_EVENTS:
             self._assembly.deviate("sibling-key", "type", kind)
             kind = f"response.{kind}"
@@ -228,14 +229,12 @@ class Decoder:
             if not isinstance(status, str):
                 self._assembly.deviate("missing-field", "status")
                 status = "completed"
-            self._end(value, status, place=(data, path))
-            return
+            return self._end(value, status, place=(data, path))
         for key in _WRAPPERS:
             inner = value.get(key)
             if isinstance(inner, dict) and (is_response(inner) or isinstance(inner.get("type"), str)):
                 self._assembly.deviate("envelope", key)
-                self._event(str(inner.get("type") or ""), inner, data=data, path=(*path, key))
-                return
+                return self._event(str(inner.get("type") or ""), inner, data=data, path=(*path, key))
         if any(key in value for key in ("message", "detail", "msg", "error_message")):
             self._fail(value)
         else:
@@ -285,7 +284,7 @@ class Decoder:
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
             self._assembly.text(self._assembly.lenient_text(response["output_text"]))
-        self._items.close()
+        self._items.close(is_good=status == "completed")
         if status == "failed" or status == "cancelled" or holds_error(response.get("error")):
             error = response.get("error")
             self._fail(error if holds_error(error) else {"message": f"the response ended as {status}"})
@@ -319,8 +318,7 @@ class Decoder:
 
     def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
         if kind.startswith(SILENT_EVENTS):
-            tell_live(kind, value, place, items=self._items, assembly=self._assembly)
-            return
+            return tell_live(kind, value, place, items=self._items, assembly=self._assembly)
         event = read_place(value, self._assembly.deviate)
         if kind == "response.output_item.added" or kind == "response.output_item.done":
             self._item_event(kind, event, value, place)
@@ -331,15 +329,14 @@ class Decoder:
                 item = item or self._items.open_unannounced(event.output_index, event.item_id, "message")
                 self._refused = self._refused or part.get("type") == "refusal"
                 self._items.final_content(item, event.content_index, part, (place[0], (*place[1], "part")))
-        elif not self._text_event(kind, event, value):
+        elif not self._text_event(kind, event, value, place):
             self._assembly.deviate("unknown-event", "type", kind)
 
     def _item_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> None:
         name = "item" if isinstance(value.get("item"), dict) else "output"
         fields = value.get(name)
         if not isinstance(fields, dict):
-            self._assembly.deviate("missing-field", "item", kind)
-            return
+            return self._assembly.deviate("missing-field", "item", kind)
         if name != "item":
             self._assembly.deviate("sibling-key", name, kind)
         inner = (place[0], (*place[1], name))
@@ -354,15 +351,15 @@ class Decoder:
         self._refused = self._refused or holds_refusal([fields])
         self._items.finish(item, fields, inner)
 
-    def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json]) -> bool:
+    def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> bool:
         """A delta or the whole text of a part; False when the event is none."""
         name, _, step = kind.removeprefix("response.").rpartition(".")
         if step != "delta" and step != "done":
             return False
         if name == "function_call_arguments":
-            self._arguments_event(event, value, step, "function_call")
+            self._arguments_event(event, value, step, "function_call", place)
         elif name == "custom_tool_call_input":
-            self._arguments_event(event, value, step, "custom_tool_call")
+            self._arguments_event(event, value, step, "custom_tool_call", place)
         else:
             key, owner = place_of_text(name, event)
             if not key[0]:
@@ -378,17 +375,20 @@ class Decoder:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))
         return True
 
-    def _arguments_event(self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind) -> None:
+    def _arguments_event(
+        self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind, place: Place
+    ) -> None:
         item = self._items.find_call(event.output_index, event.item_id, event.call_id, kind)
         if item is None or item.call is None:
             return
         if step == "delta":
-            if not (self._items.is_surplus(item, event.delta) or item.is_doubtful):
-                self._assembly.add_arguments(item.call, event.delta)
+            text = argument_text(value, "delta", place, self._assembly.deviate)
+            if not (self._items.is_surplus(item, text) or item.is_doubtful):
+                self._assembly.add_arguments(item.call, text)
         else:
             self._items.name_call(item, value)
-            final = value.get("arguments", value.get("input"))
-            self._items.final_arguments(item, final if isinstance(final, str) else "")
+            name = "arguments" if "arguments" in value else "input"
+            self._items.final_arguments(item, argument_text(value, name, place, self._assembly.deviate))
 
     def _find(self, event: EventPlace, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)

@@ -12,8 +12,8 @@ from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import read_fields, read_text
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import NativeEvent
-from dragoman.protocols.openai_responses.response.items import Items, Place
-from dragoman.protocols.openai_responses.wire import NAME, exact
+from dragoman.protocols.openai_responses.response.items import Items
+from dragoman.protocols.openai_responses.wire import NAME, Place, exact
 
 _ADDED: Final = "response.output_item.added"
 #: Events that belong to no item, and that no item repeats.

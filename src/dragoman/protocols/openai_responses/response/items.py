@@ -19,6 +19,8 @@ from dragoman.protocols.openai_responses.response.item_places import Places, wai
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
+    Place,
+    argument_text,
     as_list,
     exact,
     item_kind,
@@ -30,13 +32,12 @@ from dragoman.types import Opaque
 
 #: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
 Key: TypeAlias = tuple[str, int]
-#: A frame and the path of a value in it.
-Place: TypeAlias = tuple[bytes, tuple[str | int, ...]]
 
 _THINKING_GROUPS: Final = ("summary", "reasoning")
 #: Native fields that mark what a part was, where the group's usual form is another.
 _MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(b'"reasoning_text"')}
 _NOWHERE: Final[Key] = ("", -1)
+_UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
 
 
 class Item:
@@ -79,8 +80,7 @@ class Item:
         self.call_id = ""
         self.is_named = False
         self.is_doubtful = False
-        self.is_final = False
-        self.done = False
+        self.is_final = self.done = False
         self.repeated = False
 
     def text(self) -> str:
@@ -243,8 +243,7 @@ class Items:
             text = text_of(value)
         else:
             self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
-            self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))
-            return
+            return self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))
         key = (group, index)
         self.final_text(item, key, text)
         if item.key == key and isinstance(value, dict):
@@ -276,11 +275,7 @@ class Items:
     def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
         """The argument text of an item; an object where text belongs keeps its own text."""
         name = "input" if item.kind == "custom_tool_call" and "input" in fields else "arguments"
-        value = fields.get(name)
-        if value is None or isinstance(value, str):
-            return value or ""
-        self._assembly.deviate("arguments-type", f"output[{item.index}].{name}", type(value).__name__)
-        return _json.raw_text(exact(place[0], (*place[1], name), value))
+        return argument_text(fields, name, place, self._assembly.deviate)
 
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
@@ -294,7 +289,7 @@ class Items:
         if item.call is not None:  # an item that ended is told once more: a call must be the same
             self.name_call(item, fields)
             self.final_arguments(item, self._arguments(item, fields, place))
-            if fields.get("status") == "incomplete":
+            if fields.get("status") in _UNUSABLE:
                 self._assembly.contradict(item.call, f"output[{item.index}].status")
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
@@ -372,19 +367,24 @@ class Items:
             self._take_id(call, item.id)
         if item.is_doubtful:
             self._drop_doubtful(call)
-        elif fields.get("status") == "incomplete":  # if it is whole, somebody may have closed it
+        elif fields.get("status") in _UNUSABLE:  # if it is whole, somebody may have closed it
             kind: Literal["refused", "cut"] = "refused" if call.text.is_whole() else "cut"
-            self._drop_cut(call, "the provider says that it is incomplete", kind=kind)
+            self._drop_cut(call, f"the provider says that it is {fields['status']}", kind=kind)
         else:
             self._assembly.end_call(call)
 
-    def close(self) -> None:
-        """No final event can tell any more what the arguments of a call are. Free text has no end of its own."""
+    def close(self, *, is_good: bool) -> None:
+        """No final event can tell any more what the arguments of a call are: what its start told of them counts at a
+        good end, and must be the same. Free text has no end of its own."""
         for item in self.all:
-            if item.is_doubtful and item.call is not None:
-                self._drop_doubtful(item.call)
-            elif item.call is not None and item.call.kind == "custom" and not item.is_final:
-                self._drop_cut(item.call, "nothing says that its input is whole")
+            if (call := item.call) is None:
+                continue
+            if item.is_doubtful:
+                self._drop_doubtful(call)
+            elif item.prefill and not item.done and (call.text.is_closed() or (is_good and call.text.is_blank())):
+                self.final_arguments(item, item.prefill)
+            elif call.kind == "custom" and not item.is_final:
+                self._drop_cut(call, "nothing says that its input is whole")
 
     def _drop_cut(self, call: OpenCall, why: str, *, kind: Literal["cut", "refused"] = "cut") -> None:
         self._assembly.drop_call(call, kind, f"tool call {call.name or '(no name)'}: {why}")

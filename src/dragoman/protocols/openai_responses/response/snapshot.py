@@ -9,8 +9,8 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.protocols.openai_responses.response.items import Item, Items, Place
-from dragoman.protocols.openai_responses.wire import ItemKind, text_of
+from dragoman.protocols.openai_responses.response.items import Item, Items
+from dragoman.protocols.openai_responses.wire import ItemKind, Place, text_of
 
 #: Entries without a known id are compared with this many streamed items of their type.
 _MOST_COMPARED: Final = 16

@@ -1,0 +1,22 @@
+"""Frames that hold a call and have a key twice, with different values: readers differ in which of the two counts."""
+
+from __future__ import annotations
+
+from dragoman._json import TOLD_TWICE
+from dragoman.codec import repeated_keys
+from dragoman.codec.parts.assembly import Assembly
+
+
+def repeats_key(frame: bytes) -> bool:
+    """Whether an object in a frame of the wire has a key twice, with different values."""
+    return repeated_keys.repeats_key(frame.decode("utf-8", "replace"))
+
+
+def refuse(assembly: Assembly, where: str, name: str = "") -> None:
+    """Take a call out of such a frame: what it says, and of which call, has two readings. So each open call fails, and
+    one more for what is lost. `name`: of that, where it is told."""
+    if assembly.phase == "open":
+        assembly.unreadable(where, TOLD_TWICE)
+        assembly.drop_call(
+            assembly.open_call(None, name, wait=True), "contradicted", f"tool call {name or '(no name)'}: {TOLD_TWICE}"
+        )

@@ -1,0 +1,240 @@
+"""A frame that has a key twice, with different values, has two readings: readers differ in which of the two counts.
+
+Every member of every frame that holds some of a call is told twice, the other value before or behind its own. Then the
+answer says that it failed, and no call is delivered that was not made. With the same value twice there is one reading.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cases import counter
+from dragoman.events import Reply, fold
+from dragoman.pipe import Reader
+from dragoman.protocols import PROTOCOLS
+from dragoman.response_stages import Policy, nothing_fits, stages_for
+from dragoman.types import Tool
+
+Frame = dict[str, Any]
+Path = tuple[str | int, ...]
+TOOLS = tuple(Tool(name, "") for name in ("ring", "toll"))
+CALLS = [("ring", {"bell": "a", "loud": 2}), ("toll", {"bell": "b"})]
+PIECES = [('{"bell": "a",', ' "loud": 2}'), ('{"bell"', ': "b"}')]
+
+
+def chat() -> tuple[list[Frame], list[Path]]:
+    frames: list[Frame] = []
+    for at, (name, _) in enumerate(CALLS):
+        function = {"name": name, "arguments": ""}
+        pieces: list[Frame] = [{"index": at, "id": f"c{at}", "type": "function", "function": function}]
+        pieces += [{"index": at, "function": {"arguments": text}} for text in PIECES[at]]
+        frames += [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
+    return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [
+        ("choices", 0, "delta", "tool_calls", 0)
+    ]
+
+
+def chat_whole() -> tuple[list[Frame], list[Path]]:
+    calls = [
+        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for at, (name, arguments) in enumerate(CALLS)
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return [{"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}], [("choices",)]
+
+
+def messages() -> tuple[list[Frame], list[Path]]:
+    frames: list[Frame] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
+    for at, (name, _) in enumerate(CALLS):
+        block = {"type": "tool_use", "id": f"c{at}", "name": name, "input": {}}
+        frames.append({"type": "content_block_start", "index": at, "content_block": block})
+        for text in PIECES[at]:
+            delta = {"type": "input_json_delta", "partial_json": text}
+            frames.append({"type": "content_block_delta", "index": at, "delta": delta})
+        frames.append({"type": "content_block_stop", "index": at})
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}, {"type": "message_stop"}]
+    return [*frames, *end], [("content_block",), ("delta", "partial_json"), ("index",)]
+
+
+def messages_whole() -> tuple[list[Frame], list[Path]]:
+    content = [
+        {"type": "tool_use", "id": f"c{at}", "name": name, "input": arguments}
+        for at, (name, arguments) in enumerate(CALLS)
+    ]
+    body = {"type": "message", "id": "m", "role": "assistant", "model": "m"}
+    return [{**body, "content": content, "stop_reason": "tool_use"}], [("content",)]
+
+
+def responses() -> tuple[list[Frame], list[Path]]:
+    frames: list[Frame] = [{"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}]
+    output = []
+    for at, (name, _) in enumerate(CALLS):
+        item = {"type": "function_call", "id": f"i{at}", "call_id": f"c{at}", "name": name, "arguments": ""}
+        place = {"output_index": at, "item_id": f"i{at}"}
+        frames.append({"type": "response.output_item.added", "output_index": at, "item": item})
+        for text in PIECES[at]:
+            frames.append({"type": "response.function_call_arguments.delta", **place, "delta": text})
+        whole = "".join(PIECES[at])
+        frames.append({"type": "response.function_call_arguments.done", **place, "arguments": whole})
+        output.append({**item, "arguments": whole, "status": "completed"})
+        frames.append({"type": "response.output_item.done", "output_index": at, "item": output[-1]})
+    final = {"id": "r", "object": "response", "status": "completed", "output": output}
+    frames.append({"type": "response.completed", "response": final})
+    return frames, [("item",), ("output_index",), ("item_id",), ("delta",), ("arguments",), ("response", "output")]
+
+
+def gemini() -> tuple[list[Frame], list[Path]]:
+    frames = [
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": name, "args": arguments}}]}}]}
+        for name, arguments in CALLS
+    ]
+    end = {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}
+    return [*frames, end], [("candidates", 0, "content")]
+
+
+def gemini_pieces() -> tuple[list[Frame], list[Path]]:
+    calls: list[Frame] = []
+    for name, arguments in CALLS:
+        calls.append({"name": name, "willContinue": True})
+        for key, value in arguments.items():
+            said = {"stringValue": value} if isinstance(value, str) else {"numberValue": value}
+            calls.append({"partialArgs": [{"jsonPath": f"$.{key}", **said}], "willContinue": True})
+        calls.append({})
+    frames = [{"candidates": [{"content": {"parts": [{"functionCall": call}]}}]} for call in calls]
+    end = {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}
+    return [*frames, end], [("candidates", 0, "content")]
+
+
+def ollama() -> tuple[list[Frame], list[Path]]:
+    head = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
+    frames = [
+        {
+            **head,
+            "message": {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": f"c{at}", "function": {"name": name, "arguments": arguments}}],
+            },
+            "done": False,
+        }
+        for at, (name, arguments) in enumerate(CALLS)
+    ]
+    end = {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
+    return [*frames, end], [("message", "tool_calls")]
+
+
+WIRES = {
+    "openai-chat": chat, "openai-chat, whole": chat_whole, "anthropic-messages": messages,
+    "anthropic-messages, whole": messages_whole, "openai-responses": responses, "gemini-generate": gemini,
+    "gemini-generate, pieces": gemini_pieces, "ollama-chat": ollama,
+}  # fmt: skip
+
+
+def members(value: object, path: Path) -> Iterator[Path]:
+    """The places of all members that hold something, from a place on."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(value, dict) and inner not in ({}, [], None):
+                yield (*path, key)
+            yield from members(inner, (*path, key))
+
+
+def other_than(value: object) -> object:
+    match value:
+        case bool():
+            return not value
+        case int():
+            return 1 - value
+        case str():
+            return {"ring": "toll", "toll": "ring"}.get(value, f"{value}x")
+        case list():
+            return [other_than(item) for item in value]
+        case dict():
+            return {key: other_than(item) for key, item in value.items()}
+    return "x"
+
+
+def doubled(value: object, path: Path, other: object, *, is_last: bool, joint: str) -> str:
+    """JSON text in which the member at a path stands twice."""
+    if not path:
+        return json.dumps(value)
+    if isinstance(value, list):
+        texts = [
+            doubled(item, path[1:] if at == path[0] else (), other, is_last=is_last, joint=joint)
+            for at, item in enumerate(value)
+        ]
+        return f"[{', '.join(texts)}]"
+    assert isinstance(value, dict)
+    told = []
+    for key, item in value.items():
+        own = (
+            json.dumps(key)
+            + joint
+            + doubled(item, path[1:] if key == path[0] else (), other, is_last=is_last, joint=joint)
+        )
+        again = json.dumps(key) + joint + json.dumps(other)
+        told += [own] if (key,) != path else [own, again] if is_last else [again, own]
+    return f"{{{', '.join(told)}}}"
+
+
+def value_at(frame: object, path: Path) -> object:
+    for step in path:
+        frame = frame[step]  # type: ignore[index]
+    return frame
+
+
+def body_of(wire: str, lines: list[str]) -> bytes:
+    if wire == "ollama-chat":
+        return "".join(f"{line}\n" for line in lines).encode()
+    if wire.endswith("whole"):
+        return lines[0].encode()
+    end = "data: [DONE]\n\n" if wire == "openai-chat" else ""
+    return ("".join(f"data: {line}\n\n" for line in lines) + end).encode()
+
+
+def read(wire: str, pieces: list[bytes]) -> Reply:
+    protocol = PROTOCOLS[wire.split(",")[0]]  # type: ignore[index]
+    new_id = counter()
+    names = frozenset(tool.name for tool in TOOLS)
+    decoder = protocol.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(TOOLS))
+    reader = Reader(decoder, stages_for(TOOLS, Policy(), new_id=new_id))
+    return fold([*itertools.chain.from_iterable(map(reader.feed, pieces)), *reader.close()])
+
+
+def made(reply: Reply) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in reply.tool_calls]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
+    frames, places = WIRES[wire]()
+    lines = [json.dumps(frame) for frame in frames]
+    assert made(read(wire, [body_of(wire, lines)])) == CALLS
+    tried = 0
+    for number, frame in enumerate(frames):
+        paths = [path for path in members(frame, ()) if any(path[: len(place)] == place for place in places)]
+        if not any("all" in line or "tool_use" in line or "_json" in line for line in lines[number : number + 1]):
+            paths = []  # nothing of a call
+        for path, is_last, joint in itertools.product(paths, (True, False), (":", ": ")):
+            own = value_at(frame, path)
+            for other, is_same in ((other_than(own), False), (own, True)):
+                if other == own and not is_same:
+                    continue
+                told = [*lines]
+                told[number] = doubled(frame, path, other, is_last=is_last, joint=joint)
+                body = body_of(wire, told)
+                sent = [f"{line}\n".encode() for line in body.decode().split("\n")]
+                for pieces in ([body], sent):
+                    reply = read(wire, pieces)
+                    if is_same:
+                        assert made(reply) == CALLS and reply.error is None, told[number]
+                    else:
+                        assert reply.error is not None, told[number]
+                        assert all(call in CALLS for call in made(reply)), (told[number], made(reply))
+                    tried += 1
+    assert tried > 50

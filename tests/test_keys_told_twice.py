@@ -1,7 +1,8 @@
 """A frame that has a key twice, with different values, has two readings: readers differ in which of the two counts.
 
-Every member of every frame that holds some of a call is told twice, the other value before or behind its own. Then the
-answer says that it failed, and no call is delivered that was not made. With the same value twice there is one reading.
+Every member of every frame that holds some of a call is told twice, the other value before its own and behind it. Then
+the answer says that it failed, and no call is delivered that was not made; or all calls are, where only one of the two
+can be meant: an index of no call, or what later events tell again. With the same value twice there is one reading.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
                     if is_same:
                         assert made(reply) == CALLS and reply.error is None, told[number]
                     else:
-                        assert reply.error is not None, told[number]
+                        assert reply.error is not None or made(reply) == CALLS, told[number]
                         assert all(call in CALLS for call in made(reply)), (told[number], made(reply))
                     tried += 1
     assert tried > 50

@@ -46,14 +46,10 @@ _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode_ordered = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class _Repeated(ValueError):
-    """An object has a key twice, not with one value."""
-
-
 def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
     value = dict(members)
     if len(value) < len(members) and any(encode_exact(item) != encode_exact(value[key]) for key, item in members):
-        raise _Repeated(TOLD_TWICE)
+        raise ValueError(TOLD_TWICE)
     return value
 
 
@@ -177,10 +173,8 @@ def repeats_key(text: str) -> bool:
     of the two counts (RFC 8259, section 4). Every member is looked at; `codec.repeated_keys` looks cheaper first."""
     try:
         _told_once.decode(text)
-    except _Repeated:
-        return True
-    except _UNREADABLE:
-        pass  # no JSON: another's to say
+    except _UNREADABLE as problem:
+        return str(problem) == TOLD_TWICE  # else it is no JSON: another's to say
     return False
 
 

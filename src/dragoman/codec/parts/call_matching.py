@@ -20,13 +20,13 @@ CallKind: TypeAlias = Literal["function", "custom"]
 
 
 class CallSlots:
-    """Finds the call of each fragment of one response and lets it grow."""
+    """Finds the call of each fragment of one response and lets it grow. `by_index`: the last call at each index."""
 
-    __slots__ = ("_assembly", "_by_index", "_doubted", "_doubts", "_last", "_shared", "_unmatched")
+    __slots__ = ("_assembly", "_doubted", "_doubts", "_last", "_shared", "_unmatched", "by_index")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
-        self._by_index: dict[int, OpenCall] = {}
+        self.by_index: dict[int, OpenCall] = {}
         self._doubts: Doubts | None = None  # once a fragment came
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
@@ -35,7 +35,7 @@ class CallSlots:
 
     def grow(self, index: int | None, arguments: str) -> bool:
         """The usual delta, which has neither id nor name; False when it is not that plain: then see `fragment`."""
-        call = self._by_index.get(index) if index is not None else None
+        call = self.by_index.get(index) if index is not None else None
         if call is None or call.state != "announced":
             return False
         self._assembly.add_arguments(call, arguments)
@@ -44,7 +44,7 @@ class CallSlots:
 
     def grow_many(self, index: int, arguments: list[str]) -> bool:
         """The same for deltas of one call that came together, none of them empty."""
-        call = self._by_index.get(index)
+        call = self.by_index.get(index)
         if call is None or call.state != "announced":
             return False
         self._assembly.add_many_arguments(call, arguments)
@@ -71,7 +71,7 @@ class CallSlots:
             return lost
         if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
             return held
-        at_index = self._by_index.get(index) if index is not None else None
+        at_index = self.by_index.get(index) if index is not None else None
         if index is None:
             self._assembly.deviate("missing-index", where)
         known = self._assembly.call_of(id) if id else None
@@ -89,14 +89,14 @@ class CallSlots:
             self._join_id(call, id, where)
             self._join_name(call, name, where)
         if index is not None:
-            self._by_index[index] = call
+            self.by_index[index] = call
         self._doubt().see(call, index)
         self._last = call
         if id and call.id and id != call.id and call.repeats is None and call.is_open():
             self._share(call, index, id, name, arguments)
             return call
         if self._shared is not None and self._shared.is_torn(index):
-            self._by_index.pop(index or 0, None)
+            self.by_index.pop(index or 0, None)
         if arguments or not call.fragments:
             self._assembly.add_arguments(call, arguments)
         self._announce(call)
@@ -109,7 +109,7 @@ class CallSlots:
 
     def pass_over(self, index: int | None) -> None:
         """An entry says nothing but its index."""
-        if index not in self._by_index:
+        if index not in self.by_index:
             self._doubt().pass_over(index)
 
     def tear(self) -> None:
@@ -153,7 +153,7 @@ class CallSlots:
             return None
         if name and known.name and name != known.name and not self._extends(known, name):
             return None
-        if at_index is not None or known not in self._by_index.values():
+        if at_index is not None or known not in self.by_index.values():
             return known
         self._assembly.deviate("duplicate-id", where, "the same id at another index")
         return known
@@ -187,7 +187,7 @@ class CallSlots:
         self._doubt().hold(call)
         self._shared.begin(call, index, id, arguments, is_named=bool(name))
         if name and index is not None:
-            del self._by_index[index]
+            del self.by_index[index]
 
     def close(self, *, is_good: bool) -> None:
         """Nothing more comes. A call under several ids, none of which came back, is one if the end is good."""
@@ -204,9 +204,9 @@ class CallSlots:
         )
 
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
-        if index is not None and index in self._by_index:
+        if index is not None and index in self.by_index:
             self._assembly.deviate("reused-index", where, f"index {index}")
-        elif index is not None and index != len(self._by_index):
+        elif index is not None and index != len(self.by_index):
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
         self._unmatched.append(call)

@@ -72,14 +72,15 @@ class Block:
 
 
 class Blocks:
-    """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last."""
+    """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last;
+    `open_calls`: those of calls that have not ended."""
 
-    __slots__ = ("_assembly", "_last", "_open_calls", "by_index")
+    __slots__ = ("_assembly", "_last", "by_index", "open_calls")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._last = -1  # the index that was named last
-        self._open_calls: dict[int, Block] = {}  # by the identity of the block
+        self.open_calls: dict[int, Block] = {}  # by the identity of the block
         self.by_index: dict[int, Block] = {}
 
     def start(self, event: StreamEvent) -> None:
@@ -133,7 +134,7 @@ class Blocks:
             block = self._open_thinking(fields)
         elif kind == "tool_use":
             block = self._open_call(fields)
-            self._open_calls[id(block)] = block
+            self.open_calls[id(block)] = block
         else:
             if not kind.endswith(OWN_BLOCKS):
                 self._assembly.deviate("unknown-part", f"content_block {index}", kind)
@@ -221,7 +222,7 @@ class Blocks:
     def _end_block(self, block: Block) -> None:
         block.is_ended = True
         block.takes = ""
-        self._open_calls.pop(id(block), None)
+        self.open_calls.pop(id(block), None)
         if block.part is not None:
             if block.citations:
                 block.part.native = Native(NAME, {"citations": _json.raw(block.citations)})
@@ -314,7 +315,7 @@ class Blocks:
 
     def _is_nobodys(self) -> bool:
         """Whether arguments without an index may be those of several calls: then each of them fails."""
-        waiting = [block.call for block in self._open_calls.values() if block.call is not None and block.call.is_open()]
+        waiting = [block.call for block in self.open_calls.values() if block.call is not None and block.call.is_open()]
         if len(waiting) < 2:
             return False
         self._assembly.deviate("lost-arguments", "content_block_delta", f"{len(waiting)} calls may have them")
@@ -372,7 +373,7 @@ class Blocks:
 
     def _waiting_call(self) -> Block | None:
         """The one call that is open; None when there is none, or several."""
-        return next(iter(self._open_calls.values())) if len(self._open_calls) == 1 else None
+        return next(iter(self.open_calls.values())) if len(self.open_calls) == 1 else None
 
     def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:
         if delta.type == "input_json_delta":

@@ -15,7 +15,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Blocks
-from dragoman.protocols.anthropic.response.delta_batch import is_plain, read_burst
+from dragoman.protocols.anthropic.response.delta_batch import read_burst
 from dragoman.protocols.anthropic.response.lenient import read_event_leniently
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
@@ -96,7 +96,7 @@ class Decoder:
 
     def _read(self, frames: Iterable[Frame]) -> None:
         """Take frames; the usual deltas at once."""
-        assembly, by_index = self._assembly, self._blocks.by_index
+        assembly, by_index, calls = self._assembly, self._blocks.by_index, self._blocks.open_calls
         try:
             for frame, name in frames:
                 event = decode_event(frame)
@@ -108,7 +108,7 @@ class Decoder:
                     block = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:
-                            if is_plain(frame):
+                            if frame.count(b'"partial_json"') < 2 and (len(calls) < 2 or frame.count(b'"index"') < 2):
                                 assembly.add_arguments(block.call, delta.partial_json)
                                 continue
                         elif block.part is not None:
@@ -362,8 +362,7 @@ class Decoder:
             self._process_done()
             return
         if name == b"error":
-            self._fail(frame)
-            return
+            return self._fail(frame)
         value = _json.decode_lenient(frame)
         if isinstance(value, Malformed):
             self._assembly.unreadable("stream", value.problem)

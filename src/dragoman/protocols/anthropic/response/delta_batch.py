@@ -20,11 +20,6 @@ class Burst(NamedTuple):
     texts: list[str]
 
 
-def is_plain(line: bytes) -> bool:
-    """Whether an event that lets arguments grow tells its index and text once."""
-    return line.count(b'"partial_json"') < 2 and line.count(b'"index"') < 2
-
-
 def _deltas(kind: str, key: str) -> Any:
     """A reader of lines that each are a delta of one kind, with its text under this key."""
     delta = narrowed(Delta, {"type": Literal[kind], key: str})
@@ -45,12 +40,12 @@ def read_burst(lines: list[bytes]) -> Burst | None:
         takes, key = "text_delta", b'"text"'
     elif b'"input_json_delta"' in first:
         takes, key = "input_json_delta", b'"partial_json"'
-        if not all(map(is_plain, lines)):
-            return None
     else:
         takes, key = "thinking_delta", b'"thinking"'
     alike = read_alike(lines, key)
     told = lines[:1] if alike else lines
+    if takes == "input_json_delta" and any(line.count(key) > 1 or line.count(b'"index"') > 1 for line in told):
+        return None  # it may be told twice
     if takes == "text_delta":
         found = [(event.index, event.delta.text) for event in _decode_texts(told) or ()]
     elif takes == "input_json_delta":

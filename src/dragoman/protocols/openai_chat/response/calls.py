@@ -30,24 +30,30 @@ class CallReader:
         self._assembly = assembly
         self._slots = slots
 
-    def read_many(self, pieces: list[CallPiece]) -> None:
+    def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
+        if torn_frames.repeats_key(frame):
+            return self._refuse(pieces)
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
         for piece in pieces:
             self.read(piece)
 
-    def read(self, piece: CallPiece) -> None:
-        """Take a piece of a call from a delta."""
+    def read(self, piece: CallPiece, frame: bytes = b"") -> None:
+        """Take a piece of a call from a delta. `frame`: what it stands in, not yet known to tell each key once."""
         function = piece.function
         if (
             function is not None
             and function.arguments
             and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
+            and frame.count(b'"arguments"') < 2
+            and (len(self._slots.by_index) < 2 or frame.count(b'"index"') < 3)
             and self._slots.grow(piece.index, function.arguments)
         ):
             return  # the usual delta
+        if torn_frames.repeats_key(frame):
+            return self._refuse([piece])
         name, arguments, kind = parts_of(piece)
         if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
             self._slots.pass_over(piece.index)
@@ -64,12 +70,14 @@ class CallReader:
 
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
-        if is_plain(said, frame) or b"_call" not in frame or not torn_frames.repeats_key(frame):
-            return
+        if b"_call" in frame and torn_frames.repeats_key(frame):
+            self._refuse(said.tool_calls or [CallPiece()])
+            said.tool_calls = said.function_call = None
+
+    def _refuse(self, pieces: list[CallPiece]) -> None:
         self._slots.tear()
-        for piece in said.tool_calls or [CallPiece()]:
+        for piece in pieces:
             torn_frames.refuse(self._assembly, "tool_calls", parts_of(piece)[0])
-        said.tool_calls = said.function_call = None
 
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Whether a piece has arguments, and nothing that names their call."""
@@ -123,14 +131,6 @@ class CallReader:
         if self._assembly.phase == "open":
             self._slots.compare()
             self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
-
-
-def is_plain(said: Delta, frame: bytes) -> bool:
-    """Whether a frame only lets the arguments of a call grow, and tells each key of that once."""
-    calls = said.tool_calls
-    if not calls or len(calls) > 1 or calls[0].id or (function := calls[0].function) is None or function.name:
-        return False
-    return frame.count(b'"arguments"') < 2 and frame.count(b'"index"') < 3 and frame.count(b'"function"') < 2
 
 
 def _is_told_once(piece: CallPiece) -> bool:

@@ -163,8 +163,7 @@ class Decoder:
             return
         value = _json.decode(text) if text[:1] != b"[" else _json.decode_lenient(text)
         if not isinstance(value, Malformed):
-            self._odd_value(value, data, name, is_exact=True)
-            return
+            return self._odd_value(value, data, name, is_exact=True)
         value = _json.decode_lenient(text)
         if not isinstance(value, Malformed):
             lenient.say_why_lenient(text, self._assembly)
@@ -251,9 +250,7 @@ class Decoder:
             if choice.content_filter_results is not NOTHING:
                 self._kept.filters = Raw(bytes(choice.content_filter_results))
             if choice.delta is not None:
-                if choice.delta.tool_calls:
-                    self._calls.judge(choice.delta, data)
-                self._delta(choice.delta)
+                self._delta(choice.delta, data)
             if choice.message is not None:
                 self._calls.judge(choice.message, data)
                 self._message(choice.message)
@@ -297,8 +294,9 @@ class Decoder:
             self._assembly.deviate("usage-place", "choices[0].usage")
             self._assembly.usage(read_usage(choice.usage), read_cost(choice.usage))
 
-    def _delta(self, delta: Delta) -> None:
+    def _delta(self, delta: Delta, frame: bytes = b"") -> None:
         if has_rare(delta):
+            self._calls.judge(delta, frame)
             self._rare_delta(delta)
             return
         thinking, content, calls = delta.reasoning_content or delta.reasoning, delta.content, delta.tool_calls
@@ -311,10 +309,10 @@ class Decoder:
             self._said += len(content)
             self._growth.expect("text")
         if calls and len(calls) == 1:
-            self._calls.read(calls[0])
+            self._calls.read(calls[0], frame)
             self._growth.expect("call")
         elif calls:
-            self._calls.read_many(calls)
+            self._calls.read_many(calls, frame)
 
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""

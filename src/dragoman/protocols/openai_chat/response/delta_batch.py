@@ -87,8 +87,11 @@ class Growth:
                 self._assembly.text(text)
                 return text
         else:
-            chunk = _decode_call(data)
-            if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
+            may_repeat = data.count(b'"arguments"') > 1 or (
+                len(self._slots.by_index) > 1 and data.count(b'"index"') > 2
+            )
+            chunk = None if may_repeat else _decode_call(data)
+            if chunk is not None and type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
                 if call.function.arguments and self._slots.grow(call.index, call.function.arguments):
                     return ""
@@ -121,7 +124,7 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
     alike = read_alike(lines, b'"arguments"')
     told = lines[:1] if alike else lines
     for line in told:
-        if line.count(b'"arguments"') > 1 or line.count(b'"index"') > 2 or line.count(b'"function"') > 1:
+        if line.count(b'"arguments"') > 1 or line.count(b'"index"') > 2:
             return None  # it may say something twice
     chunks = _decode_arguments(told)
     if chunks is None:

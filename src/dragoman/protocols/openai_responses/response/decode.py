@@ -19,7 +19,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.openai_responses.response.delta_batch import is_plain, read_burst
+from dragoman.protocols.openai_responses.response.delta_batch import read_burst
 from dragoman.protocols.openai_responses.response.hosted_items import tell_live
 from dragoman.protocols.openai_responses.response.items import Item, Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
@@ -135,7 +135,7 @@ class Decoder:
                         item.pieces.append(delta)
                         assembly.add(item.part, delta)
                         continue
-                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None and is_plain(data):
+                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None:
                         id, call_id = event.item_id, event.call_id
                         if (id == item.id and not call_id and call.live is not None) or are_own(item, id, call_id):
                             assembly.add_arguments(call, delta)

@@ -37,16 +37,6 @@ _decode_texts: Final = _json.lines_decoder(_Text)
 _decode_arguments: Final = _json.lines_decoder(_Arguments)
 
 
-def is_plain(line: bytes) -> bool:
-    """Whether an event that lets arguments grow tells each of its fields once."""
-    return (
-        line.count(b'"delta"') < 2
-        and line.count(b'"output_index"') < 2
-        and line.count(b'"item_id"') < 2
-        and line.count(b'"call_id"') < 2
-    )
-
-
 def read_burst(lines: list[bytes]) -> Burst | None:
     """What the events say together; None when they are not all of one kind, or not of one part."""
     if b'"response.output_text.delta"' in lines[0]:
@@ -56,7 +46,7 @@ def read_burst(lines: list[bytes]) -> Burst | None:
         item, place, ids = said[0].output_index, said[0].content_index, set[tuple[str, str]]()
         texts = [each.delta for each in said if each.output_index == item and each.content_index == place]
     else:
-        grown = _decode_arguments(lines) if all(map(is_plain, lines)) else None
+        grown = _decode_arguments(lines)
         if grown is None:
             return None
         item, place = grown[0].output_index, -1

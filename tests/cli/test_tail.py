@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conversations import reply
 from dragoman.cli.log_lines import render_line
+from dragoman.cli.tail_filter import Filter, Totals
 from dragoman.cli.terminal import Paint
 from gateway.process.test_gateway import ask, configured, serve
 from gateway.running import stream_of
@@ -39,6 +41,31 @@ def test_a_request_as_a_line() -> None:
     assert render_line({"kind": "config", "text": "is in force"}, PLAIN).strip() == "config: is in force"
 
 
+def test_filters_pick_requests() -> None:
+    failed = {**ENTRY, "outcome": "failed", "status": 503, "deviations": {}, "client": "ollama-chat", "total_ms": 20}
+    other = {"kind": "config", "text": "is in force"}
+
+    def taken(**conditions: Any) -> list[int]:
+        return [at for at, entry in enumerate((ENTRY, failed, other)) if Filter(**conditions).takes(entry)]
+
+    assert taken() == [0, 1, 2]
+    assert taken(model="GLM") == [0, 1] and taken(model="granite") == []
+    assert taken(client="openai") == [0] and taken(failed=True) == [1] and taken(mended=True) == [0]
+    assert taken(slower=1.2) == [0] and taken(slower=1.3) == [] and taken(failed=True, client="openai") == []
+
+
+def test_totals_are_sums_of_requests_alone() -> None:
+    totals = Totals()
+    totals.add({"kind": "config", "text": "is in force"})
+    assert totals.render() == ""
+    for entry in (ENTRY, {**ENTRY, "outcome": "failed", "usage": None, "cost_usd": "nonsense", "total_ms": None}):
+        totals.add(entry)
+    assert totals.render() == (
+        "total: 2 requests, 1 failed, 812 tokens in, 34 out, $0.0012, 0.60 s on average\n"
+        "mended: 2 of them: missing-id ×4, single-newline ×2\n"
+    )
+
+
 def test_a_line_cannot_steer_the_terminal() -> None:
     hostile = "evil\x1b[2J\x1b]52;c;aGk=\x07\nsecond line\r"
     for paint in (PLAIN, Paint(colourful=True)):
@@ -57,17 +84,19 @@ def test_tail_hears_the_running_gateway(tmp_path: Path) -> None:
                     [sys.executable, "-m", "dragoman", "tail", "--url", url, *words],
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
                 )
-                for words in ((), ("--json",))
+                for words in ((), ("--json",), ("--model", "nobody"), ("--model", "qwen"))
             ]  # fmt: skip
             for tail in tails:
                 assert tail.stderr is not None
                 assert tail.stderr.readline().startswith(f"watching {url}")
             assert ask(port, "coder", stream=True)[0] == 200
-            lines = [tail.stdout.readline() for tail in tails if tail.stdout is not None]
+            lines = [tails[at].stdout.readline() for at in (0, 1, 3)]  # type: ignore[union-attr]
             gateway.terminate()
-            assert [tail.wait(10) for tail in tails] == [0, 0]
-            for tail in tails:
-                tail.communicate()
+            assert [tail.wait(10) for tail in tails] == [0, 0, 0, 0]
+            ends = [tail.communicate() for tail in tails]
+    assert [out for out, _ in ends] == ["", "", "", ""]  # one line was read of each; the filter left one out
+    assert ends[0][1].startswith("total: 1 request, ") and ends[2][1] == ""
+    assert "lab/qwen3" in lines[2]
     assert "openai-chat → lab/qwen3" in lines[0] and "tool_use" in lines[0]
     assert json.loads(lines[1])["route"] == "coder"
 

@@ -1,7 +1,8 @@
 """Serve clients of all five protocols on one port, in front of any provider.
 
 Clients ask for a route of the configuration, or for provider/model. With --provider and --model no configuration is
-needed: that model answers to every name. Without client keys only this machine is served.
+needed: that model answers to every name. Without client keys only this machine is served. At a terminal it shows base
+URLs, the lines that point a client here, and each request; elsewhere its log is JSON lines on standard error.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dragoman.cli.found_servers import find_all, render_found
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE
 from dragoman.cli.presets import Preset, find_preset, render_preset, values_for
+from dragoman.cli.serve_banner import render_banner
 from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.config import Config, RouteConfig, ServerConfig
@@ -60,7 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-open", action="store_true", help="a changed configuration may take the client keys away"
     )
     parser.add_argument("--app", metavar="NAME", help="for this client: its port, and what to paste into it (apps)")
-    parser.add_argument("--verbose", action="store_true", help="a line a request for people, with what was mended")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="a line for people for each request, with what was mended (default: at a terminal)",
+    )
     parser.add_argument("--llm-api-key", metavar="KEY", help=argparse.SUPPRESS)
 
 
@@ -81,12 +87,14 @@ def run(options: argparse.Namespace) -> int:
 
     def ready(url: str) -> None:
         say(f"listening on {url}\n")
+        if is_watched and preset is None:
+            hint(render_banner(url, protocols, config, models, paint_for(sys.stderr)))
         if preset is not None:
             hint(f"\n{preset.title}:\n{render_preset(preset, values_for(config, url=url, model=first))}\n")
 
-    first = None
-    if not config.routes:
-        first = say_what_is_there(config)
+    is_watched = sys.stderr.isatty()
+    models = [] if config.routes else say_what_is_there(config)
+    first = next(iter(models), None)
     say_missing_keys(config)
     serve(
         Serving(
@@ -99,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
             only_routes=options.provider is not None,
             look=look_at,
             ready=ready,
-            render=render_for_people() if options.verbose else None,
+            render=render_for_people() if options.verbose or is_watched else None,
             workers=options.workers,
             allow_open=options.allow_open,
         )
@@ -115,11 +123,11 @@ def say_missing_keys(config: Config) -> None:
             hint(f"{problem}; until then no request of it can work\n")
 
 
-def say_what_is_there(config: Config) -> str | None:
-    """Say which servers and keys were found; gives the first model."""
+def say_what_is_there(config: Config) -> list[str]:
+    """Say which servers and keys were found; gives the targets of their models."""
     found, keyed = asyncio.run(find_all(config, look_at))
     hint(render_found(found, keyed, config, os.environ))
-    return next((model.target for models in found.values() for model in models), None)
+    return [model.target for models in found.values() for model in models]
 
 
 def read_port(word: str) -> int:

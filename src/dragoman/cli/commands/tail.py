@@ -2,7 +2,7 @@
 
 Listens at the admin address of the configuration, else at the gateway's own, or at --url. Where keys are set one is
 needed: the first of the configuration that can be read, or the one in the variable that --key-env names. A client key
-shows the requests of that key alone, an admin key those of all.
+shows the requests of that key alone, an admin key those of all. At the end it prints the sums of what it showed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from dragoman.cli.body_input import write
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.tail_filter import Filter, Totals, add_filter, read_filter
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.config import Config, read_secret
 from dragoman.errors import ConfigError, DragomanError, UsageError
 
-EXAMPLE = "  dragoman tail"
+EXAMPLE = "  dragoman tail\n  dragoman tail --failed --model granite"
 
 _CONNECT_SECONDS: Final = 5.0
 
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--url", metavar="URL", help="where the gateway listens (default: as the configuration says)")
     parser.add_argument("--key-env", metavar="VAR", help="the environment variable that holds the key")
+    add_filter(parser)
     parser.add_argument("--json", action="store_true", help="print each line as the JSON object that it is")
     add_config(parser)
 
@@ -43,20 +45,25 @@ def run(options: argparse.Namespace) -> int:
     config = load_settings(options)
     url = (options.url or _url(config)).rstrip("/")
     key = _key(options, config)
+    totals = Totals()
     try:
-        return asyncio.run(_watch(url, key, as_json=options.json))
+        return asyncio.run(_watch(url, key, read_filter(options), totals, as_json=options.json))
     except DragomanError as problem:
         return complain(str(problem))
+    finally:
+        hint(totals.render())
 
 
-async def _watch(url: str, key: str | None, *, as_json: bool) -> int:
+async def _watch(url: str, key: str | None, wanted: Filter, totals: Totals, *, as_json: bool) -> int:
     paint = paint_for(sys.stdout)
     async for line in _lines(url, key):
+        entry = _json.decode(line)
+        if not isinstance(entry, dict) or not wanted.takes(entry):
+            continue
+        totals.add(entry)
         if as_json:
             write(line + b"\n")
-            continue
-        entry = _json.decode(line)
-        if isinstance(entry, dict):
+        else:
             say(render_line(entry, paint))
     return DONE
 

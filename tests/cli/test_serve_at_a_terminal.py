@@ -1,0 +1,126 @@
+"""`dragoman serve` in a pseudo-terminal: what somebody sees who starts it by hand; piped, its log is JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conversations import reply
+from gateway.process.test_gateway import ask, configured
+from gateway.running import stream_of
+from scripted import serving
+
+
+class AtTerminal:
+    """The gateway with its standard error at a terminal, and standard output there or in a pipe."""
+
+    def __init__(self, config: Path, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(config.parent), "DRAGOMAN_CONFIG": str(config), "TERM": "dumb",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "dragoman", "serve", "--port", "0", *arguments]
+        self.process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+        os.close(theirs)
+        self.screen = ""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().decode()
+        found = re.fullmatch(r"listening on (http://127\.0\.0\.1:(\d+))\n", line)
+        assert found, line + self.screen
+        self.url, self.port = found[1], int(found[2])
+
+    def read_until(self, words: str) -> str:
+        """What stands on the screen when these words have come."""
+        until = time.monotonic() + 20
+        while words not in self.screen:
+            ready, _, _ = select.select([self._ours], [], [], max(until - time.monotonic(), 0))
+            assert ready, f"{words!r} did not come: {self.screen}"
+            self.screen += os.read(self._ours, 65536).decode().replace("\r\n", "\n")
+        return self.screen
+
+    def end(self) -> int:
+        """Ctrl-C; gives the exit status."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(20)
+        finally:
+            os.close(self._ours)
+            assert self.process.stdout is not None
+            assert self.process.stdout.read() == b""
+            self.process.stdout.close()
+
+
+def test_a_terminal_shows_addresses_models_and_requests(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("single"))) as provider:
+        gateway = AtTerminal(configured(tmp_path, provider.url))
+        screen = gateway.read_until("Ctrl-C ends the gateway")
+        assert ask(gateway.port, "coder")[0] == 200
+        later = gateway.read_until("lab/qwen3  200")[len(screen) :]
+        assert gateway.end() == 0
+    for line in (
+        f"  OpenAI     export OPENAI_BASE_URL={gateway.url}/v1 OPENAI_API_KEY=none-needed",
+        f"  Anthropic  export ANTHROPIC_BASE_URL={gateway.url} ANTHROPIC_API_KEY=none-needed",
+        f"  Ollama     export OLLAMA_HOST={gateway.url}",
+        f"  Gemini     export GOOGLE_GEMINI_BASE_URL={gateway.url} GEMINI_API_KEY=none-needed",
+    ):
+        assert line in screen.splitlines()
+    assert "dragoman env CLIENT" in screen and "models  coder" in screen
+    assert not [line for line in (screen + later).splitlines() if line.startswith("{")]
+
+
+def test_only_the_protocols_that_are_served_are_shown(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("single"))) as provider:
+        gateway = AtTerminal(configured(tmp_path, provider.url), "--protocols", "anthropic")
+        screen = gateway.read_until("Ctrl-C ends the gateway")
+        assert gateway.end() == 0
+    assert "ANTHROPIC_BASE_URL" in screen and "OPENAI_BASE_URL" not in screen and "OLLAMA_HOST" not in screen
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"])
+def test_the_lines_for_a_client_work_as_they_stand(tmp_path: Path, variable: str) -> None:
+    program = {
+        "OPENAI_BASE_URL": "import openai\nprint(openai.OpenAI().chat.completions.create(model='coder', "
+        "messages=[{'role': 'user', 'content': 'hi'}]).choices[0].finish_reason)",
+        "ANTHROPIC_BASE_URL": "import anthropic\nprint(anthropic.Anthropic().messages.create(model='coder', "
+        "max_tokens=99, messages=[{'role': 'user', 'content': 'hi'}]).stop_reason)",
+    }[variable]
+    with serving(stream_of("ollama-chat", reply("single"))) as provider:
+        gateway = AtTerminal(configured(tmp_path, provider.url))
+        screen = gateway.read_until("Ctrl-C ends the gateway")
+        (line,) = [line.split(None, 1)[1] for line in screen.splitlines() if variable in line]
+        run = subprocess.run(
+            ["bash", "-c", f'{line}; exec "$0" -c "$1"', sys.executable, program],
+            capture_output=True, text=True, timeout=60, check=False, env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
+        assert gateway.end() == 0
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() in ("tool_calls", "tool_use")
+
+
+def test_piped_the_log_is_json(tmp_path: Path) -> None:
+    with serving(stream_of("ollama-chat", reply("single"))) as provider:
+        command = [sys.executable, "-m", "dragoman", "serve", "--port", "0", "--config"]
+        run = subprocess.Popen(
+            [*command, str(configured(tmp_path, provider.url))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert run.stdout is not None
+        line = run.stdout.readline()
+        assert ask(int(line.rpartition(":")[2]), "coder")[0] == 200
+        run.terminate()
+        _, errors = run.communicate(timeout=20)
+    lines = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert [entry["target"] for entry in lines if entry["kind"] == "request"] == ["lab/qwen3"]
+    assert "export" not in errors

@@ -150,7 +150,7 @@ def commands(kind: type, place: Path) -> str:
         shown = [
             ("/help", "go on with another model"), ("/tools", "needs no asking: edit"), ("/cost", "answers:"),
             ("/models openai-chat", "claims"), ("/model openai-chat/none", "has no model"), ("/undo", "shape.py: as it was"),
-            ("/wire", "Finish"), ("/compact undo", "nothing was told in short"), ("/save my work", "kept as my work"),
+            ("/wire", "Finish"), ("/compact undo", "nothing was summarised"), ("/save my work", "kept as my work"),
             ("/resume", "began with"), ("/nonsense", "unknown command"), ("/clear", "a new conversation"),
             ("/resume my work", "messages with openai-chat/m"),
         ]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from agent.playing import config_of, playing, say
 from answering import answering
-from dragoman.agent.pick_model import EMBEDDED, check_target, choose_target, known_facts
+from dragoman.agent.pick_model import EMBEDDED, check_target, choose_target, full_name, known_facts
 from dragoman.client import AsyncClient
 from dragoman.config import Config
 from dragoman.errors import UsageError
@@ -65,6 +65,37 @@ def test_a_model_that_cannot_go_on_is_refused_and_others_are_named(tmp_path: Pat
             checked(config, target)
         assert target.startswith("nowhere") or "ollama/granite4:latest" in str(problem.value)
         assert checked(config, "ollama/granite4") is not None
+
+
+def named(config: Config, name: str) -> str:
+    async def ask() -> str:
+        async with AsyncClient(config) as client:
+            return await full_name(client, name)
+
+    return asyncio.run(ask())
+
+
+def test_a_bare_name_is_enough_where_one_provider_has_the_model(tmp_path: Path) -> None:
+    listed = {"/v1/models": {"data": [{"id": "plain:latest"}, {"id": "qwen/qwen3"}]}}
+    with answering(OLLAMA) as url, answering(listed) as lab:
+        text = (
+            f'[providers.ollama]\nbase_url = "{url}"\n'
+            f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{lab}/v1"\n'
+            '[routes.granite4]\ntargets = ["lab/qwen/qwen3"]\n'
+        )
+        config = config_of(tmp_path, text)
+        assert named(config, "granite4:latest") == "ollama/granite4:latest"
+        assert named(config, "granite4") == "granite4"  # a route goes first
+        assert named(config, "qwen/qwen3") == "lab/qwen/qwen3"
+        assert named(config, "ollama/whatever") == "ollama/whatever"
+        with pytest.raises(
+            UsageError, match="several providers have 'plain': say ollama/plain:latest or lab/plain:latest"
+        ):
+            named(config, "plain")
+        with pytest.raises(UsageError, match="unknown provider 'qwen'"):
+            named(config, "qwen/qwen4")
+        with pytest.raises(UsageError, match="no provider that you can ask has the model 'granit5'; nearest: granite4"):
+            named(config, "granit5")
 
 
 def test_a_window_that_only_the_server_knows_is_learnt(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from dragoman.agent.pick_model import check_target
+from dragoman.agent.pick_model import check_target, full_name
 from dragoman.agent.safe_text import plain_line
 from dragoman.agent.session.compaction import FULL
 from dragoman.agent.session.session import Session
@@ -39,13 +39,13 @@ class Page(msgspec.Struct, frozen=True):
 #: Each command, its argument, and what it does, in the order of the help.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "help": ("", "this list"),
-    "models": ("[PROVIDER or MODEL]", "the models that can be asked; with a model's name as /model"),
-    "model": ("[NAME]", "go on with another model"),
+    "models": ("[PROVIDER or MODEL]", "list the models that you can ask; with a model's name: as /model"),
+    "model": ("[NAME]", "go on with another model: a route, provider/model, or its name alone"),
     "tools": ("", "what the model may call, and what needs no asking"),
     "wire": ("", "the last exchange: bytes, events and deviations side by side"),
     "cost": ("", "tokens and dollars of this session"),
     "undo": ("", "take back the file changes of the last turn that made some"),
-    "compact": ("[undo]", "tell the older part of the conversation in short, or take that back"),
+    "compact": ("[undo]", "summarise the older part of the conversation, or undo that"),
     "save": ("[NAME]", "give the session a name; it is kept anyway"),
     "resume": ("[NAME]", "the sessions of this folder, or go on with one"),
     "clear": ("", "begin the conversation anew"),
@@ -103,7 +103,7 @@ class Commands:
     # ------------------------------------------------------------ models
 
     async def _models(self, argument: str) -> Page:
-        if "/" in argument:
+        if argument and argument not in self.client.config.catalog.providers:
             return await self._model(argument)
         facts = await self.client.models(argument or None)
         current = self.agent.target.name
@@ -123,6 +123,7 @@ class Commands:
     async def _model(self, argument: str) -> Page:
         if not argument:
             return Page(f"now: {self.agent.session.target}; /model NAME goes on with another one")
+        argument = await full_name(self.client, argument)
         facts = await check_target(self.client, argument)
         agent = self.agent
         before = agent.session.target
@@ -148,7 +149,7 @@ class Commands:
         if window is not None and tokens > window * FULL:
             words.append(
                 f"the conversation (about {tokens:,} tokens) does not fit its window of {window:,}: "
-                "its older part will be told in short (/compact undo takes that back)"
+                "its older part will be summarised (/compact undo takes that back)"
             )
         return words
 
@@ -194,7 +195,7 @@ class Commands:
     async def _compact(self, argument: str) -> Page:
         if argument == "undo":
             done = self.agent.session.unfold()
-            return Page("the whole conversation is sent again" if done else "nothing was told in short")
+            return Page("the whole conversation is sent again" if done else "nothing was summarised")
         return Page("" if await self.agent.shorten() else "there is nothing to leave out yet")
 
     async def _save(self, argument: str) -> Page:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.providers.catalog import Provider, split_target
+from dragoman.providers.catalog import Provider, nearest, split_target
 
 if TYPE_CHECKING:  # the client and its libraries are loaded when a model is asked
     from dragoman.client import AsyncClient
@@ -67,6 +67,31 @@ def first_target(name: str, config: Config) -> str:
     from dragoman.routing.resolve import resolve
 
     return resolve(name, config).name
+
+
+async def full_name(client: AsyncClient, name: str) -> str:
+    """What a person means by a name: a route, `provider/model`, or a model's bare name where one provider has it.
+
+    Raises:
+        UsageError: no provider has that model, or several have.
+    """
+    config = client.config
+    is_route = name in config.routes or name in config.aliases or ("*" in config.routes and "/" not in name)
+    if is_route or config.only_provider or ("/" in name and name.partition("/")[0] in config.catalog.providers):
+        return name
+    facts = await client.models()
+    having = [one.target for one in facts if split_target(one.target)[1] in (name, f"{name}:latest")]
+    exact = [target for target in having if split_target(target)[1] == name] or having
+    if len(exact) == 1:
+        return exact[0]
+    if exact:
+        raise UsageError(f"several providers have {name[:80]!r}: say {' or '.join(exact)}")
+    if "/" in name:
+        config.catalog.provider(name.partition("/")[0])
+    known = (*config.routes, *config.catalog.providers, *(split_target(one.target)[1] for one in facts))
+    raise UsageError(
+        f"no provider that you can ask has the model {name[:80]!r}{nearest(name, known)}; /models lists them"
+    )
 
 
 async def known_facts(client: AsyncClient, name: str) -> ModelFacts | None:

@@ -32,6 +32,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "set up and check": {
         "doctor": "find servers and keys, and say what fails, why, and how to fix it",
         "config": "show, check or write the configuration",
+        "completion": "print what makes bash, zsh or fish complete commands, models and clients",
         "validate": "test what models can really do, and keep the proof",
     },
     "look at the wire": {

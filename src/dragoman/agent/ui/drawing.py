@@ -161,7 +161,7 @@ class Screen:
                 self._print(_outcome(notice, with_diff=is_new))
             case Shortened(messages, before, after, summary, by_model):
                 who = "by the model" if by_model else "without the model"
-                head = f"{messages} messages are told in short from here, {who}: {before:,} → {after:,} tokens"
+                head = f"{messages} messages are summarised from here, {who}: {before:,} → {after:,} tokens"
                 self._print(Group(Text(head, "yellow"), Text(_clip(plain_text(summary), 12), "dim")))
                 self._print(Text("/compact undo sends all of it again", "dim"))
             case Failed(failure):

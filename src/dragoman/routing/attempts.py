@@ -190,7 +190,9 @@ class Attempts:
             why = "not known to take so many tokens" if passed.is_admitted else "its circuit breaker is open"
             self._skip(passed.name, why)
         if says or move.position != self._position:
-            self._note(f"{says or 'passed over'}: next is {self._chain.targets[move.position].name}, {move.reason}")
+            self._note(
+                f"{says or 'passed over'}; trying {self._chain.targets[move.position].name} next ({move.reason})"
+            )
         self._position = move.position
         self._tries = 0
 

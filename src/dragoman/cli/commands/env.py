@@ -1,4 +1,4 @@
-"""Print what points a client at the gateway: its variables, its file, or what to click.
+"""Print the settings that connect a client to the gateway: its variables, its file, or what to click.
 
 The address is that of the gateway which runs here, else the one where `dragoman serve --app CLIENT` would listen.
 """

@@ -58,11 +58,19 @@ def summary(proof: Proof) -> list[str]:
         f"{proof.tokens_per_second:.0f} tokens/s" if proof.tokens_per_second is not None else "",
         f"${proof.cost.usd:.4f}" if proof.cost is not None else "",
     ]
-    tools = "proven" if is_proven(proof) else "not proven"
-    wire = "clean" if is_clean(proof) else "not known to be clean"
     said = "; ".join(filter(None, figures)) or "no figures"
     return [
-        f"tools {tools}; wire {wire}; ways that work: {', '.join(proof.ways) or 'none'}",
+        _verdict(proof),
         f"{passes} of {trials} trials passed ({low:.0%} to {high:.0%}); {said}",
         f"deviations: {deviations or 'none'}",
     ]
+
+
+def _verdict(proof: Proof) -> str:
+    """Whether tools can be called, and how."""
+    tools = "proven" if is_proven(proof) else "not proven"
+    stream = "clean" if is_clean(proof) else "not yet clean"
+    ways = (
+        f"Ways of calling tools that worked: {', '.join(proof.ways)}" if proof.ways else "No way of calling them worked"
+    )
+    return f"Tool calling: {tools}. Stream: {stream}. {ways}."

@@ -106,13 +106,25 @@ docs: $(STAMP)  ## write the generated pages and the picture of the README again
 	.venv/bin/python scripts/generate_reference.py
 	.venv/bin/python scripts/make_picture.py
 
+.PHONY: package audit
+package: $(STAMP)  ## dist/: wheel and source archive, twice the same bytes, and their bill of materials; OPTIONS=--install tries it
+	.venv/bin/python scripts/package.py $(OPTIONS)
+
+audit:  ## known vulnerabilities of what is locked (asks the package index for them)
+	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
+	  .venv-audit/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/audit.txt; }
+	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt
+	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/dev.txt
+
 lock:  ## pin newest versions again: requirements/*.txt
 	test -x $(LOCK_VENV)/bin/python || $(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	$(LOCK_VENV)/bin/uv pip compile requirements/uv.in --quiet --universal --generate-hashes --no-config \
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/uv.txt
+	$(LOCK_VENV)/bin/uv pip compile requirements/audit.in --quiet --universal --python-version 3.11 --generate-hashes --no-config \
+	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/audit.txt
 	$(COMPILE) --upgrade --extra all --output-file requirements/runtime.txt
 	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
 
 clean:  ## remove what the targets made
-	rm -rf .venv .venv-bench .clients $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-audit .venv-bench .clients $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

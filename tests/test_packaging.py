@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from importlib import metadata
@@ -12,6 +13,7 @@ import pytest
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from scripts import package
 
 PROJECT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -50,8 +52,32 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_the_core_depends_on_msgspec_alone() -> None:
-    assert [Requirement(line).name for line in PYPROJECT["project"]["dependencies"]] == ["msgspec"]
+def test_what_is_installed_without_an_extra_can_ask_a_model() -> None:
+    """`pip install dragoman`: msgspec and httptools, with which a model is asked, also by the command line."""
+    assert [Requirement(line).name for line in PYPROJECT["project"]["dependencies"]] == ["msgspec", "httptools"]
+    asks = ONLY_MSGSPEC.replace('"msgspec", "dragoman"', '"msgspec", "httptools", "dragoman"') + (
+        "import dragoman\n"
+        "from dragoman.testing import FakeModel\n"
+        "from dragoman.cli.main import main\n"
+        "with FakeModel('It works.', 'Here too.').serve() as served:\n"
+        "    lab = {'providers': {'lab': {'base_url': served.url + '/v1', 'protocol': 'openai-chat'}}}\n"
+        "    with dragoman.Client(lab) as client:\n"
+        "        print(client.reply('lab/m', 'hi'))\n"
+        "    with open(sys.argv[1], 'w') as file:\n"
+        "        file.write('[providers.lab]\\nprotocol = \"openai-chat\"\\nbase_url = \"' + served.url + '/v1\"')\n"
+        "    sys.exit(main(['call', 'lab/m', 'hi', '--config', sys.argv[1]]))"
+    )
+    with tempfile.NamedTemporaryFile(suffix=".toml") as file:
+        run = run_python(asks, file.name)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[0] == "It works." and "Here too." in run.stdout
+
+
+def test_extras_bring_what_their_names_say() -> None:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    named = {extra: {Requirement(line).name for line in lines} for extra, lines in extras.items()}
+    assert named["proxy"] == {"aiohttp"} and named["prices"] == {"genai-prices"} and "mcp" in named["agent"]
+    assert [extra for extra, names in named.items() if "aiohttp" in names] == ["proxy"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -133,7 +159,7 @@ def test_a_missing_extra_is_answered_with_its_install_line() -> None:
     code = ONLY_MSGSPEC + "from dragoman.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     run = run_python(code, "call", "ollama/granite4", "hello")
     assert run.returncode != 0
-    assert 'pip install "dragoman[client]"' in run.stderr
+    assert 'pip install "dragoman[proxy]"' in run.stderr
     assert "Traceback" not in run.stderr
 
 
@@ -170,3 +196,16 @@ def test_the_wheel_holds_code_types_and_data(tmp_path: Path) -> None:
     assert "dragoman/py.typed" in held
     assert any(name.endswith("licenses/LICENSE") for name in held)
     assert "dragoman = dragoman.cli.main:main" in points
+
+
+def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
+    first, second = package.build(tmp_path / "a"), package.build(tmp_path / "b")
+    assert first == second and {Path(name).suffix for name in first} == {".whl", ".gz"}
+
+
+def test_the_bill_of_materials_is_the_lock() -> None:
+    bill = package.bill_of_materials()
+    listed = {each["name"]: each["version"] for each in bill["components"]}  # type: ignore[attr-defined]
+    assert listed == locked_versions(PROJECT / "requirements" / "runtime.txt")
+    hashes = [each["externalReferences"][0]["hashes"] for each in bill["components"]]  # type: ignore[attr-defined]
+    assert all(hashes) and bill == package.bill_of_materials()

@@ -91,9 +91,9 @@ def test_decoding_loads_no_network_and_no_event_loop() -> None:
 @pytest.mark.parametrize(
     ("words", "modules", "extra"),
     [
-        (["call", "ollama/granite4", "hi"], ["aiohttp", "httptools"], "client"),
-        (["models", "list", "--provider", "ollama"], ["aiohttp", "httptools"], "client"),
-        (["doctor"], ["aiohttp", "httptools"], "client"),
+        (["call", "ollama/granite4", "hi"], ["aiohttp", "httptools"], "proxy"),
+        (["models", "list", "--provider", "ollama"], ["aiohttp", "httptools"], "proxy"),
+        (["doctor"], ["aiohttp", "httptools"], "proxy"),
         (["demo"], ["xllamacpp"], "embedded"),
     ],
 )

@@ -179,9 +179,9 @@ def test_the_catalogue_needs_no_extra(
     assert main(["models", "--all"]) == 0
     out = capsys.readouterr()
     assert "anthropic/" in out.out
-    assert 'pip install "dragoman[client]", to ask the servers on this machine too' in out.err
+    assert 'pip install "dragoman[proxy]", to ask the servers on this machine too' in out.err
     assert main(["models", "--provider", "ollama"]) == 1
-    assert capsys.readouterr().err.endswith('pip install "dragoman[client]"\n')
+    assert capsys.readouterr().err.endswith('pip install "dragoman[proxy]"\n')
 
 
 def test_claims_stand_beside_proofs_and_info_says_where_they_disagree(

@@ -26,7 +26,7 @@ def _has(module: str) -> bool:
 _HAS_HTTPTOOLS = _has("httptools")
 _HAS_AIOHTTP = _has("aiohttp")
 if not (_HAS_HTTPTOOLS or _HAS_AIOHTTP):  # pragma: no cover - the extra is part of the test environment
-    raise MissingExtra('talking to a model needs the extra "client": pip install "dragoman[client]"')
+    raise MissingExtra('talking to a model needs httptools, or the extra "proxy": pip install "dragoman[proxy]"')
 
 
 class StandIn(Protocol):
@@ -97,7 +97,7 @@ class Transport:
 
             return HttpPool(connect=self._connect, context=self._context, hint=hint)
         if not _HAS_AIOHTTP:
-            raise MissingExtra('a proxy needs the extra "client": pip install "dragoman[client]"')
+            raise MissingExtra('a proxy needs the extra "proxy": pip install "dragoman[proxy]"')
         from dragoman.http.aiohttp_pool import AiohttpPool
 
         return AiohttpPool(connect=self._connect, proxy=self._proxy, context=self._context(), hint=hint)

@@ -15,7 +15,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.terminal import harmless, say
 from dragoman.errors import DragomanError, UsageError
 
-EXAMPLE = '  eval "$(dragoman completion bash)"'
+EXAMPLE = "  dragoman completion fish | source"
 
 _BASH: Final = r"""_dragoman() {
     local line="${COMP_LINE:0:COMP_POINT}" words=() cur prefix="" word

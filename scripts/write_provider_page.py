@@ -53,7 +53,7 @@ def row(catalog: Catalog, provider: Provider) -> str:
     address = f"`{provider.base_url}`" if provider.base_url else "chosen when it starts"
     note = f" — closed by its vendor on {provider.retired}" if provider.retired else ""
     cells = [
-        f"[{provider.name}]({provider.source.partition(' ')[0]}){note}",
+        f"[{provider.name}]({provider.page or provider.source.partition(' ')[0]}){note}",
         f"{provider.protocol}{also}",
         address,
         ", ".join(f"`{region}`" for region in provider.regions),

@@ -97,6 +97,17 @@ def test_it_names_its_source_with_the_day(provider: Provider) -> None:
     assert date.fromisoformat(found[1]) >= date(2026, 1, 1)
 
 
+def test_the_page_links_vendors_alone() -> None:
+    """A link of a name leads to those who make the service, not to somebody who quotes them."""
+    page = (Path(__file__).resolve().parent.parent / "docs" / "reference" / "providers.md").read_text(encoding="utf-8")
+    links = re.findall(r"^\| \[[\w-]+\]\((https://[^)]+)\)", page, re.MULTILINE)
+    assert len(links) > 30
+    others = re.compile(
+        r"developersdigest|mintlify\.com|agentscope|ai-sdk\.dev|github\.io|/orgs/community/|/(?:hu-hu|zh-cn)/"
+    )
+    assert [link for link in links if others.search(link)] == []
+
+
 def test_no_two_providers_share_an_address() -> None:
     seen = [provider.base_url for name, provider in CATALOG.providers.items() if provider.base_url and name != "azure"]
     assert len(set(seen)) == len(seen)

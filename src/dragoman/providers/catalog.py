@@ -49,6 +49,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     has_logins: bool = False
     dialect: Dialect = PLAIN
     source: str = ""
+    page: str = ""
     start: str = ""
     found_first: bool = False
 

@@ -37,6 +37,7 @@ ALIVE, NOTICED = 10, 11  # what a process ends with that has checked one
 HARMLESS: dict[str, str] = {
     "openai-chat batch ignores Choice.text": "it counts where there is no delta, and a batch has one in each choice",
     "openai-chat batch ignores CallPiece.custom": "it counts where there is no function, and a batch has one",
+    "openai-chat answer with audio passes": "the bytes pass as they came, and a recording has no fault that is counted",
     "anthropic-messages batch ignores Delta.signature": "a delta's type says which of its fields counts",
     "anthropic-messages batch ignores Delta.stop_reason": "a delta's type says which of its fields counts",
 }

@@ -6,8 +6,10 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -263,6 +265,33 @@ def test_an_answer_that_hangs_is_kept_as_one_that_broke(tmp_path: Path) -> None:
     assert (place / "wire").read_bytes() == GLUED[:90] and json.loads((place / "case.json").read_text())[
         "is_cut"
     ] is True
+
+
+def test_requests_of_every_form_are_handed_on_and_kept(tmp_path: Path) -> None:
+    with serving(whole(b'{"models": []}')) as server:
+        running = Running(tmp_path, server.url)
+        place = urlsplit(running.url)
+        for method in ("GET", "HEAD", "DELETE"):
+            connection = http.client.HTTPConnection(place.netloc, timeout=10)
+            connection.request(method, "/api/tags")
+            assert connection.getresponse().status == 200
+            connection.close()
+        connection = http.client.HTTPConnection(place.netloc, timeout=10)
+        connection.request("POST", "/api/chat", iter([b'{"model"', b': "m"}']), encode_chunked=True)
+        assert connection.getresponse().read() == b'{"models": []}'
+        connection.close()
+        with socket.create_connection((place.hostname or "", place.port or 0)) as half:
+            half.sendall(b"POST /api/chat HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{")
+        threads = [threading.Thread(target=running.ask, args=("/api/chat", {"number": number})) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        errors = running.end()
+    assert "Traceback" not in errors
+    assert server.requests[3].body == b'{"model": "m"}' and len(server.requests) == 3 + 1 + 8
+    kept = sorted(int(path.name) for path in tmp_path.glob("*/*") if path.name.isdigit())
+    assert kept == list(range(1, 13)) and (tmp_path / "other" / "001" / "wire").exists()
 
 
 def test_web_pages_cannot_use_the_recorder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -25,6 +26,7 @@ _CHUNK_LINE: Final = 1_024
 _DIGITS: Final = 12  # of a length
 #: What the proxy says of its own connection.
 _OUR_HEADERS: Final = frozenset({"content-length", "transfer-encoding", "connection", "date", "server"})
+_CHUNKED: Final = {"transfer-encoding": "chunked"}
 _END_SECONDS: Final = 5.0
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -248,7 +250,10 @@ def _read_body(headers: Mapping[str, str], source: BufferedIOBase) -> bytes | No
     length = headers.get("content-length") or "0"
     if not length.isascii() or not length.isdigit() or len(length) > _DIGITS or int(length) > LARGEST:
         return None
-    return source.read(int(length))
+    body = source.read(int(length))
+    if len(body) < int(length):
+        raise ConnectionError("the client broke off")
+    return body
 
 
 def _read_chunks(source: BufferedIOBase) -> bytes | None:
@@ -268,43 +273,58 @@ def _read_chunks(source: BufferedIOBase) -> bytes | None:
         source.readline(_CHUNK_LINE)
 
 
+def _answered(
+    answering: Answering, method: str, path: str, headers: dict[str, str], source: BufferedIOBase
+) -> Answer | tuple[int, str]:
+    """The answer to a request, or the status and the words with which it is refused."""
+    headers = {name.lower(): value for name, value in headers.items()}
+    if not _may_ask(headers):
+        return 403, "this is a recorder for programs on this machine, not for web pages"
+    body = _read_body(headers, source)
+    if body is None:
+        return 413, f"the request is larger than {LARGEST} bytes, or its length is not told"
+    try:
+        return answering(method, path, headers, body)
+    except (TransportFailed, DragomanError) as problem:
+        return 500 if isinstance(problem, UsageError) else 502, f"dragoman: {problem}"
+
+
 def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            if not _may_ask(headers):
-                self._refuse(403, "this is a recorder for programs on this machine, not for web pages")
-                return
-            body = _read_body(headers, self.rfile)
-            if body is None:
-                self._refuse(413, f"the request is larger than {LARGEST} bytes, or its length is not told")
-                return
-            try:
-                answer = answering(self.command, self.path, headers, body)
-            except (TransportFailed, DragomanError) as problem:
-                self._refuse(500 if isinstance(problem, UsageError) else 502, f"dragoman: {problem}")
+            answer = _answered(answering, self.command, self.path, dict(self.headers.items()), self.rfile)
+            if isinstance(answer, tuple):
+                self._refuse(*answer)
             else:
                 self._send(answer)
+
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):  # a client that breaks off is no fault of ours
+                super().handle()
 
         do_GET = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = do_POST
 
         def _send(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            for header, value in answer.headers.items():
-                if header not in _OUR_HEADERS:
-                    self.send_header(header, value)
             has_body = self.command != "HEAD" and answer.status not in (204, 304)
-            if has_body:
-                self.send_header("transfer-encoding", "chunked")
-            self.end_headers()
-            is_gone = not has_body
-            for piece in answer.pieces():
-                is_gone = is_gone or not self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            if not is_gone and not answer.is_cut:
+            kept = {name: value for name, value in answer.headers.items() if name not in _OUR_HEADERS}
+            is_gone = not self._begin(answer.status, {**kept, **_CHUNKED} if has_body else kept)
+            for piece in answer.pieces():  # to the end, also where nobody listens: it is kept
+                is_gone = is_gone or not has_body or not self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            if has_body and not is_gone and not answer.is_cut:
                 self._write(b"0\r\n\r\n")
             self.close_connection = answer.is_cut or is_gone
+
+        def _begin(self, status: int, headers: Mapping[str, str]) -> bool:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            try:
+                self.end_headers()
+            except OSError:  # the client has left
+                return False
+            return True
 
         def _write(self, data: bytes) -> bool:
             try:
@@ -317,12 +337,13 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
         def _refuse(self, status: int, message: str) -> None:
             data = f"{message}\n".encode("utf-8", "replace")
             self.close_connection = True
-            self.send_response(status)
-            self.send_header("content-type", "text/plain; charset=utf-8")
-            self.send_header("content-length", str(len(data)))
-            self.send_header("connection", "close")
-            self.end_headers()
-            self._write(data)
+            length = {
+                "content-type": "text/plain; charset=utf-8",
+                "content-length": str(len(data)),
+                "connection": "close",
+            }
+            if self._begin(status, length):
+                self._write(data)
 
         def log_message(self, format: str, *arguments: Any) -> None:
             """Nothing is said."""

@@ -28,11 +28,13 @@ from dragoman.discovery.model_facts import ModelFacts
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault
+from dragoman.http.response import BeforeSend
 from dragoman.http.timeouts import read_clocks
 from dragoman.http.transport import STAND_INS, Response, Transport, TransportFailed
 from dragoman.protocol import HttpRequest, Strictness
 from dragoman.providers.endpoint import endpoint
 from dragoman.routing.attempts import Attempts
+from dragoman.routing.metering import Meter
 from dragoman.routing.resolve import resolve_chain
 from dragoman.routing.target import Chain, Target
 from dragoman.types import Params, Request
@@ -174,6 +176,7 @@ class Requester:
         size: int = 0,
         timeout: float | None = None,
         adapt: Adapt | None = None,
+        meter: Meter | None = None,
     ) -> ResponseStream:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
@@ -183,6 +186,7 @@ class Requester:
             on_deviation: is told of this turn's deviations too. `owner`: who may see the conversation's seals.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
             head: of the client's request over HTTP. `size`: in bytes. `begun`: the shortest way, which did not do.
+            meter: is told of every request.
 
         The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
         """
@@ -203,7 +207,9 @@ class Requester:
         )
         return ResponseStream(
             preparation.make_ready,
-            Attempts(chain, self.target_states.health_table, log=LOG.info) if begun is None else begun.course,
+            Attempts(chain, self.target_states.health_table, log=LOG.info, meter=meter)
+            if begun is None
+            else begun.course,
             transport=self._transport if begun is None else begun,
             timeouts=self._clocks if timeout is None else msgspec.structs.replace(self._clocks, total=timeout),
             random=random.random,
@@ -221,7 +227,9 @@ class Requester:
 
         return note
 
-    def straight(self, asked: Chain, original: RawRequest, *, trace_parent: str = "") -> WholePassthrough | None:
+    def straight(
+        self, asked: Chain, original: RawRequest, *, trace_parent: str = "", meter: Meter | None = None
+    ) -> WholePassthrough | None:
         """The shortest way for a request whose bytes pass to the chain's first target and whose answer is not streamed;
         None: only `open` will do.
 
@@ -245,7 +253,7 @@ class Requester:
             ready,
             original,
             outgoing,
-            Attempts(chain, self.target_states.health_table, log=LOG.info),
+            Attempts(chain, self.target_states.health_table, log=LOG.info, meter=meter),
             transport=self._transport,
             limit=min(timeouts.first_event_of(local=target.provider.local, reasoning=True, whole=True), timeouts.total),
         )
@@ -261,9 +269,9 @@ class Requester:
         """
         return await take_stock(self._transport, self.config, self.target_states.proofs, provider=provider)
 
-    async def send(self, target: Target, http: HttpRequest) -> Response:
+    async def send(self, target: Target, http: HttpRequest, before: BeforeSend | None = None) -> Response:
         """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.
-        Whoever asks closes the response.
+        Whoever asks closes the response. `before`: is told before anything is written.
 
         Raises:
             TransportFailed: no answer came.
@@ -276,7 +284,7 @@ class Requester:
         limit = self._clocks.first_event_of(local=provider.local, reasoning=False, whole=True)
         try:
             async with asyncio.timeout(limit):
-                return await self._transport.open(outgoing)
+                return await self._transport.open(outgoing, before)
         except TimeoutError:
             raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from dragoman.client.apart import Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.read_along import ReadAlong
-from dragoman.events import GROWTH, SEMANTIC, Event, Failure
+from dragoman.events import GROWTH, SEMANTIC, Event, Failure, ThinkingDelta, UsageUpdate
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.timeouts import Timeouts, Watch
+from dragoman.routing.metering import Meter
+
+#: Events whose text the model wrote.
+_TEXT: Final = GROWTH | {ThinkingDelta}
 
 
 async def pour(
@@ -76,3 +81,12 @@ def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events
     if exchange.ended:
         watch.trail()
     return events
+
+
+def count_text(meter: Meter, events: list[Event]) -> None:
+    """Tell a meter how much the model wrote in these events, and what it is said to have used."""
+    for event in events:
+        if type(event) in _TEXT:
+            meter.grown += len(event.text)  # type: ignore[union-attr]
+        elif type(event) is UsageUpdate:
+            meter.usage = event.usage

@@ -14,7 +14,7 @@ from dragoman.client.apart import Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.whole import WholePassthrough
-from dragoman.client.pouring import note_progress, pour
+from dragoman.client.pouring import count_text, note_progress, pour
 from dragoman.client.reply_so_far import ReplySoFar
 from dragoman.errors import DragomanError
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
@@ -207,12 +207,16 @@ class ResponseStream:
         return []
 
     def _note(self, given: list[Event]) -> None:
-        """Keep what was given out."""
+        """Keep what was given out, and count it for who meters."""
+        if (meter := self._course.meter) is not None:
+            count_text(meter, given)
         if self._transcript is not None:
             self._transcript.unread += given
 
     def _note_end(self, batch: list[Event]) -> None:
         if self._done:
+            if (meter := self._course.meter) is not None:
+                count_text(meter, batch)
             self._course.ended(batch[-1], asyncio.get_running_loop().time())
 
     async def _before_commit(self, batch: list[Event]) -> list[Event]:
@@ -241,6 +245,7 @@ class ResponseStream:
             return False
         second = exchange.again(self._held)
         if second is not None:  # the server refuses tools: it is asked for them in another way
+            self._course.refused_form(failure)
             self._held = [event for event in self._held if type(event) is Deviation]
             self._renew(second, self._first_event)
             return True
@@ -322,14 +327,18 @@ class ResponseStream:
     async def _open(self, exchange: Exchange | PassthroughExchange) -> list[Event]:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
         self._course.sent(self._watch.now())
+        meter = self._course.meter
+        before = None if meter is None else meter.send
         try:
             with self._watch.guard():
-                self._response = await self._transport.open(exchange.outgoing)
+                self._response = await self._transport.open(exchange.outgoing, before)
         except TransportFailed as problem:
             return self._end(exchange.fail(self._watch.failure or problem.failure))
         except TimeoutError:
             return self._end(exchange.fail(self._watch.failure or Failure("timeout", "no answer in time")))
         headers = self._response.headers
+        if meter is not None:
+            meter.headers = headers
         if "retry-after" in headers and "date" not in headers:  # it may be a date, which counts from this one
             headers = {**headers, "date": formatdate(usegmt=True)}
         exchange.head(self._response.status, headers)

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.config.agent import AgentConfig
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
+from dragoman.config.ledger import KeyConfig, LedgerConfig, check_keys
 from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.references import check_listener, check_reference, expand, read_secret
 from dragoman.config.settings import (
@@ -96,10 +97,12 @@ class _Reading:
         catalog = Catalog({name: filled(provider, self._environ) for name, provider in loaded.providers.items()})
         keys, unread = self._keys(providers, catalog)
         routes = {name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()}
+        named = _tables(document, "keys")
+        virtual_keys = check_keys({name: _convert(table, KeyConfig, f"keys.{name}") for name, table in named.items()})
         return Config(
             path=self._file,
             catalog=catalog,
-            server=self._server(_table(document, "server")),
+            server=self._server(_table(document, "server"), virtual_keys),
             admin=self._admin(_table(document, "admin")),
             providers=providers,
             routes=routes,
@@ -109,6 +112,8 @@ class _Reading:
             http=self._http(_table(document, "http")),
             agent=self._agent(_table(document, "agent"), catalog),
             prices={name: _price(name, table, catalog) for name, table in _tables(document, "prices").items()},
+            ledger=_convert(_table(document, "ledger"), LedgerConfig, "ledger"),
+            virtual_keys=virtual_keys,
             keys=keys,
             unread_keys=unread,
         )
@@ -141,9 +146,10 @@ class _Reading:
                 unread[name] = str(problem)
         return keys, unread
 
-    def _server(self, table: Mapping[str, Any]) -> ServerConfig:
+    def _server(self, table: Mapping[str, Any], virtual_keys: Mapping[str, KeyConfig]) -> ServerConfig:
         server = _convert(table, ServerConfig, "server")
-        check_listener("server", server.keys, server.address)
+        digests = [digest for key in virtual_keys.values() for digest in key.digests]
+        check_listener("server", (*server.keys, *digests), server.address)
         if not 0 <= server.drain_seconds < float("inf"):
             raise ConfigError(f"server.drain_seconds: expected seconds, 0 or more, got {server.drain_seconds:g}")
         if server.log not in ("stderr", "off"):
@@ -225,7 +231,19 @@ class _Reading:
 _MOST_DOTS: Final = 1_000
 _USERS_OWN: Final = ("api_key", "clean", "strict", "client_login")
 _THIS_MACHINE: Final = ("127.0.0.1", "localhost", "::1")
-_SECTIONS: Final = ("server", "admin", "providers", "routes", "models", "validate", "http", "prices", "agent")
+_SECTIONS: Final = (
+    "server",
+    "admin",
+    "providers",
+    "routes",
+    "models",
+    "validate",
+    "http",
+    "prices",
+    "agent",
+    "ledger",
+    "keys",
+)
 
 
 def _check_login(name: str, table: Mapping[str, Any]) -> None:

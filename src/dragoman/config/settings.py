@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman.config.agent import AgentConfig
+from dragoman.config.ledger import KeyConfig, LedgerConfig
 from dragoman.config.limits import LimitsConfig
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
@@ -206,6 +207,7 @@ class Config(msgspec.Struct, frozen=True):
         keys: by provider, the API keys that were found, by reference or in the provider's usual variable.
         unread_keys: by provider, why the key that the file names could not be read.
         models, prices: by target.
+        virtual_keys: of clients, by name.
         aliases: further names of routes → the route.
         only_provider: the one server that was named in code: every name is a model of it. "": there is none.
     """
@@ -221,6 +223,8 @@ class Config(msgspec.Struct, frozen=True):
     http: HttpConfig = HttpConfig()
     agent: AgentConfig = AgentConfig()
     prices: dict[str, Price] = {}
+    ledger: LedgerConfig = LedgerConfig()
+    virtual_keys: dict[str, KeyConfig] = {}
     keys: dict[str, Secret] = {}
     unread_keys: dict[str, str] = {}
     aliases: dict[str, str] = {}

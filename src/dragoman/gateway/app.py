@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
+from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
@@ -36,8 +37,8 @@ class App:
     """The gateway as an `Application`."""
 
     __slots__ = (
-        "_addresses", "_exact", "_guard", "_limits", "_names", "_observer", "_operations", "_patterns", "_relay",
-        "_served", "_since",
+        "_addresses", "_exact", "_guard", "_ledger", "_limits", "_names", "_observer", "_operations", "_patterns",
+        "_relay", "_served", "_since",
     )  # fmt: skip
 
     def __init__(
@@ -52,8 +53,10 @@ class App:
         observer: Observer,
         operations: Operations,
         endpoints: Iterable[Endpoint] = (),
+        ledger: Ledger | None = None,
     ) -> None:
-        """`endpoints` come before the protocols' own routes."""
+        """`endpoints` come before the protocols' own routes. `ledger`: records what is sent to providers."""
+        self._ledger = ledger
         self._names = names
         self._relay = relay
         self._guard = guard
@@ -126,6 +129,9 @@ class App:
             await self._operations.respond(head, response_writer, only=only)
             return
         record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
+        record.virtual_key = self._guard.virtual_key(head)
+        if self._ledger is not None:
+            record.meter = self._ledger.meter(record, has_keys=self._guard.has_keys)
         head = self._guard.without_keys(head)
         response_writer.headers.update(record.headers)
         try:
@@ -159,6 +165,8 @@ class App:
                 check_shape(body, self._limits.shape)
             else:
                 await run_sized(len(body), partial(check_shape, body, self._limits.shape))
+            if self._ledger is not None and not isinstance(handler, Page):
+                self._ledger.check()
             if isinstance(handler, Endpoint):
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, response_writer, record))
                 return

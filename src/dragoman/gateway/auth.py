@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.events import Failure
 from dragoman.gateway.messages import Head
+from dragoman.ledger.keys import KeyRing, VirtualKey
 from dragoman.secret import Secret
 
 _KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key")
@@ -30,10 +31,14 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://(.*)")
 class Guard:
     """Decides about heads; it stands before every route."""
 
-    __slots__ = ("_digests", "_hosts", "_let_in")
+    __slots__ = ("_digests", "_hosts", "_let_in", "_ring")
 
-    def __init__(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
-        """`keys`: secrets, or `sha256:HEX` of one; none lets every client in that the hosts let in."""
+    def __init__(
+        self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str], ring: KeyRing | None = None
+    ) -> None:
+        """`keys`: secrets, or `sha256:HEX` of one; `ring`: virtual keys; none of both lets every client in that the
+        hosts let in."""
+        self._ring = ring
         self.take(allowed_hosts=allowed_hosts, keys=keys)
 
     def take(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
@@ -64,14 +69,14 @@ class Guard:
             is_foreign = found is None or not self._is_allowed(host_name(found[1]))
         if is_foreign:
             return Failure("permission", "requests from other sites' pages are not taken", 403)
-        if needs_key and self._digests and not self.owner(head):
+        if needs_key and self.has_keys and not self.owner(head):
             return Failure("auth", "expected a client key of this gateway", 401)
         return None
 
     @property
     def has_keys(self) -> bool:
         """Whether clients need a key."""
-        return bool(self._digests)
+        return bool(self._digests) or (self._ring is not None and self._ring.has_any)
 
     def _is_allowed(self, host: str) -> bool:
         return is_loopback(host) or host in self._hosts
@@ -79,27 +84,37 @@ class Guard:
     def owner(self, head: Head) -> str:
         """The SHA-256 (64 hexadecimal digits) of the client key of a request: what a client left here is its own. ""
         when it shows none of ours. All keys are compared, in constant time. While no keys are set, whatever stands in
-        the place of one tells the clients apart."""
+        the place of one tells the clients apart. What a virtual key left is its name's, whatever its secret is."""
         found = b""
         shown = shown_keys(head)
-        if not self._digests:
+        if not self.has_keys:
             return hashlib.sha256(shown[0].encode("utf-8", "replace")).hexdigest() if shown else ""
         for key in shown:
-            digest = hashlib.sha256(key.encode("utf-8", "replace")).digest()
+            digest = _digest_of(key)
             for ours in self._digests:
                 if hmac.compare_digest(digest, ours):
                     found = ours
+        if not found and (virtual := self.virtual_key(head)) is not None:
+            found = hashlib.sha256(b"key " + virtual.name.encode()).digest()
         return found.hex()
+
+    def virtual_key(self, head: Head) -> VirtualKey | None:
+        """The virtual key of a request; None where it shows none that holds."""
+        if self._ring is None or not self._ring.has_any:
+            return None
+        digests = (_digest_of(key) for key in shown_keys(head))
+        return next((key for digest in digests if (key := self._ring.find(digest)) is not None), None)
 
     def without_keys(self, head: Head) -> Head:
         """The head without the gateway's own keys, so that none goes further. Another bearer is the client's own."""
-        if not self._digests:
+        if not self.has_keys:
             return head
         headers = {name: value for name, value in head.headers.items() if name not in _KEY_HEADERS}
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            shown = hashlib.sha256(bearer.strip().encode("utf-8", "replace")).digest()
-            if any(hmac.compare_digest(shown, ours) for ours in self._digests):
+            shown = _digest_of(bearer.strip())
+            is_virtual = self._ring is not None and self._ring.find(shown) is not None
+            if is_virtual or any(hmac.compare_digest(shown, ours) for ours in self._digests):
                 del headers["authorization"]
         return msgspec.structs.replace(head, headers=headers)
 
@@ -135,6 +150,10 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _digest_of(shown: str) -> bytes:
+    return hashlib.sha256(shown.encode("utf-8", "replace")).digest()
 
 
 def _digest(key: Secret | str) -> bytes:

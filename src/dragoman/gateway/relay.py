@@ -74,7 +74,7 @@ class Relay:
             record.max_tokens = parsed.request.params.max_tokens if original is None else original.peek.max_tokens
             straight = None
             if original is not None and not parsed.request.stream and size <= LARGE:
-                straight = self._client.straight(chain, original, trace_parent=record.trace_parent)
+                straight = self._client.straight(chain, original, trace_parent=record.trace_parent, meter=record.meter)
                 if straight is not None and await self._passed(protocol, straight, response_writer, record):
                     return
             chain = _with_history(parsed.request.native, chain)
@@ -89,6 +89,7 @@ class Relay:
                 head=client_head,
                 begun=straight,
                 size=size,
+                meter=record.meter,
             )
             style = protocol.style_for(head.headers.get("user-agent", ""), parsed.style)
             # What was asked is held by the stream alone, which lets go of it when the answer begins.
@@ -116,7 +117,7 @@ class Relay:
 
         Raises:
             UnknownModel: nobody answers to its model's name.
-            WireError: it is not the protocol.
+            WireError: it is not the protocol, or the client's key may not ask for the model.
         """
         size = len(body)
         if size <= LARGE:
@@ -132,6 +133,7 @@ class Relay:
             parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
         if chain is None or peek is None or parsed.request.model != peek.model:
             chain = self._names.chain(parsed.request.model)
+        check_permission(record, parsed.request.model)
         return parsed, original, chain
 
     def _passable(
@@ -323,6 +325,16 @@ def _failure_of(problem: DragomanError | UnknownModel) -> Failure:
         return Failure(failure_kind(problem.status), str(problem), problem.status)
     # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
     return Failure("bad_request", str(problem), 400)
+
+
+def check_permission(record: Record, name: str) -> None:
+    """Whether the client's key may ask for what it asks.
+
+    Raises:
+        WireError: it may not.
+    """
+    if not record.permits(name):
+        raise WireError("this key may not ask for this model", status=403)
 
 
 def _refuse(protocol: Protocol, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -16,6 +17,7 @@ from dragoman.events import Failure
 from dragoman.http.response import (
     BUFFER,
     IDLE_SECONDS,
+    BeforeSend,
     Response,
     Sink,
     TransportFailed,
@@ -72,16 +74,24 @@ class _Response:
 
 
 class _Connection:
-    """Whether a request went over a connection that had served another one."""
+    """Whether a request went over a connection that had served another one; and who is told before it is written."""
 
-    __slots__ = ("is_reused",)
+    __slots__ = ("is_reused", "tell")
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[], None] | None) -> None:
         self.is_reused = False
+        self.tell = tell
 
 
 async def _note_reuse(session: object, context: Any, parameters: object) -> None:
     context.trace_request_ctx.is_reused = True
+    await _tell(session, context, parameters)
+
+
+async def _tell(session: object, context: Any, parameters: object) -> None:
+    """There is a connection, and nothing was written to it."""
+    if context.trace_request_ctx.tell is not None:
+        context.trace_request_ctx.tell()
 
 
 class AiohttpPool:
@@ -95,6 +105,7 @@ class AiohttpPool:
         self._hint = hint
         trace = aiohttp.TraceConfig()
         trace.on_connection_reuseconn.append(_note_reuse)
+        trace.on_connection_create_end.append(_tell)
         self._session = aiohttp.ClientSession(
             trace_configs=[trace],
             connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=IDLE_SECONDS),
@@ -106,8 +117,9 @@ class AiohttpPool:
             raise_for_status=False,
         )
 
-    async def open(self, outgoing: Outgoing) -> Response:
-        connection = _Connection()
+    async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
+        tell = None if before is None else partial(before, outgoing)
+        connection = _Connection(tell)
         try:
             try:
                 response = await self._send(outgoing, connection)
@@ -116,7 +128,7 @@ class AiohttpPool:
                 # connection swallowed without a byte of answer was not read.
                 if not connection.is_reused:
                     raise
-                response = await self._send(outgoing, _Connection())
+                response = await self._send(outgoing, _Connection(tell))
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             raise TransportFailed(_failure(problem, outgoing.url, hint=self._hint)) from None
         return _Response(response)

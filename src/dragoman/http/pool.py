@@ -17,6 +17,7 @@ from dragoman.http.connection import READ_SIZE, HttpConnection, HttpResponse
 from dragoman.http.dns_lookups import DnsLookups
 from dragoman.http.response import (
     IDLE_SECONDS,
+    BeforeSend,
     TransportFailed,
     no_address,
     not_connected,
@@ -96,11 +97,13 @@ class HttpPool:
         self._sweeping: asyncio.TimerHandle | None = None
         self._buffer = memoryview(bytearray(READ_SIZE))
 
-    async def open(self, outgoing: Outgoing) -> HttpResponse:
+    async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> HttpResponse:
         place = self._places.get(outgoing.url) or self._learn(outgoing.url)
         head = _rendered(outgoing, place)
         connection = self._kept(place)
         if connection is not None:
+            if before is not None:
+                _tell(before, outgoing, connection)
             try:
                 return await connection.send(head, outgoing.body)
             except TransportFailed:
@@ -109,6 +112,8 @@ class HttpPool:
                 if connection.is_answered:
                     raise
         connection = await self._connected(place, place_of(outgoing.url))
+        if before is not None:
+            _tell(before, outgoing, connection)
         return await connection.send(head, outgoing.body)
 
     @property
@@ -227,6 +232,15 @@ class HttpPool:
             server_hostname=place.host if place.is_tls else None,
         )
         return connection
+
+
+def _tell(before: BeforeSend, outgoing: Outgoing, connection: HttpConnection) -> None:
+    """Tell that a request is about to be written to a connection; one that must not be leaves none behind."""
+    try:
+        before(outgoing)
+    except BaseException:
+        connection.abort()
+        raise
 
 
 def _abandon(task: asyncio.Task[HttpConnection]) -> None:

@@ -15,6 +15,9 @@ IDLE_SECONDS: Final = 30.0
 
 #: Takes the bytes of a body as they come.
 Sink: TypeAlias = Callable[[bytes], None]
+#: Is told right before the first byte of a request is written, each time that it is: a pool writes it again when a kept
+#: connection died. When it raises `TransportFailed` nothing is written.
+BeforeSend: TypeAlias = Callable[[Outgoing], None]
 
 
 class TransportFailed(Exception):
@@ -67,8 +70,8 @@ class Response(Protocol):
 class Pool(Protocol):
     """Connections to providers."""
 
-    async def open(self, outgoing: Outgoing) -> Response:
-        """Send a request and wait for the head of its response.
+    async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
+        """Send a request and wait for the head of its response. `before`: is told before it is written.
 
         Raises:
             TransportFailed: no connection, or it broke before the head.

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
 from dragoman.errors import ConfigError, MissingExtra
-from dragoman.http.response import Pool, Response, TransportFailed
+from dragoman.http.response import BeforeSend, Pool, Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
 from dragoman.providers.endpoint import Outgoing
 
@@ -57,8 +57,8 @@ class Transport:
         self._proxy = proxy
         self._ca_file = ca_file
 
-    async def open(self, outgoing: Outgoing) -> Response:
-        """Send a request and wait for the head of its response.
+    async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
+        """Send a request and wait for the head of its response. `before`: is told before it is written.
 
         Raises:
             TransportFailed: no connection, or it broke before the head.
@@ -66,10 +66,12 @@ class Transport:
             MissingExtra: a proxy is set, and aiohttp is not installed.
         """
         if STAND_INS:
+            if before is not None:
+                before(outgoing)
             return await STAND_INS[-1].open(outgoing, self._forward)
         if self._pool is None:
             self._pool = self._open_pool()
-        return await self._pool.open(outgoing)
+        return await self._pool.open(outgoing, before)
 
     async def _forward(self, outgoing: Outgoing) -> Response:
         """As `open`, past what stands in: apart from it, for `open` is on every request's way."""

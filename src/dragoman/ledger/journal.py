@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from dragoman.ledger.frames import HEADER, frame
+from dragoman.ledger.frames import HEADER, LARGEST, frame
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.records import AttemptIds, Intent, PriceSnapshot, Settlement, encode_record
 
@@ -27,6 +27,8 @@ SETTLEMENT_SIZE: Final = 384
 _PAUSE: Final = 1.0
 _SEGMENT: Final = re.compile(r"([0-9a-f]{16})\.(\d{8})\.journal")
 _HOLDER_BYTES: Final = 8
+#: Bytes that the attempts of a request have room in, at least.
+_READY: Final = 16 * (LARGEST + SETTLEMENT_SIZE)
 
 
 class JournalFailed(Exception):
@@ -78,6 +80,15 @@ class Journal:
             self._make_room(needed)
         self._write(record)
         self.open_attempts += 1
+
+    def make_ready(self) -> None:
+        """Make sure that some intents have room.
+
+        Raises:
+            JournalFailed: they have none.
+        """
+        if self._left < _READY + self.open_attempts * SETTLEMENT_SIZE or self._now() >= self._look_at:
+            self._make_room(_READY + self.open_attempts * SETTLEMENT_SIZE)
 
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None = None) -> None:
         """Record how an attempt ended. `snapshot`: the prices by which it was counted.

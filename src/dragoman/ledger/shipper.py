@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -85,12 +86,26 @@ class Shipper:
 
     # ------------------------------------------------------------ its life
 
-    def run(self, *, parent: int | None = None) -> None:
-        """Deliver until `stop`, or until the descriptor `parent` reads as ended and no writer lives.
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has the lock: who has it delivers for all."""
+        return self._sleeper is not None
 
-        Raises:
-            OSError: the folder cannot be written at all.
-        """
+    def run(self, *, parent: int | None = None) -> None:
+        """Deliver until `stop`, or until the descriptor `parent` reads as ended and no writer lives. While the folder
+        cannot be written it is tried again."""
+        while not self._is_ending.is_set():
+            try:
+                self._run(parent)
+                return
+            except OSError as problem:
+                self._say(problem.strerror or type(problem).__name__)
+            if parent is None:
+                self._is_ending.wait(_PAUSES[-1])
+            elif select.select((parent,), (), (), _PAUSES[-1])[0]:
+                return
+
+    def _run(self, parent: int | None) -> None:
         self._folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock.take(waits=True)
         try:

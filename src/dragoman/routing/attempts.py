@@ -7,6 +7,7 @@ from typing import final
 
 from dragoman.events import Event, Failure, Finish
 from dragoman.routing.fallback import Candidate, Move, Stop, decide, pick_first
+from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
 from dragoman.routing.target_health import Health, HealthTable
 from dragoman.types import NO_USAGE, Attempt, Outcome
@@ -19,15 +20,19 @@ class Attempts:
     Attributes:
         attempts: what came of the targets so far; the one that is being asked is not among them.
         target: the one to ask.
+        meter: is told of every request that is sent; None: nobody is.
     """
 
     __slots__ = (
         "_begun", "_candidates", "_chain", "_is_under_way", "_log", "_position", "_sent", "_standing", "_standings",
-        "_tries", "attempts",
+        "_tries", "attempts", "meter",
     )  # fmt: skip
 
-    def __init__(self, chain: Chain, health_table: HealthTable, *, log: Callable[[str], None]) -> None:
+    def __init__(
+        self, chain: Chain, health_table: HealthTable, *, log: Callable[[str], None], meter: Meter | None = None
+    ) -> None:
         """`log` is told each decision, in one line."""
+        self.meter = meter
         self._chain = chain
         self._standings = health_table
         self._log = log
@@ -70,6 +75,13 @@ class Attempts:
         self._is_under_way = True
         self._sent += 1
         self._tries += 1
+        if self.meter is not None:
+            self.meter.begin(self.target)
+
+    def refused_form(self, failure: Failure) -> None:
+        """The target refused the form of the request, and is asked in another; that is the same try."""
+        if self.meter is not None:
+            self.meter.end("failed", failure)
 
     def unusable(self, reason: str, now: float) -> bool:
         """The target cannot be asked at all; whether there is another one to ask."""
@@ -139,6 +151,8 @@ class Attempts:
         if self._is_under_way and self._standing is not None:
             self._standing.breaker.abandoned(begun=self._begun)
             self._is_under_way = False
+            if self.meter is not None:
+                self.meter.end("cancelled", None)
             self.attempts.append(Attempt(self.target.name, "cancelled", "given up", seconds=now - self._begun))
 
     # ------------------------------------------------------------ inside
@@ -159,6 +173,8 @@ class Attempts:
         elif change == "healed":
             self._note("its circuit breaker closed: it is asked again")
         told = failure or end
+        if self.meter is not None:
+            self.meter.end(outcome, told)
         self.attempts.append(
             Attempt(
                 name,

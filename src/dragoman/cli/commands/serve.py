@@ -192,7 +192,7 @@ def is_free(host: str, port: int) -> bool:
 
 def is_ending(host: str, port: int) -> bool:
     """Whether a gateway listens there that is about to end, and shares its port with the next."""
-    from dragoman.gateway.process.gateway import drains
+    from dragoman.gateway.process.listening import drains
 
     return asyncio.run(drains(host, port))
 

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.events import Failure, Finish
-from dragoman.http.response import Response, Sink, TransportFailed
+from dragoman.http.response import BeforeSend, Response, Sink, TransportFailed
 from dragoman.http.timeouts import Guard
 from dragoman.http.transport import Transport
 from dragoman.providers.endpoint import Outgoing
@@ -87,9 +87,13 @@ class WholePassthrough:
     async def _answer(self, loop: asyncio.AbstractEventLoop) -> Plain | None:
         pieces: list[bytes] = []
         problem: TransportFailed | None = None
+        meter = self.course.meter
         try:
             with self._guard:
-                response = self._response = await self._transport.open(self._outgoing)
+                before = None if meter is None else meter.send
+                response = self._response = await self._transport.open(self._outgoing, before)
+                if meter is not None:
+                    meter.headers = response.headers
                 size = 0
                 if is_plain_head(response.status, response.headers):
                     while size <= _LARGEST and (piece := await response.read()):
@@ -116,11 +120,11 @@ class WholePassthrough:
 
     # ------------------------------------------------------------ in place of a transport
 
-    async def open(self, outgoing: Outgoing) -> Response:
+    async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
         """As `Transport.open`: the first time, what came of the request that was sent already."""
         so_far, self._so_far = self._so_far, None
         if so_far is None:
-            return await self._transport.open(outgoing)
+            return await self._transport.open(outgoing, before)
         if self._response is None:
             assert so_far.problem is not None
             raise so_far.problem

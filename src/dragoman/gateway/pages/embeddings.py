@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.codec.embeddings import Embedder, EmbedRequest
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
 from dragoman.errors import WireError
 from dragoman.events import Failure
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
@@ -64,8 +64,12 @@ class _Asked:
             asked = msgspec.structs.replace(request, model=target.model, native=native)
             return embedder(target.protocol.name).render_request(asked)
 
-        target, body = await self._forwarder.whole(call, chain, rendered)
-        embedded = embedder(target.protocol.name).parse_response(body)
+        def read(target: Target, body: bytes) -> tuple[Embedded, Usage]:
+            found = embedder(target.protocol.name).parse_response(body)
+            # No text is written for vectors.
+            return found, Usage(input=found.tokens, output=None if found.tokens is None else 0)
+
+        embedded = await self._forwarder.whole(call, chain, rendered, read)
         if len(embedded.vectors) != len(request.inputs):
             counts = f"expected {len(request.inputs)} embeddings, got {len(embedded.vectors)}"
             raise Refused(Failure("wire", counts, 502))

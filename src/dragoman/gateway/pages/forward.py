@@ -17,15 +17,16 @@ from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
 from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.model_names import ModelNames
-from dragoman.gateway.relay import note_attempts
+from dragoman.gateway.relay import check_permission, note_attempts
 from dragoman.http.transport import Response, TransportFailed
 from dragoman.protocol import HttpRequest
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Provider
 from dragoman.routing.attempts import Attempts
+from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
 from dragoman.secret import masked
-from dragoman.types import ProtocolName
+from dragoman.types import ProtocolName, Usage
 
 #: Bytes of an answer that is read whole.
 _LARGEST: Final = 64 * 1024 * 1024
@@ -36,6 +37,8 @@ _DONE: Final = Finish("stop")
 T = TypeVar("T")
 #: The request for a target, in its protocol and with its name of the model.
 MakeRequest: TypeAlias = Callable[[Target], HttpRequest]
+#: What an answer's body says, and what it took.
+Read: TypeAlias = Callable[[Target, bytes], tuple[T, Usage]]
 
 
 class Forwarder:
@@ -53,6 +56,7 @@ class Forwarder:
         Raises:
             UnknownModel: nothing answers to the name.
         """
+        check_permission(call.record, name)
         found = []
         for target in self._names.chain(name).targets:
             for protocol in (target.provider.protocol, *target.provider.also):
@@ -64,15 +68,15 @@ class Forwarder:
         call.record.route, call.record.target = self._names.route(name), found[0].name
         return Chain(name, tuple(found))
 
-    async def whole(self, call: Call, chain: Chain, make: MakeRequest) -> tuple[Target, bytes]:
-        """The body of an answer, and whose it is.
+    async def whole(self, call: Call, chain: Chain, make: MakeRequest, read: Read[T]) -> T:
+        """What is read of an answer's body.
 
         Raises:
             Refused: there is none, or it says that the request failed.
         """
 
         async def ask(target: Target) -> bytes:
-            response = await self._open(target, make(target))
+            response = await self._open(target, make(target), call.record.meter)
             try:
                 return await self._read(response)
             finally:
@@ -80,8 +84,13 @@ class Forwarder:
 
         async with self._course(call, chain) as course:
             body = await _along(course, ask)
-            course.ended(_DONE, _now())
-            return course.target, body
+            try:
+                found, usage = read(course.target, body)
+            except BaseException:
+                course.ended(_DONE, _now())
+                raise
+            course.ended(Finish("stop", usage=usage), _now())
+            return found
 
     async def pass_on(self, call: Call, chain: Chain, make: MakeRequest) -> None:
         """Send an answer to the client while it comes, byte for byte.
@@ -89,10 +98,10 @@ class Forwarder:
         Raises:
             Refused: there is none, or it says that the request failed.
         """
-        response_writer, record = call.response_writer, call.record
+        response_writer, record, meter = call.response_writer, call.record, call.record.meter
 
         async def ask(target: Target) -> Response:
-            return await self._open(target, make(target))
+            return await self._open(target, make(target), meter)
 
         async with self._course(call, chain) as course:
             response = await _along(course, ask)
@@ -101,6 +110,8 @@ class Forwarder:
                 response_writer.start(200, response.headers.get("content-type", "application/json"))
                 while data := await _next(response):
                     response_writer.write(data)
+                    if meter is not None:
+                        meter.grown += len(data)
                     if response_writer.is_full:
                         await response_writer.drained()
                 response_writer.end()
@@ -116,7 +127,8 @@ class Forwarder:
     @asynccontextmanager
     async def _course(self, call: Call, chain: Chain) -> AsyncIterator[Attempts]:
         """The way along the targets, as a turn of a model takes it; nothing is tried twice."""
-        course = Attempts(chain, self._client.target_states.health_table, log=LOG.info)
+        health_table = self._client.target_states.health_table
+        course = Attempts(chain, health_table, log=LOG.info, meter=call.record.meter)
         course.begin(_now())
         try:
             yield course
@@ -124,11 +136,13 @@ class Forwarder:
             course.abandoned(_now())
             note_attempts(course.attempts, call.record)
 
-    async def _open(self, target: Target, http: HttpRequest) -> Response:
+    async def _open(self, target: Target, http: HttpRequest, meter: Meter | None) -> Response:
         try:
-            response = await self._client.send(target, http)
+            response = await self._client.send(target, http, None if meter is None else meter.send)
         except TransportFailed as problem:
             raise Refused(problem.failure) from None
+        if meter is not None:
+            meter.headers = response.headers
         if 200 <= response.status < 300:
             return response
         try:

@@ -74,6 +74,8 @@ class Operations:
             return Answer(503, b"starting\n", _TEXT)
         if path == "/readyz" and state.draining.is_set():
             return Answer(503, b"draining\n", _TEXT)
+        if path == "/readyz" and self._observer.is_refusing:
+            return Answer(503, b"the ledger cannot be written\n", _TEXT)
         notices = self._observer.notices.items() if path == "/readyz" else ()
         return Answer(200, "".join(["ok\n", *(f"{about}: {text}\n" for about, text in notices)]).encode(), _TEXT)
 

@@ -13,6 +13,7 @@ from dragoman.client.client import Requester
 from dragoman.config import Config, ServerConfig, split_address
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
+from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.admin import AdminApp
 from dragoman.gateway.app import App
 from dragoman.gateway.auth import Guard
@@ -20,7 +21,8 @@ from dragoman.gateway.messages import Limits, read_limits
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.health import Operations, State
 from dragoman.gateway.pages.routes import make_endpoints
-from dragoman.gateway.process.listener_keys import Keys, check_change, check_reach, read_keys
+from dragoman.gateway.process.listener_keys import Keys, check_change, check_reach, read_keys, virtual_keys
+from dragoman.gateway.process.listening import BACKLOG, open_listener, share_port
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
 from dragoman.gateway.server.backpressure import hold_little
 from dragoman.gateway.server.body_memory import BodyMemory
@@ -31,6 +33,7 @@ from dragoman.gateway.telemetry.metrics import GENERATION, READY
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
+from dragoman.ledger.keys import KeyRing
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
@@ -38,10 +41,6 @@ from dragoman.types import ProtocolName
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
 DRAIN_SECONDS: Final = ServerConfig().drain_seconds
-#: Connections that may wait to be accepted.
-BACKLOG: Final = 4096
-#: How long a gateway on our port is asked whether it ends.
-_ASKING_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.02
 #: Seconds for telling clients that their time is over.
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -63,9 +62,9 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_listeners", "_memory", "_names",
-        "_pricing", "_relay", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts", "admin_port", "host",
-        "observer", "port", "routes",
+        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_ledger", "_listeners", "_memory",
+        "_names", "_pricing", "_relay", "_ring", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts",
+        "admin_port", "host", "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -77,18 +76,20 @@ class Gateway:
         observer: Observer | None,
         siblings: Siblings | None,
         keepalive_seconds: float,
+        ledger: Ledger | None,
     ) -> None:
         """Everything but the sockets."""
         self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
         self._stores = Stores(config)
         self._client = Requester(config, vault=self._stores.seals)
         self._names = ModelNames(config, only_routes=only_routes, proof=self._client.target_states.model_proof)
-        keys = read_keys(config).clients
-        weak = check_reach(host, keys)
+        keys = read_keys(config)
+        weak = check_reach(host, keys.of_clients())
         server = config.server
         self._addresses = ClientAddresses(most=server.connections_per_address, trusted=server.trusted_proxies)
         self._memory = BodyMemory(server.memory_mib * 1024 * 1024)
-        self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys)
+        self._ring = KeyRing(None if ledger is None else ledger.folder, virtual_keys(config))
+        self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys.clients, ring=self._ring)
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
         self._is_closed = False
@@ -102,6 +103,10 @@ class Gateway:
         self._pricing = Pricing(config)
         self.observer.price_of = self._pricing.cost
         self._names.prepare = self._pricing.prepare
+        self._ledger = ledger
+        if ledger is not None:
+            ledger.pricing, ledger.is_needed = self._pricing, self._guard.has_keys
+            ledger.begin()
         self._admin: Guard | None = None  # of the admin listener
         self.host = host
         self.port = self.admin_port = 0
@@ -123,10 +128,12 @@ class Gateway:
         siblings: Siblings | None = None,
         listener: socket.socket | None = None,
         admin_listener: socket.socket | None = None,
+        ledger: Ledger | None = None,
     ) -> Gateway:
         """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
         `look`: asks servers for their models, whose word stands over the catalogue's; `siblings`: the other workers;
-        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address.
+        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address; `ledger`:
+        records what is sent to providers; it is closed with the gateway.
 
         Raises:
             ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
@@ -140,6 +147,7 @@ class Gateway:
             observer=observer,
             siblings=siblings,
             keepalive_seconds=keepalive_seconds,
+            ledger=ledger,
         )
         app = App(
             protocols=protocols,
@@ -151,6 +159,7 @@ class Gateway:
             observer=gateway.observer,
             operations=Operations(gateway.observer, gateway._state, siblings),
             endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
+            ledger=ledger,
         )
         await gateway._listen(app, limits, listener, port)
         if config.admin.address is not None:
@@ -180,7 +189,7 @@ class Gateway:
 
         host, beside = _LOOPBACKS if self.host == _BOTH else (self.host, "")
         if listener is None:
-            first = await _listening(connection, host, port)
+            first = await open_listener(connection, host, port)
         else:
             first = await loop.create_server(connection, sock=listener, backlog=BACKLOG)
         hold_little(first.sockets)
@@ -189,7 +198,7 @@ class Gateway:
         if beside and socket.has_ipv6:
             shares = listener is not None and hasattr(socket, "SO_REUSEPORT")
             try:
-                second = await _listening(connection, beside, self.port, shares=shares)
+                second = await open_listener(connection, beside, self.port, shares=shares)
                 hold_little(second.sockets)
                 self._listeners.append(second)
             except OSError as problem:
@@ -212,7 +221,7 @@ class Gateway:
             return Connection(app, shared)
 
         if listener is None:
-            opened = await _listening(connection, host, port)
+            opened = await open_listener(connection, host, port)
         else:
             opened = await asyncio.get_running_loop().create_server(connection, sock=listener, backlog=BACKLOG)
         self._listeners.append(opened)
@@ -243,13 +252,14 @@ class Gateway:
             ConfigError: it cannot be served by; then nothing has changed.
         """
         keys = keys or read_keys(config)
-        weak = check_change(self._guard, self.host, keys.clients, listener="server", allow_open=allow_open)
+        weak = check_change(self._guard, self.host, keys.of_clients(), listener="server", allow_open=allow_open)
         if self._admin is not None:
             check_change(self._admin, "", keys.admins, listener="admin", allow_open=False)
         self._client.take(config)
         self._pricing.take(config)
         server = config.server
         self._addresses.reconfigure(most=server.connections_per_address, trusted=server.trusted_proxies)
+        self._ring.take(virtual_keys(config))
         self._guard.take(allowed_hosts=self._hosts(config), keys=keys.clients)
         if self._admin is not None:
             admin_host, _ = split_address(config.admin.address or "")
@@ -290,10 +300,10 @@ class Gateway:
         await self.close()
 
     def _let_the_next_in(self) -> None:
-        """Share the port from now on with whoever asks to; `_listening` asks when `/readyz` says that this ends."""
+        """Share the port from now on with whoever asks to; `open_listener` asks when `/readyz` says that this ends."""
         if hasattr(socket, "SO_REUSEPORT"):
             for listener in self._listeners:
-                _share(listener, True)
+                share_port(listener, True)
 
     async def _end_of(self, connections: Set[Connection], until: float) -> None:
         """Returns when each of them is closed, or at that time."""
@@ -318,6 +328,9 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
         await asyncio.to_thread(self._stores.close)
+        self._ring.close()
+        if self._ledger is not None:
+            await asyncio.to_thread(self._ledger.close)
 
     async def _keep_looking(self, look: Look, *, first: asyncio.Event) -> None:
         """Ask all servers, again and again; `first` is set when each was asked once."""
@@ -337,6 +350,8 @@ class Gateway:
         while True:
             due = loop.time() + 1.0
             await asyncio.sleep(1.0)
+            if self._ledger is not None:
+                self._ledger.is_needed = self._guard.has_keys
             client, health_table = self._client, self._client.target_states.health_table
             asked = {target for route in client.config.routes.values() for target in route.targets}
             breakers = [(target, health_table.is_open(target)) for target in sorted(asked)]
@@ -360,44 +375,3 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ModuleNotFoundError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-async def _listening(
-    connection: Callable[[], Connection], host: str, port: int, *, shares: bool = False
-) -> asyncio.Server:
-    """Listen, also beside a gateway that drains: then it gets no new connection, and nobody is refused meanwhile.
-
-    Raises:
-        OSError: the port is taken, or the address is not this machine's.
-    """
-    loop = asyncio.get_running_loop()
-    try:
-        return await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=shares or None)
-    except OSError as problem:
-        if problem.errno != errno.EADDRINUSE or not hasattr(socket, "SO_REUSEPORT") or not await drains(host, port):
-            raise
-    server = await loop.create_server(connection, host, port, backlog=BACKLOG, reuse_port=True)
-    _share(server, False)  # from here on all new connections come to the newest
-    return server
-
-
-def _share(server: asyncio.Server, allowed: bool) -> None:
-    """Whether others may listen at the same address."""
-    for plain in server.sockets:
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(allowed))
-
-
-async def drains(host: str, port: int) -> bool:
-    """Whether a gateway listens there that is about to end."""
-    try:
-        async with asyncio.timeout(_ASKING_SECONDS):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-                line = await reader.readline()
-            finally:
-                writer.close()
-                writer.transport.abort()  # nothing of it is waited for
-    except (OSError, TimeoutError):
-        return False
-    return line.startswith(b"HTTP/1.1 503 ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Final, final
 
@@ -12,6 +13,7 @@ import msgspec
 from dragoman.config import Config, read_secret
 from dragoman.errors import ConfigError
 from dragoman.gateway.auth import Guard, is_loopback
+from dragoman.ledger.keys import VirtualKey
 from dragoman.secret import Secret
 
 #: What a client key must have where others than this machine can try keys: 22 characters of base64 are 128 bits.
@@ -21,10 +23,16 @@ _LEAST_DIFFERENT: Final = 10
 
 @final
 class Keys(msgspec.Struct, frozen=True):
-    """The keys of a configuration's listeners, as secrets or `sha256:HEX`."""
+    """The keys of a configuration's listeners, as secrets or `sha256:HEX`. `virtual`: digests of clients' keys that
+    have names."""
 
     clients: list[Secret | str]
     admins: list[Secret | str]
+    virtual: list[str] = []
+
+    def of_clients(self) -> list[Secret | str]:
+        """All by which a client is let in."""
+        return [*self.clients, *self.virtual]
 
 
 def check_reach(host: str, keys: Sequence[Secret | str], *, listener: str = "server") -> str:
@@ -74,7 +82,26 @@ def read_keys(config: Config) -> Keys:
     return Keys(
         _read(config, config.server.keys, "server"),
         _read(config, config.admin.references(), "admin") if has_admins else [],
+        [digest for key in config.virtual_keys.values() for digest in key.digests],
     )
+
+
+def virtual_keys(config: Config) -> dict[bytes, VirtualKey]:
+    """The virtual keys of a configuration, by digest."""
+    found = {}
+    for name, key in config.virtual_keys.items():
+        virtual = VirtualKey(
+            name=name,
+            owner=key.owner,
+            team=key.team,
+            labels=key.labels,
+            models=key.models,
+            routes=key.routes,
+            expires=None if key.expires is None else int(datetime.combine(key.expires, time.min, UTC).timestamp()),
+            disabled=0 if key.disabled else None,
+        )
+        found.update({bytes.fromhex(digest.removeprefix("sha256:")): virtual for digest in key.digests})
+    return found
 
 
 def _read(config: Config, references: Sequence[str], listener: str) -> list[Secret | str]:

@@ -18,6 +18,7 @@ import msgspec
 
 from dragoman.config import Config, split_address
 from dragoman.errors import ConfigError
+from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
 from dragoman.gateway.process.listener_keys import read_keys
 from dragoman.gateway.process.reload import Reload
@@ -27,12 +28,18 @@ from dragoman.gateway.telemetry.metrics import Metrics
 from dragoman.gateway.telemetry.opentelemetry import load_telemetry
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.shipper import Shipper
+from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.waking import Ringer
 from dragoman.types import ProtocolName
 
 #: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other. Then how
 #: many of these looks make one at all that is new since the last of that kind, and how many of those make one at all
 #: that there is. A look holds every thread up: one at 100,000 new objects of a large request takes 20 ms.
 _LOOKS_FOR_GARBAGE: Final = 5_000, 4, 250
+#: Rows that the shipper gives to the store at once, where it is a process of its own.
+_BATCH: Final = 2_048
 #: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
 #: after each callback and asks for it again, so beside 200 streams it waits so long a hundred times over.
 _SWITCH_SECONDS: Final = 0.000_05
@@ -96,7 +103,10 @@ def run(serving: Serving) -> None:
     def ready() -> None:
         serving.ready(f"http://{host}:{port}")
 
-    Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell).run()
+    folder = _ledger_folder(serving.config)
+    ship = None if folder is None else partial(_ship, folder)
+    ring = (lambda: None) if folder is None else Ringer(folder).ring
+    Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
 
 
 async def _serve(serving: Serving, worker: Worker | None) -> None:
@@ -117,6 +127,7 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         siblings=siblings,
         listener=worker.listener if worker is not None else None,
         admin_listener=worker.admin_listener if worker is not None else None,
+        ledger=_ledger(config, observer, ships=worker is None),
     )
     _hear(log)
 
@@ -148,6 +159,25 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
     await _first_of(gateway.drain(config.server.drain_seconds), hurry.wait())
     await gateway.close()
     log.close()
+
+
+def _ledger_folder(config: Config) -> LedgerFolder | None:
+    """Where the ledger stands; None: there is none."""
+    state = config.server.state
+    return LedgerFolder.of(state) if config.ledger.enabled and state is not None else None
+
+
+def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:
+    """The ledger of this worker. `ships`: it delivers too."""
+    folder = _ledger_folder(config)
+    return None if folder is None else Ledger(folder, observer, ships=ships)
+
+
+def _ship(folder: LedgerFolder, shared: Path, parent: int) -> None:
+    """Deliver the ledger of several workers. `shared`: where they count."""
+    metrics = Metrics(shared / "metrics-shipper")
+    tell = partial(tell_shipped, metrics=metrics)
+    Shipper(folder, SqliteStore(folder.root), batch=_BATCH, tell=tell).run(parent=parent)
 
 
 def _hear(log: Log) -> None:

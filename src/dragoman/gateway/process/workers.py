@@ -23,7 +23,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.gateway.process.gateway import BACKLOG, drains
+from dragoman.gateway.process.listening import BACKLOG, drains
 from dragoman.gateway.process.watchdog import STANDING_SECONDS, Pulse, Watchdog, stack_of, tell_stack
 from dragoman.gateway.telemetry.siblings import begin_draining, end_draining
 
@@ -33,6 +33,8 @@ _PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
 #: Between two beats of a worker, and two looks at them.
 _BEAT_SECONDS: Final = 1.0
+#: Seconds that the shipper may take for what is left.
+_LAST_ROUND: Final = 5.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -110,8 +112,8 @@ class Supervisor:
     """Starts workers, starts them again, ends with them."""
 
     __slots__ = (
-        "_admin_sockets", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready", "_running", "_said",
-        "_sockets", "_tell_standing", "_watchdog", "_work",
+        "_admin_sockets", "_buried", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready", "_running",
+        "_said", "_ship", "_shipper", "_sockets", "_tell_standing", "_watchdog", "_work",
     )  # fmt: skip
 
     def __init__(
@@ -122,9 +124,16 @@ class Supervisor:
         admin_sockets: list[socket.socket] | None = None,
         ready: Callable[[], None],
         tell: Callable[[str], None],
+        ship: Callable[[Path, int], None] | None = None,
+        buried: Callable[[], None] = lambda: None,
     ) -> None:
         """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve;
-        `tell` is given words about a worker that is ended."""
+        `tell` is given words about a worker that is ended; `ship` delivers the ledger, in a process of its own, until
+        the descriptor that it is given (after the folder that all share) reads as ended; `buried` is called when a
+        worker has ended."""
+        self._ship = ship
+        self._shipper = 0  # its process id; 0: there is none
+        self._buried = buried
         self._tell_standing = tell
         self._pulse = Pulse(len(sockets))
         self._watchdog = Watchdog(self._pulse)
@@ -151,6 +160,7 @@ class Supervisor:
             for slot in range(len(self._sockets)):
                 self._start(slot)
             self._await_all()
+            self._start_shipper()
             while self._running:
                 number = _next_signal(awaited)
                 self._end_standing()
@@ -162,6 +172,7 @@ class Supervisor:
                     self._tell(number)
         finally:
             self._tell(signal.SIGTERM)
+            self._end_shipper()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -214,13 +225,48 @@ class Supervisor:
                 time.sleep(0.01)
         self._said()
 
+    def _start_shipper(self) -> None:
+        if self._ship is None or self._is_ending:
+            return
+        self._shipper = os.fork()
+        if self._shipper:
+            return
+        status = 1
+        try:
+            os.close(self._lifeline[1])
+            for number in (*_SIGNALS, signal.SIGHUP):  # it ends after the workers, by its pipe
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
+            for listener in (*self._sockets, *(self._admin_sockets or ())):
+                listener.close()
+            self._ship(self._folder, self._lifeline[0])
+            status = 0
+        except BaseException as problem:
+            sys.stderr.write(f"dragoman: shipper: {type(problem).__name__}: {problem}\n")
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _end_shipper(self) -> None:
+        """Let it deliver what is left."""
+        os.close(self._lifeline[1])
+        until = time.monotonic() + _LAST_ROUND
+        while self._shipper and os.waitpid(self._shipper, os.WNOHANG)[0] == 0 and time.monotonic() < until:
+            time.sleep(0.01)
+
     def _bury(self) -> None:
-        """Take leave of workers that ended; start others in their place unless all are to end."""
+        """Take leave of workers that ended; start others in their place unless all are to end. The same for the
+        shipper, which nobody waits for."""
+        if self._shipper and os.waitpid(self._shipper, os.WNOHANG)[0] == self._shipper:
+            self._shipper = 0
+            time.sleep(_PAUSE)
+            self._start_shipper()
         for process, (slot, began) in tuple(self._running.items()):
             if os.waitpid(process, os.WNOHANG)[0] != process:
                 continue
             del self._running[process]
             end_draining(self._folder, slot)
+            self._buried()
             if self._is_ending:
                 continue
             self._early = self._early + 1 if time.monotonic() - began < _EARLY else 0

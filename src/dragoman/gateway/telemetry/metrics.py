@@ -63,10 +63,25 @@ LAG: Final = Family("dragoman_loop_lag_seconds", "gauge", "The event loop's last
 GENERATION: Final = Family("dragoman_config_generation", "gauge", "Configurations taken since the start.", merge="min")
 RELOADS: Final = Family("dragoman_config_reloads_total", "counter", "Configurations read anew.", ("result",))
 DROPPED: Final = Family("dragoman_log_dropped_total", "counter", "Log lines that were not written.", ("reason",))
+LEDGER_ATTEMPTS: Final = Family(
+    "dragoman_ledger_attempts_total", "counter", "Attempts that ended, by state.", ("state",)
+)
+LEDGER_UNRECORDED: Final = Family(
+    "dragoman_ledger_unrecorded_total", "counter", "Attempts that were sent without a record in the ledger."
+)
+LEDGER_ROWS: Final = Family(
+    "dragoman_ledger_rows",
+    "gauge",
+    "Since the shipper's start: rows delivered, records set aside.",
+    ("kind",),
+)
+LEDGER_PROBLEM: Final = Family(
+    "dragoman_ledger_problem", "gauge", "Whether journals wait for the store: 0 or 1.", merge="max"
+)
 
 FAMILIES: Final = (
     REQUESTS, FAILURES, ATTEMPTS, FALLBACKS, TOKENS, COST, DEVIATIONS, DURATION, FIRST, UNDER_WAY, UPSTREAM, BREAKERS,
-    READY, LAG, GENERATION, RELOADS, DROPPED,
+    READY, LAG, GENERATION, RELOADS, DROPPED, LEDGER_ATTEMPTS, LEDGER_UNRECORDED, LEDGER_ROWS, LEDGER_PROBLEM,
 )  # fmt: skip
 
 

@@ -17,7 +17,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.config import Config
+from dragoman.config import Config, Price
+from dragoman.ledger.prices import Priced, make_priced
+from dragoman.ledger.records import PriceSnapshot
+from dragoman.money import nano_from_usd
 from dragoman.providers.catalog import load_catalog, split_target
 from dragoman.routing.prices import Prices
 from dragoman.types import Cost, Usage
@@ -27,6 +30,7 @@ _HOLDS_SECONDS: Final = 600.0
 #: From so many input tokens on, prices have steps: then the catalogue is asked itself.
 _STEPS: Final = 100_000
 _PROBE: Final = 1_000
+_MILLION: Final = Decimal(1_000_000)
 _TARGETS: Final = 1_000
 _PROBES: Final = (
     Usage(input=_PROBE, output=0),
@@ -45,12 +49,13 @@ class _Units(msgspec.Struct, frozen=True):
     output: Decimal = Decimal()
     read: Decimal = Decimal()
     write: Decimal = Decimal()
+    priced: Priced | None = None
 
 
 class Pricing:
     """Costs of a gateway's answers. Used in one event loop."""
 
-    __slots__ = ("_config", "_free", "_prices", "_units", "_wanted")
+    __slots__ = ("_config", "_free", "_of_user", "_prices", "_units", "_wanted")
 
     def __init__(self, config: Config) -> None:
         self.take(config)
@@ -60,6 +65,9 @@ class Pricing:
         self._config = config
         self._prices = Prices(config)
         self._units: dict[str, _Units] = {}
+        self._of_user = {
+            target: priced for target, price in config.prices.items() if (priced := _of_user(target, price)) is not None
+        }
         self._wanted: set[str] = set()
         self._free: set[str] = set()  # on servers of one's own
 
@@ -98,6 +106,19 @@ class Pricing:
         dollars = max(usage.input - read - write, 0) * units.plain + usage.output * units.output
         return Cost(dollars + read * units.read + write * units.write, "catalogue")
 
+    def nano(self, target: str, usage: Usage) -> tuple[int | None, PriceSnapshot | None]:
+        """As `cost` in nano-dollars, with the prices by which it was counted; None where no snapshot says them."""
+        if usage.input is None or usage.output is None:
+            return None, None
+        priced = self._of_user.get(target)
+        if priced is None:
+            units = self._units.get(target)
+            if units is None or usage.input >= _STEPS or time.monotonic() >= units.until:
+                cost = self.cost(target, usage)
+                return (None if cost is None else nano_from_usd(cost.usd)), None
+            priced = units.priced
+        return (None, None) if priced is None else (priced.rates.cost(usage), priced.snapshot)
+
     def _found(self, target: str, found: asyncio.Future[_Units]) -> None:
         self._wanted.discard(target)
         if not found.cancelled() and found.exception() is None:
@@ -126,4 +147,11 @@ def _look(cost: Callable[[str, Usage], Cost | None], target: str) -> _Units:
     plain, output, read, write = prices
     if plain is None or output is None:
         return _Units(until)
-    return _Units(until, plain, output, plain if read is None else read, plain if write is None else write)
+    read, write = plain if read is None else read, plain if write is None else write
+    return _Units(until, plain, output, read, write, make_priced(target, "catalogue", plain, output, read, write))
+
+
+def _of_user(target: str, price: Price) -> Priced | None:
+    """The user's own prices of a target."""
+    cached = [None if each is None else each / _MILLION for each in (price.cache_read, price.cache_write)]
+    return make_priced(target, "user", price.input / _MILLION, price.output / _MILLION, *cached)

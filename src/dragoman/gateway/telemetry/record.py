@@ -36,6 +36,8 @@ from dragoman.gateway.telemetry.metrics import (
     Metrics,
 )
 from dragoman.ids import new_id
+from dragoman.ledger.keys import VirtualKey
+from dragoman.routing.metering import Meter
 from dragoman.types import Cost, Usage
 
 #: How a request ended. `done`: the client has a whole answer; `failed`: it was told of a failure, by status or in the
@@ -81,14 +83,17 @@ class Record:
         bytes_in: of the body, on the client's side.
         passed: the answer's bytes went through untouched.
         headers: go with the head of the answer.
+        meter: is told what is sent to providers for it; None: nobody is.
+        virtual_key: of the client; None where it has none.
         trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
     """
 
     __slots__ = (
         "attempts", "bytes_in", "client", "client_request_id", "cost", "deviations", "error",
-        "first_event", "headers", "max_tokens", "method", "outcome", "owner", "page", "passed", "provider_request_id",
+        "first_event", "headers", "max_tokens", "meter", "method", "outcome", "owner", "page", "passed",
+        "provider_request_id",
         "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
-        "usage",
+        "usage", "virtual_key",
     )  # fmt: skip
 
     def __init__(self, head: Head, *, bytes_in: int = 0, owner: str = "") -> None:
@@ -100,6 +105,8 @@ class Record:
         parent = headers.get("traceparent", "")
         self.trace_parent = parent if parent and _TRACE.fullmatch(parent) else ""
         self.span: object = None  # of `Telemetry`
+        self.meter: Meter | None = None
+        self.virtual_key: VirtualKey | None = None
         self.max_tokens: int | None = None
         self.owner = owner
         self.method = head.method
@@ -158,6 +165,10 @@ class Record:
         else:
             self.outcome = "cut"
 
+    def permits(self, name: str) -> bool:
+        """Whether the client's key may ask for a route or for `provider/model`."""
+        return self.virtual_key is None or self.virtual_key.permits(name)
+
     def refuse(self, kind: str, status: int) -> None:
         """No target was asked."""
         self.outcome, self.error, self.status = "refused", kind, status
@@ -183,10 +194,11 @@ class Observer:
         log: where lines go.
         telemetry: where spans go; None without an OpenTelemetry SDK.
         price_of: is asked where no provider said what an answer costs.
+        is_refusing: what cannot be recorded is not taken; `/readyz` tells.
         notices: what does not work though requests are taken, by what it is about; `/readyz` tells.
     """
 
-    __slots__ = ("log", "metrics", "notices", "price_of", "telemetry")
+    __slots__ = ("is_refusing", "log", "metrics", "notices", "price_of", "telemetry")
 
     def __init__(
         self, metrics: Metrics | None = None, log: Log | None = None, *, telemetry: Telemetry | None = None
@@ -197,6 +209,7 @@ class Observer:
         self.telemetry = telemetry
         self.price_of: PriceOf | None = None
         self.notices: dict[str, str] = {}
+        self.is_refusing = False
 
     def start(self, head: Head, *, bytes_in: int, owner: str) -> Record:
         """A request was admitted."""

@@ -1,0 +1,60 @@
+"""The ledger's settings, and virtual keys that stand in the configuration's file."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Final, final
+
+import msgspec
+
+from dragoman.errors import ConfigError
+
+#: What a key, an owner and a team may be called, and what a key is known by.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@final
+class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ledger, in the state folder. `enabled` False: nothing is recorded. `keep_attempts_days`: how long attempts
+    are kept, by whole months; sums by hour stay."""
+
+    enabled: bool = True
+    keep_attempts_days: Annotated[int, msgspec.Meta(ge=1)] = 400
+
+
+@final
+class KeyConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A virtual key. `digests`: `sha256:HEX` of what its client shows, two while it is being replaced. `expires`: the
+    first day, in UTC, on which it is none."""
+
+    digests: tuple[str, ...]
+    owner: str = ""
+    team: str = ""
+    labels: dict[str, str] = {}
+    models: tuple[str, ...] = ("*",)
+    routes: tuple[str, ...] = ("*",)
+    expires: date | None = None
+    disabled: bool = False
+
+
+def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
+    """The keys of a file, by name.
+
+    Raises:
+        ConfigError: a name or a digest is none, or two keys have one digest.
+    """
+    named: dict[str, str] = {}
+    for name, key in keys.items():
+        where = f"keys.{name[:80]}"
+        for what in (name, key.owner or name, key.team or name):
+            if not _NAME.fullmatch(what):
+                raise ConfigError(f"{where}: expected a name of letters, digits and . _ @ -, got {what[:80]!r}")
+        for position, digest in enumerate(key.digests):
+            if not _DIGEST.fullmatch(digest):
+                raise ConfigError(f"{where}.digests[{position}]: expected sha256:HEX, got something else (not shown)")
+            if digest in named:
+                raise ConfigError(f"{where}.digests[{position}]: keys.{named[digest]} has the same")
+            named[digest] = name
+    return keys

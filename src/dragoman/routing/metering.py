@@ -1,0 +1,42 @@
+"""Who is told of each physical request to a provider: before its first byte, and at its end.
+
+A request of a client makes one `Meter`, which goes along with its `Attempts`. Without one nothing is told, and nothing
+is done for it. A model is asked in one attempt after the other, so a meter has one attempt under way at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from dragoman.events import Failure, Finish
+from dragoman.providers.endpoint import Outgoing
+from dragoman.routing.target import Target
+from dragoman.types import Outcome, Usage
+
+
+class Meter(Protocol):
+    """What is told of one client's request.
+
+    Attributes:
+        grown: characters of the answer that came in the attempt that is under way; whoever reads it counts.
+        usage: what the provider has reported of it so far, None when nothing. The last word stands at its end.
+        headers: of the answer, names in lower case.
+    """
+
+    grown: int
+    usage: Usage | None
+    headers: Mapping[str, str]
+
+    def begin(self, target: Target) -> None:
+        """This target is asked next."""
+        ...
+
+    def send(self, outgoing: Outgoing) -> None:
+        """Its first byte is about to be written: for a pool again where a kept connection died. Has the form of
+        `BeforeSend`: when it raises `TransportFailed` nothing is written."""
+        ...
+
+    def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:
+        """What was sent has ended so; `told`: the last event of its answer. Nothing when nothing was sent."""
+        ...

@@ -187,7 +187,6 @@ class Requester:
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
             head: of the client's request over HTTP. `size`: in bytes. `begun`: the shortest way, which did not do.
             meter: is told of every request.
-
         The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
         """
         chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
@@ -207,9 +206,7 @@ class Requester:
         )
         return ResponseStream(
             preparation.make_ready,
-            Attempts(chain, self.target_states.health_table, log=LOG.info, meter=meter)
-            if begun is None
-            else begun.course,
+            self._attempts(chain, meter) if begun is None else begun.course,
             transport=self._transport if begun is None else begun,
             timeouts=self._clocks if timeout is None else msgspec.structs.replace(self._clocks, total=timeout),
             random=random.random,
@@ -253,7 +250,7 @@ class Requester:
             ready,
             original,
             outgoing,
-            Attempts(chain, self.target_states.health_table, log=LOG.info, meter=meter),
+            self._attempts(chain, meter),
             transport=self._transport,
             limit=min(timeouts.first_event_of(local=target.provider.local, reasoning=True, whole=True), timeouts.total),
         )
@@ -289,6 +286,9 @@ class Requester:
             raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
 
     # ------------------------------------------------------------ inside
+
+    def _attempts(self, chain: Chain, meter: Meter | None) -> Attempts:
+        return Attempts(chain, self.target_states.health_table, log=LOG.info, meter=meter)
 
     def _note_deviation(self, target: str, deviation: Deviation) -> None:
         if deviation.code == "tools-way":

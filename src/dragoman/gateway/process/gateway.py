@@ -132,8 +132,7 @@ class Gateway:
     ) -> Gateway:
         """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
         `look`: asks servers for their models, whose word stands over the catalogue's; `siblings`: the other workers;
-        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address; `ledger`:
-        records what is sent to providers; it is closed with the gateway.
+        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address.
 
         Raises:
             ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.

@@ -328,10 +328,9 @@ class ResponseStream:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)
         self._course.sent(self._watch.now())
         meter = self._course.meter
-        before = None if meter is None else meter.send
         try:
             with self._watch.guard():
-                self._response = await self._transport.open(exchange.outgoing, before)
+                self._response = await self._transport.open(exchange.outgoing, meter and meter.send)
         except TransportFailed as problem:
             return self._end(exchange.fail(self._watch.failure or problem.failure))
         except TimeoutError:

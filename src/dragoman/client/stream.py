@@ -330,7 +330,7 @@ class ResponseStream:
         meter = self._course.meter
         try:
             with self._watch.guard():
-                self._response = await self._transport.open(exchange.outgoing, meter and meter.send)
+                self._response = await self._transport.open(exchange.outgoing, self._course.before_send)
         except TransportFailed as problem:
             return self._end(exchange.fail(self._watch.failure or problem.failure))
         except TimeoutError:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from dragoman.events import Event, Failure, Finish
+from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.fallback import Candidate, Move, Stop, decide, pick_first
 from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
@@ -51,6 +52,11 @@ class Attempts:
     def target(self) -> Target:
         """The target to ask."""
         return self._chain.targets[self._position]
+
+    @property
+    def before_send(self) -> Callable[[Outgoing], None] | None:
+        """What is told before a request is written."""
+        return None if self.meter is None else self.meter.send
 
     @property
     def retries(self) -> bool:

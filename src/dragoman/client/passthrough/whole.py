@@ -90,8 +90,7 @@ class WholePassthrough:
         meter = self.course.meter
         try:
             with self._guard:
-                before = None if meter is None else meter.send
-                response = self._response = await self._transport.open(self._outgoing, before)
+                response = self._response = await self._transport.open(self._outgoing, self.course.before_send)
                 if meter is not None:
                     meter.headers = response.headers
                 size = 0

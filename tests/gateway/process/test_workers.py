@@ -76,7 +76,7 @@ def test_a_worker_that_dies_is_replaced_and_its_numbers_stay(tmp_path: Path) -> 
             until(lambda: numbers(port).get(REQUESTS) == 20)  # the last one is counted after its client has it all
             before = children(program.pid)
             os.kill(before[0], signal.SIGKILL)
-            until(lambda: len(children(program.pid)) == 2 and before[0] not in children(program.pid))
+            until(lambda: len(children(program.pid)) == 3 and before[0] not in children(program.pid))  # and the shipper
             for _ in range(20):
                 assert ask(port)[0] == 200
             until(lambda: numbers(port)["dragoman_ready_workers"] == 2)

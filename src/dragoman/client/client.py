@@ -183,14 +183,12 @@ class Requester:
         Args:
             keeps_reply: False for one who reads batches alone; then no event is kept and no price is looked up.
             is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
-            on_deviation: is told of this turn's deviations too. `owner`: who may see the conversation's seals.
+            on_deviation: is told of this turn's deviations too; `meter`: of every request. `owner`: sees its seals.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
             head: of the client's request over HTTP. `size`: in bytes. `begun`: the shortest way, which did not do.
-            meter: is told of every request.
         The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
         """
-        chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
-        chain, said = self.target_states.line_up(chain)
+        chain, said = self._lined_up(asked)
         preparation = Preparation(
             self._means,
             request,
@@ -286,6 +284,11 @@ class Requester:
             raise TransportFailed(Failure("timeout", f"no answer in {limit:g} seconds")) from None
 
     # ------------------------------------------------------------ inside
+
+    def _lined_up(self, asked: Chain | Target) -> tuple[Chain, tuple[Deviation, ...]]:
+        """As `TargetStates.line_up`, also of one target alone."""
+        chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
+        return self.target_states.line_up(chain)
 
     def _attempts(self, chain: Chain, meter: Meter | None) -> Attempts:
         return Attempts(chain, self.target_states.health_table, log=LOG.info, meter=meter)

@@ -136,9 +136,8 @@ class Gateway:
 
         Raises:
             ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
-            OSError: the port is taken, or the address is not this machine's.
+            OSError: the port is taken, or the address is another machine's.
         """
-        limits = limits or read_limits(config.server.limits)
         gateway = cls(
             config,
             host=host,
@@ -154,15 +153,14 @@ class Gateway:
             relay=gateway._relay,
             guard=gateway._guard,
             addresses=gateway._addresses,
-            limits=limits,
+            limits=(limits := limits or read_limits(config.server.limits)),
             observer=gateway.observer,
             operations=Operations(gateway.observer, gateway._state, siblings),
             endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
             ledger=ledger,
         )
         await gateway._listen(app, limits, listener, port)
-        if config.admin.address is not None:
-            await gateway._listen_for_admins(config, limits, admin_listener)
+        await gateway._listen_for_admins(config, limits, admin_listener)
         await gateway._begin(siblings, look)
         return gateway
 
@@ -207,7 +205,9 @@ class Gateway:
         self._names.listens_at(self.port)
 
     async def _listen_for_admins(self, config: Config, limits: Limits, listener: socket.socket | None) -> None:
-        host, port = split_address(config.admin.address or "")
+        if config.admin.address is None:
+            return
+        host, port = split_address(config.admin.address)
         keys = read_keys(config).admins
         check_reach(host, keys, listener="admin")
         guard = Guard(allowed_hosts={*self._hosts(config), host}, keys=keys)

@@ -1,4 +1,6 @@
-"""S25: what a client puts into its head reaches neither the provider nor the answer, and no head breaks its frame."""
+"""S25: what proxies, servers and keys own in a client's head reaches neither the provider nor the answer, and no head
+breaks its frame. What a vendor's client says to its vendor does reach a provider of the same protocol.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,25 @@ NAMES = (
     "OpenAI-Organization", "OpenAI-Project", "X-Goog-User-Project", "X-Amz-Security-Token", "X-Amz-Date", "Cookie",
     "Cookie2", "Set-Cookie", "Origin-Agent-Cluster", "Referer", "Via", "Max-Forwards", "Expect-CT", "DNT", "Range",
     "If-Match", "If-None-Match", "If-Modified-Since", "Content-Location", "Content-Language", "Content-MD5", "Digest",
-    "Signature", "Want-Digest", "Accept-Charset", "Accept-Language", "Accept-Datetime", "Early-Data", "Save-Data",
+    "Signature", "Want-Digest", "Accept-Charset", "Accept-Datetime", "Early-Data", "Save-Data",
     "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-WebSocket-Key", "Sec-WebSocket-Protocol", "Sec-Ch-Ua", "X-Requested-With",
     "X-CSRF-Token", "X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method", "X-Request-Id", "Request-Id",
     "X-Correlation-Id", "X-B3-TraceId", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id", "B3", "CF-Connecting-IP",
     "CF-Access-Jwt-Assertion", "CF-Access-Client-Secret", "True-Client-IP", "Fastly-Client-IP", "X-Azure-FDID",
     "X-Envoy-Original-Path", "X-Envoy-Upstream-Rq-Timeout-Ms", "X-Envoy-Internal", "X-Envoy-Decorator-Operation",
     "X-Accel-Redirect", "X-Accel-Buffering", "X-Sendfile", "X-Vault-Token", "X-Gitlab-Token", "X-Hub-Signature",
-    "X-Stainless-Os", "X-Stainless-Retry-Count", "User-Agent", "From", "Pragma", "Warning", "Idempotency-Key",
-    "X-Idempotency-Key", "Anthropic-Dangerous-Direct-Browser-Access", "Anthropic-Organization-Id", "OpenAI-Beta",
-    "Session-Id", "Conversation-Id", "X-Title", "HTTP-Referer", "X-Codex-Window", "Originator", "X-App",
+    "From", "Pragma", "Warning", "Idempotency-Key", "X-Idempotency-Key", "Anthropic-Organization-Id",
     "X-Wss-Key", "X-Client-Cert", "X-SSL-Client-Verify", "X-SSL-Client-S-DN", "X-ARR-ClientCert", "Ssl-Client-Cert",
     "X-Client-Data", "X-Http-Path-Override", "X-Cluster-Client-IP", "X-ProxyUser-Ip", "X-Wap-Profile", "X-UIDH",
-    "X_Forwarded_For", "Content_Length", "Transfer_Encoding", "X-Any-Other",
+    "X_Forwarded_For", "X_Real_Ip", "X_Remote_User", "X_SSL_Client_Verify", "X_Original_Url", "X_Api_Key",
+    "Content_Length", "Transfer_Encoding", "X-Amzn-Oidc-Data", "X-Vercel-Forwarded-For", "Fly-Client-IP",
+    "X-Envoy-External-Address", "X-B3-Sampled", "Content-Disposition", "If-Range",
+)  # fmt: skip
+#: What vendors' clients say of themselves and of what their body asks for.
+OWN = (
+    "X-Stainless-Os", "X-Stainless-Retry-Count", "User-Agent", "Accept-Language", "OpenAI-Beta", "X-App",
+    "Anthropic-Dangerous-Direct-Browser-Access", "Session-Id", "session_id", "Conversation-Id", "X-Title",
+    "HTTP-Referer", "X-Codex-Window", "Originator", "X-Any-Other",
 )  # fmt: skip
 #: Heads that are no HTTP, or would be another head behind a careless server.
 BROKEN = (
@@ -63,24 +71,31 @@ def measure(scale: Scale) -> Iterator[Result]:
 async def _measure() -> list[Result]:
     with Provider() as provider, Gateway(providers(provider.url)) as gateway:
         said = {name: answering(name) for name in BASE}
-        leaked, tried = [], 0
-        for name in NAMES:
+        leaked, lost, tried = [], [], 0
+        for name in (*NAMES, *OWN):
             for client in BASE:
-                tried += 1
+                tried += name in NAMES
                 script = provider.script(said[client])
                 path, body = spoken(client, f"{client}/{script}")
                 await ask(gateway.port, path, body, headers={name: f"{CANARY}"})
                 asked = provider.of(script)
-                if asked is not None and CANARY.encode() in asked.head + asked.body:
+                has_it = asked is not None and CANARY.encode() in asked.head + asked.body
+                if has_it and name in NAMES:
                     leaked.append(f"{name} from {client}")
+                if not has_it and name in OWN:
+                    lost.append(f"{name} of {client} is lost")
         broken = [line for line in BROKEN if await broken_head(gateway.port, line) != 400]
         shown = await shown_to_clients(gateway, provider)
-        for line in [*leaked, *map(repr, broken), *shown]:
+        for line in [*leaked, *lost, *map(repr, broken), *shown]:
             print("   ", line)
         return [
             Result(
                 "S25", "0 of ≥ 150 headers reach a provider",
                 f"{len(leaked)} of {tried} did ({len(NAMES)} headers × {len(BASE)} protocols)", not leaked,
+            ),
+            Result(
+                "S25", "what clients say to their vendor reaches it",
+                f"{len(OWN) * len(BASE) - len(lost)} of {len(OWN) * len(BASE)} did", not lost,
             ),
             Result(
                 "S25", "a broken head gets 400", f"{len(BROKEN) - len(broken)} of {len(BROKEN)} did", not broken

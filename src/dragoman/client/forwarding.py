@@ -25,30 +25,33 @@ from dragoman.routing.target import Target
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
-#: Those of one connection (RFC 9110, 7.6.1), of the body's form, and of who asks which host from where.
+#: Those of one connection (RFC 9110, 7.6.1), of the body's form, of caches and browsers, and of who asks which host
+#: from where. In all of these names "-" stands for "_" too: servers behind a gateway take the two for one.
 _OF_THE_CONNECTION: Final = frozenset({
     "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect", "host",
-    "content-length", "content-encoding", "content-type", "content-md5", "digest", "accept-encoding", "range", "via",
-    "forwarded", "x-real-ip", "true-client-ip", "origin", "referer", "dnt", "traceparent", "tracestate", "baggage",
-    "x-request-id",
+    "digest", "want-digest", "accept-encoding", "accept-charset", "accept-datetime", "range", "via", "forwarded",
+    "max-forwards", "true-client-ip", "origin", "origin-agent-cluster", "referer", "dnt", "from", "pragma", "warning",
+    "early-data", "save-data", "expect-ct", "traceparent", "tracestate", "baggage", "b3", "request-id",
+    "x-request-id", "x-correlation-id", "x-requested-with", "x-host", "x-sendfile", "x-uidh", "x-wss-key",
 })  # fmt: skip
+#: Of the body's form, of conditions and browsers, and what proxies, load balancers, meshes and other gateways say of a
+#: client to the server behind them, which trusts them.
 _FAMILIES: Final = (
-    "proxy-",
-    "x-forwarded-",
-    "x-envoy-",
-    "cf-",
-    "sec-",
-    "if-",
-    "access-control-",
-    "x-dragoman-",
-    "x-amz-",
-)
+    "content-", "if-", "sec-", "access-control-", "proxy-", "x-proxy", "x-forwarded-", "x-real-", "x-remote-",
+    "x-original-", "x-rewrite-", "x-http-", "x-method-", "x-ssl-", "ssl-", "x-client-ip", "x-client-cert",
+    "x-client-data", "x-cluster-", "x-envoy-", "x-arr-", "x-azure-", "x-accel-", "x-b3-", "x-cloud-trace-", "x-amz-",
+    "x-amzn-", "x-wap-", "x-vercel-", "cf-", "fastly-", "fly-", "x-internal", "x-admin", "x-debug", "x-user",
+    "x-tenant", "x-upstream-", "x-target-", "x-provider", "x-base-url", "x-api-base", "x-dragoman-", "dragoman-",
+    "x-portkey-", "x-litellm-", "helicone-",
+)  # fmt: skip
+#: Whose bill it is: the operator's key says that.
+_ACCOUNTS: Final = ("-organization", "-organization-id", "-project", "-user-project")
 #: A header with one of these in its name may hold what only one server may know.
 _SECRET_WORDS: Final = (
-    "auth", "token", "secret", "cookie", "password", "passwd", "credential", "apikey", "api-key", "api_key",
+    "auth", "token", "secret", "cookie", "password", "passwd", "credential", "apikey", "api-key",
     "access-key", "private", "signature", "jwt", "bearer", "account",
 )  # fmt: skip
-_SECRET_ENDS: Final = ("-key", "_key", "-pass", "-pin")
+_SECRET_ENDS: Final = ("-key", "-pass", "-pin")
 #: Headers that switch on what a body asks for, by their endings; they mean nothing in another protocol.
 _SWITCHES: Final = ("-beta",)
 #: The credentials of a bearer (RFC 6750, 2.1); two headers joined by a comma are none.
@@ -155,9 +158,12 @@ def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tup
 @lru_cache(maxsize=1024)
 def may_pass(name: str) -> bool:
     """Whether a header of this name (in lower case) may be passed on to a provider of the client's protocol."""
-    if len(name) > _LONGEST_NAME or name in _OF_THE_CONNECTION or name.startswith(_FAMILIES):
+    if len(name) > _LONGEST_NAME:
         return False
-    return not name.endswith(_SECRET_ENDS) and not any(word in name for word in _SECRET_WORDS)
+    name = name.replace("_", "-")
+    if name in _OF_THE_CONNECTION or name.startswith(_FAMILIES) or name.endswith((*_SECRET_ENDS, *_ACCOUNTS)):
+        return False
+    return not any(word in name for word in _SECRET_WORDS)
 
 
 def with_query(url: str, query: str) -> str:

@@ -15,7 +15,7 @@ PYTEST := .venv/bin/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security lock docs clean
+.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security ledger lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -115,6 +115,9 @@ audit:  ## known vulnerabilities of what is locked (asks the package index for t
 	  .venv-audit/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/audit.txt; }
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/dev.txt
+
+ledger: $(STAMP)  ## the ledger under 3 × 100 SIGKILLs: each request at the provider has one row
+	.venv/bin/python -m reliability.r25_ledger
 
 lock:  ## pin newest versions again: requirements/*.txt
 	test -x $(LOCK_VENV)/bin/python || $(PYTHON) -m venv $(LOCK_VENV)

@@ -37,6 +37,7 @@ RELIABILITY: Final = {
     "R20": "r20_fuzz",
     "R22": "r22_duplicates",
     "R24": "r24_overflow",
+    "R25": "r25_ledger",
     "R28": "r28_rate_limits",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",

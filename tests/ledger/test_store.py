@@ -16,6 +16,7 @@ from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
 from dragoman.ledger.records import AttemptIds, PriceSnapshot, Row
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of
 from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.usage import read_usage
 from ledger.conformance import dump, rows_of, sums
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
 
@@ -182,6 +183,23 @@ def test_attempts_of_two_months_stand_in_two_files(folder: LedgerFolder) -> None
     ]
     assert check(folder).attempts == 2
     assert {path.stat().st_mode & 0o777 for path in folder.root.glob("*.sqlite*")} == {0o600}
+
+
+def test_old_months_go_and_their_sums_stay(folder: LedgerFolder) -> None:
+    month = 31 * 86_400 * 1_000_000
+    old, new = intent(AttemptIds(1), started=START), intent(AttemptIds(2), started=START + month)
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, each, settlement(each)) for each in (old, new)])
+    before = read_usage(folder, ("month", "key"))
+    assert store.drop_before("2026-11-30") == []
+    assert store.drop_before("2026-12-01") == ["2026-11"]
+    assert store.drop_before("2026-12-01") == []
+    with pytest.raises(Refused, match="were dropped"):
+        store.deliver([Row(HOLDER, old, settlement(old))])
+    store.close()
+    assert not month_file(folder.root, "2026-11").exists()
+    assert read_usage(folder, ("month", "key")) == before
+    assert (check(folder).attempts, check(folder).is_sound) == (1, True)
 
 
 def test_a_damaged_file_is_put_aside_and_told(folder: LedgerFolder) -> None:

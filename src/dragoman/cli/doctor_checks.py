@@ -15,6 +15,7 @@ from dragoman.client.failure_words import start_words
 from dragoman.config import Config
 from dragoman.discovery.query_server import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
 from dragoman.events import Failure
+from dragoman.ledger.folder import LedgerFolder
 from dragoman.providers.catalog import Model, Provider
 from dragoman.types import ProtocolName
 
@@ -54,7 +55,7 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
     finally:
         await near.close()
         await far.close()
-    findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config)]
+    findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config), *_on_ledger(config)]
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)
     findings += [_on_incomplete(provider) for provider in asked if not _is_complete(provider)]
@@ -107,6 +108,18 @@ def _on_sandbox(config: Config) -> Finding:
     holding = describe_fence(fence, is_wanted=is_wanted, is_superuser=os.geteuid() == 0)
     level: Level = "good" if holding.is_sandbox and not holding.gaps else "note"
     return Finding(level, "chat's commands", " ".join([f"{holding.summary}.", *holding.gaps]), holding.fix)
+
+
+def _on_ledger(config: Config) -> list[Finding]:
+    """Whether requests can be recorded, and whether what was recorded is sound as far as a look tells."""
+    if not config.ledger.enabled or config.server.state is None:
+        return [Finding("note", "ledger", "requests are not recorded: [ledger] enabled is false")]
+    folder = LedgerFolder.of(config.server.state)
+    place = next(path for path in (folder.journals, *folder.journals.parents) if path.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        level: Level = "bad" if config.server.keys or config.virtual_keys else "note"
+        return [Finding(level, "ledger", f"{place} cannot be written", "set [server] state to a folder of yours")]
+    return [Finding("good", "ledger", f"{folder.root}")]
 
 
 def _on_incomplete(provider: Provider) -> Finding:

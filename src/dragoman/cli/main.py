@@ -27,7 +27,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "env": "print the settings that connect a client to the gateway",
         "apps": "list the clients that `env` and `serve --app` know",
         "tail": "watch the running gateway: a line for each request, with what was mended",
-        "keys": "make a client key for the gateway",
+        "keys": "make, list, disable and rotate client keys of the gateway",
+        "spend": "sum up what was spent, by key, team, route, target or day",
+        "ledger": "check, export and correct the gateway's ledger",
     },
     "set up and check": {
         "doctor": "find servers and keys, and say what fails, why, and how to fix it",

@@ -59,13 +59,16 @@ class Ledger:
 
     __slots__ = ("_journal", "_observer", "_ringer", "_shipper", "_thread", "folder", "is_needed", "pricing")
 
-    def __init__(self, folder: LedgerFolder, observer: Observer, *, ships: bool = True) -> None:
-        """`ships`: a thread of this process delivers, from the first record on; else a process of its own does."""
+    def __init__(self, folder: LedgerFolder, observer: Observer, *, ships: bool = True, keep_days: int = 400) -> None:
+        """`ships`: a thread of this process delivers; else a process of its own does. `keep_days`: of attempts."""
         self._journal = Journal(folder.journals)
         self._ringer = Ringer(folder)
         self.folder = folder
         self._observer = observer
-        self._shipper = Shipper(folder, SqliteStore(folder.root), batch=_BATCH, tell=self._told) if ships else None
+        self._shipper: Shipper | None = None
+        if ships:
+            store = SqliteStore(folder.root)
+            self._shipper = Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=self._told)
         self._thread: threading.Thread | None = None
         self.is_needed = False
         self.pricing: Pricing | None = None
@@ -81,8 +84,10 @@ class Ledger:
         """The meter of one request. `has_keys`: clients need a key."""
         virtual = record.virtual_key
         if virtual is not None:
-            return RequestMeter(self, record, virtual.name, virtual.owner, virtual.team)
-        return RequestMeter(self, record, f"#{record.key}" if has_keys else "", "", "")
+            record.key_name = virtual.name
+            return RequestMeter(self, record, virtual.owner, virtual.team)
+        record.key_name = f"#{record.key}" if has_keys else ""
+        return RequestMeter(self, record, "", "")
 
     def check(self) -> None:
         """Whether a request may be taken now.
@@ -178,14 +183,13 @@ class RequestMeter:
     """See `Meter`."""
 
     __slots__ = (
-        "_attempt", "_key", "_ledger", "_ordinal", "_owner", "_record", "_size", "_target", "_team", "grown", "headers",
+        "_attempt", "_ledger", "_ordinal", "_owner", "_record", "_size", "_target", "_team", "grown", "headers",
         "usage",
     )  # fmt: skip
 
-    def __init__(self, ledger: Ledger, record: Record, key: str, owner: str, team: str) -> None:
+    def __init__(self, ledger: Ledger, record: Record, owner: str, team: str) -> None:
         self._ledger = ledger
         self._record = record
-        self._key = key
         self._owner = owner
         self._team = team
         self._ordinal = 0
@@ -212,7 +216,7 @@ class RequestMeter:
             record.request_id,
             self._ordinal,
             started,
-            self._key,
+            record.key_name,
             self._owner,
             self._team,
             clip_name(record.route),

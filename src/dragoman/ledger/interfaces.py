@@ -55,6 +55,14 @@ class Store(Protocol):
         """
         ...
 
+    def drop_before(self, day: str) -> list[str]:
+        """Drop the attempts of months that ended before a day (`2026-11-22`); their sums stay. Gives the months.
+
+        Raises:
+            StoreAway: not all are dropped.
+        """
+        ...
+
     def close(self) -> None:
         """Nothing more is given."""
         ...

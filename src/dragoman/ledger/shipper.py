@@ -52,6 +52,8 @@ class Shipper:
 
     __slots__ = (
         "_batch",
+        "_dropped_on",
+        "_keep_days",
         "_folder",
         "_is_ending",
         "_lock",
@@ -69,13 +71,17 @@ class Shipper:
         store: Store,
         *,
         batch: int,
+        keep_days: int = 400,
         now: Callable[[], float] = time.time,
         tell: Callable[[Shipped], None] = lambda shipped: None,
     ) -> None:
-        """`batch`: rows that are given to the store at once. `tell`: is called after each round that did something."""
+        """`batch`: rows that are given to the store at once. `keep_days`: how long attempts are kept. `tell`: is called
+        after each round that did something."""
         self._folder = folder
         self._store = store
         self._batch = batch
+        self._keep_days = keep_days
+        self._dropped_on = ""  # the day on which old months were dropped last
         self._now = now
         self._tell = tell
         self._lock = FileLock(folder.shipper_lock)
@@ -174,6 +180,10 @@ class Shipper:
             StoreAway, OSError: not all is delivered; the next round goes on where this one stopped.
         """
         count = 0
+        oldest = time.strftime("%Y-%m-%d", time.gmtime(self._now() - self._keep_days * 86_400))
+        if oldest != self._dropped_on:
+            self._store.drop_before(oldest)
+            self._dropped_on = oldest
         before = self.shipped.rows + self.shipped.set_aside
         for holder, numbers in self._journals().items():
             reader = self._readers.get(holder)

@@ -1,6 +1,12 @@
-"""Make a client key for the gateway: 256 bits of chance, shown once. Only its SHA-256 belongs in the configuration.
+"""Client keys of the gateway: 256 bits of chance each, shown once and known by their SHA-256.
 
-new     make one; the key goes to the client, the other line into server.keys
+new          without a name: make a key, and the line for server.keys
+new NAME     make a key with a name; it stands in the ledger, and holds within a second
+list         all keys with names
+show NAME    one of them
+disable NAME it lets nobody in any more, within a second
+enable NAME  it does again
+rotate NAME  another secret; the one before holds for --keep longer (24h)
 """
 
 from __future__ import annotations
@@ -8,29 +14,64 @@ from __future__ import annotations
 import argparse
 import hashlib
 import secrets
+import time
+from datetime import UTC, datetime
 from typing import Final
+
+import msgspec
 
 from dragoman import _json
 from dragoman.cli.body_input import write
+from dragoman.cli.ledger_input import actor, ledger_folder, read_day, read_span
 from dragoman.cli.main import DONE
+from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
+from dragoman.errors import DragomanError, UsageError
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.keys import KeyBook, VirtualKey, check_name
 
-EXAMPLE = "  dragoman keys new"
+EXAMPLE = "  dragoman keys new ci --team research --models 'ollama/*' --expires 90d"
 
 _BYTES: Final = 32
 _PREFIX: Final = "dragoman-"  # so that a key that leaked is found by those who look for keys
+_ACTIONS: Final = ("new", "list", "show", "disable", "enable", "rotate")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("action", choices=["new"], metavar="new", help="what to do")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_config(parser)
+    parser.add_argument("action", choices=_ACTIONS, help="what to do")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of the key")
+    parser.add_argument("--owner", default="", metavar="NAME", help="new: whose it is")
+    parser.add_argument("--team", default="", metavar="NAME", help="new: of which team")
+    parser.add_argument("--label", action="append", default=[], metavar="K=V", help="new: a label; may be repeated")
+    parser.add_argument("--models", default="*", metavar="A,B", help="new: which provider/model it may ask for (*)")
+    parser.add_argument("--routes", default="*", metavar="A,B", help="new: which routes it may ask for (*)")
+    parser.add_argument("--expires", metavar="90d|DATE", help="new: until when it holds")
+    parser.add_argument("--keep", default="24h", metavar="24h", help="rotate: how long the one before holds")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make a key."""
+    """Do it."""
+    if options.action == "new" and options.name is None:
+        return _unnamed(as_json=options.json)
+    if options.action != "list" and options.name is None:
+        raise UsageError(f"{options.action}: expected the name of a key")
+    book = KeyBook(ledger_folder(options), actor=actor())
+    try:
+        return _named(book, options)
+    except (StoreAway, Refused) as problem:
+        raise DragomanError(f"keys: {problem}") from None
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    finally:
+        book.close()
+
+
+def _unnamed(*, as_json: bool) -> int:
     key, digest = new_key()
-    if options.json:
+    if as_json:
         write(_json.encode({"key": key, "digest": digest}) + b"\n")
         return DONE
     say(f"{key}\n{digest}\n")
@@ -39,6 +80,85 @@ def run(options: argparse.Namespace) -> int:
         f'the second goes into the configuration: [server] keys = ["{digest}"]\n'
     )
     return DONE
+
+
+def _named(book: KeyBook, options: argparse.Namespace) -> int:
+    name: str = options.name
+    match options.action:
+        case "new":
+            secret, digest = new_key()
+            book.add(_described(options), _bytes_of(digest))
+            _tell_secret(secret, name, as_json=options.json)
+        case "rotate":
+            seconds = read_span(options.keep)
+            if seconds is None:
+                raise UsageError(f"--keep: expected a span like 24h or 0s, got {options.keep[:40]!r}")
+            secret, digest = new_key()
+            book.rotate(name, _bytes_of(digest), keep_seconds=seconds)
+            _tell_secret(secret, name, as_json=options.json)
+        case "disable":
+            book.disable(name, at=int(time.time()))
+        case "enable":
+            book.disable(name, at=None)
+        case "list":
+            for key in book.list():
+                _show(key, as_json=options.json)
+        case _:
+            found = [key for key in book.list() if key.name == name]
+            if not found:
+                raise Refused(f"there is no key {name}")
+            _show(found[0], as_json=options.json)
+    return DONE
+
+
+def _described(options: argparse.Namespace) -> VirtualKey:
+    labels = dict(label.partition("=")[::2] for label in options.label)
+    if any(not key or not value or len(key + value) > 200 for key, value in labels.items()):
+        raise UsageError("--label: expected NAME=VALUE")
+    expires = None
+    if options.expires is not None:
+        span = read_span(options.expires)
+        expires = int(time.time() + span if span is not None else read_day(options.expires, "--expires"))
+    return VirtualKey(
+        name=check_name(options.name),
+        owner=check_name(options.owner) if options.owner else "",
+        team=check_name(options.team) if options.team else "",
+        labels=labels,
+        models=tuple(filter(None, options.models.split(","))),
+        routes=tuple(filter(None, options.routes.split(","))),
+        expires=expires,
+    )
+
+
+def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:
+    if as_json:
+        write(_json.encode({"name": name, "key": secret}) + b"\n")
+        return
+    say(f"{secret}\n")
+    hint("this is the key, for the client: it is not kept anywhere and not shown again\n")
+
+
+def _show(key: VirtualKey, *, as_json: bool) -> None:
+    if as_json:
+        write(_json.encode(msgspec.to_builtins(key)) + b"\n")
+        return
+    words = [key.name]
+    words += [f"{name} {value}" for name, value in (("owner", key.owner), ("team", key.team)) if value]
+    words += [f"{name}={value}" for name, value in sorted(key.labels.items())]
+    words += [f"models {','.join(key.models)}", f"routes {','.join(key.routes)}"]
+    if key.expires is not None:
+        words.append(f"expires {_day(key.expires)}")
+    if key.disabled is not None:
+        words.append(f"disabled {_day(key.disabled)}")
+    say("  ".join(words) + "\n")
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _bytes_of(digest: str) -> bytes:
+    return bytes.fromhex(digest.removeprefix("sha256:"))
 
 
 def new_key() -> tuple[str, str]:

@@ -7,6 +7,7 @@ from dragoman.gateway.endpoint import Endpoint
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.embeddings import EmbeddingPages
 from dragoman.gateway.pages.forward import Forwarder
+from dragoman.gateway.pages.key import KeyPage
 from dragoman.gateway.pages.legacy import LegacyPages
 from dragoman.gateway.pages.responses import ResponsePages
 from dragoman.gateway.relay import Relay
@@ -20,4 +21,5 @@ def make_endpoints(client: Requester, names: ModelNames, relay: Relay, stores: S
         *ResponsePages(relay, stores.responses).endpoints(),
         *LegacyPages(client, relay, names, forwarder).endpoints(),
         *EmbeddingPages(forwarder).endpoints(),
+        *KeyPage(stores.ledger).endpoints(),
     )

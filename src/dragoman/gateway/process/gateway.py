@@ -80,7 +80,7 @@ class Gateway:
     ) -> None:
         """Everything but the sockets."""
         self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
-        self._stores = Stores(config)
+        self._stores = Stores(config, None if ledger is None else ledger.folder)
         self._client = Requester(config, vault=self._stores.seals)
         self._names = ModelNames(config, only_routes=only_routes, proof=self._client.target_states.model_proof)
         keys = read_keys(config)

@@ -104,7 +104,7 @@ def run(serving: Serving) -> None:
         serving.ready(f"http://{host}:{port}")
 
     folder = _ledger_folder(serving.config)
-    ship = None if folder is None else partial(_ship, folder)
+    ship = None if folder is None else partial(_ship, folder, serving.config.ledger.keep_attempts_days)
     ring = (lambda: None) if folder is None else Ringer(folder).ring
     Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
 
@@ -170,14 +170,16 @@ def _ledger_folder(config: Config) -> LedgerFolder | None:
 def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:
     """The ledger of this worker. `ships`: it delivers too."""
     folder = _ledger_folder(config)
-    return None if folder is None else Ledger(folder, observer, ships=ships)
+    if folder is None:
+        return None
+    return Ledger(folder, observer, ships=ships, keep_days=config.ledger.keep_attempts_days)
 
 
-def _ship(folder: LedgerFolder, shared: Path, parent: int) -> None:
+def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> None:
     """Deliver the ledger of several workers. `shared`: where they count."""
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
-    Shipper(folder, SqliteStore(folder.root), batch=_BATCH, tell=tell).run(parent=parent)
+    Shipper(folder, SqliteStore(folder.root), batch=_BATCH, keep_days=keep_days, tell=tell).run(parent=parent)
 
 
 def _hear(log: Log) -> None:

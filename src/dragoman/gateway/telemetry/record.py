@@ -84,7 +84,7 @@ class Record:
         passed: the answer's bytes went through untouched.
         headers: go with the head of the answer.
         meter: is told what is sent to providers for it; None: nobody is.
-        virtual_key: of the client; None where it has none.
+        virtual_key: of the client; None where it has none. `key_name`: by which the ledger knows it.
         trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
     """
 
@@ -93,7 +93,7 @@ class Record:
         "first_event", "headers", "max_tokens", "meter", "method", "outcome", "owner", "page", "passed",
         "provider_request_id",
         "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
-        "usage", "virtual_key",
+        "usage", "virtual_key", "key_name",
     )  # fmt: skip
 
     def __init__(self, head: Head, *, bytes_in: int = 0, owner: str = "") -> None:
@@ -107,6 +107,7 @@ class Record:
         self.span: object = None  # of `Telemetry`
         self.meter: Meter | None = None
         self.virtual_key: VirtualKey | None = None
+        self.key_name = ""
         self.max_tokens: int | None = None
         self.owner = owner
         self.method = head.method

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
 from dragoman.ledger.records import PriceSnapshot, Row, Settlement
-from dragoman.ledger.stores.files import MAIN_FILE, is_damage, month_file, month_of, open_file, put_aside
-from dragoman.ledger.stores.schema import COLUMNS, SETTLED
+from dragoman.ledger.stores.files import (
+    MAIN_FILE,
+    is_damage,
+    month_file,
+    month_of,
+    months_in,
+    open_file,
+    put_aside,
+    read_file,
+)
+from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SETTLED, SUMS
 
 #: Files of months that are open at once.
 _MOST_OPEN: Final = 3
@@ -25,6 +36,10 @@ _INSERT: Final = (
 )
 _SETTLE: Final = (
     f"UPDATE attempt SET {', '.join(f'{name} = ?' for name in SETTLED)} WHERE id = ? AND state = 'reserved'"
+)
+_ADD: Final = (
+    f"INSERT INTO usage_hour({', '.join((*GROUPS, *SUMS))}) VALUES({','.join('?' * len((*GROUPS, *SUMS)))}) "
+    f"ON CONFLICT({', '.join(GROUPS)}) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in SUMS)}"
 )
 _ADJUST: Final = "INSERT OR IGNORE INTO adjustment(id, attempt, nano, prices, reason, actor, at) VALUES(?,?,?,?,?,?,?)"
 
@@ -94,6 +109,20 @@ class SqliteStore:
         """Write down who changed what. Each entry's digest covers the one before it."""
         with self._writing(None) as main:
             write_audit(main, self._micros(), actor, action, subject, change)
+
+    def drop_before(self, day: str) -> list[str]:
+        old = [month for month in months_in(self._folder) if month < day[:7]]
+        for month in old:
+            if (connection := self._months.pop(month, None)) is not None:
+                connection.close()
+            with self._writing(None) as main:
+                if main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is None:
+                    main.executemany(_ADD, _sums_of(self._path(month)))
+                    main.execute("INSERT INTO dropped VALUES(?,?)", (month, self._micros()))
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(OSError):
+                    os.unlink(f"{self._path(month)}{suffix}")
+        return old
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -179,6 +208,15 @@ class SqliteStore:
 
     def _micros(self) -> int:
         return int(self._now() * 1_000_000)
+
+
+def _sums_of(file: Path) -> list[tuple[object, ...]]:
+    """The sums by hour of a month's file. Raises StoreAway."""
+    connection = read_file(file)
+    if connection is None:
+        return []
+    with closing(connection):
+        return connection.execute(f"SELECT {', '.join((*GROUPS, *SUMS))} FROM usage_hour").fetchall()
 
 
 def write_audit(

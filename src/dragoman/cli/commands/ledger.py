@@ -1,0 +1,126 @@
+"""The gateway's ledger: whether it is sound, how it stands, its rows, and corrections.
+
+check       Σ against Σ: rows, sums, costs and the audit must say the same; exit status 1 when they do not
+status      journals, what waits in them, months
+export      FILE.csv (or -): an attempt a line
+adjust      correct what an attempt cost: --usd 0.12 (or -0.12) --reason "invoice 7"; a further entry, no row changes
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from dragoman import _json
+from dragoman.cli.body_input import write
+from dragoman.cli.ledger_input import actor, ledger_folder, read_since
+from dragoman.cli.main import DONE, FAILED
+from dragoman.cli.settings import add_config
+from dragoman.cli.terminal import hint, say
+from dragoman.errors import DragomanError, UsageError
+from dragoman.ledger.checking import check, list_journals
+from dragoman.ledger.exporting import export_csv
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.stores.files import month_file, months_in
+from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.money import nano_from_usd, render_usd
+
+EXAMPLE = "  dragoman ledger check"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_config(parser)
+    parser.add_argument("action", choices=["check", "status", "export", "adjust"], help="what to do")
+    parser.add_argument("subject", nargs="?", metavar="FILE|ID", help="export: the file; adjust: the attempt's id")
+    parser.add_argument("--since", metavar="7d|DATE", help="export: only from then on")
+    parser.add_argument("--usd", metavar="N", help="adjust: US dollars to add, or with a minus to take off")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="adjust: why; it stands in the ledger")
+    parser.add_argument("--json", action="store_true", help="check, status: print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    folder = ledger_folder(options)
+    try:
+        match options.action:
+            case "check":
+                return _check(folder, as_json=options.json)
+            case "status":
+                return _status(folder, as_json=options.json)
+            case "export":
+                return _export(folder, options.subject, read_since(options.since))
+            case _:
+                return _adjust(folder, options)
+    except (StoreAway, Refused) as problem:
+        raise DragomanError(f"the ledger: {problem}") from None
+
+
+def _check(folder: LedgerFolder, *, as_json: bool) -> int:
+    found = check(folder)
+    if as_json:
+        fields = {name: getattr(found, name) for name in found.__struct_fields__}
+        write(_json.encode({**fields, "is_sound": found.is_sound}) + b"\n")
+        return DONE if found.is_sound else FAILED
+    unpriced = f", {found.unpriced} unpriced" if found.unpriced else ""
+    say(f"{found.attempts} attempts cost {render_usd(found.nano)} US dollars{unpriced}\n")
+    say(f"{found.going_on} go on, {found.waiting} wait in journals, {found.adjustments} adjustments\n")
+    for words, lines in (
+        ("contradicts itself", found.differences),
+        ("was set aside", found.set_aside),
+        ("was damaged", found.damaged),
+    ):
+        for line in lines:
+            say(f"{words}: {line}\n")
+    say("sound\n" if found.is_sound else "not sound\n")
+    return DONE if found.is_sound else FAILED
+
+
+def _status(folder: LedgerFolder, *, as_json: bool) -> int:
+    journals = list_journals(folder)
+    months = {month: month_file(folder.root, month).stat().st_size for month in months_in(folder.root)}
+    if as_json:
+        listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
+        write(_json.encode({"folder": str(folder.root), "journals": listed, "months": months}) + b"\n")
+        return DONE
+    say(f"{folder.root}\n")
+    for each in journals:
+        life = "live" if each.is_live else "its writer has ended"
+        say(f"journal {each.holder}: {life}, {each.waiting} waiting, {each.going_on} going on, {each.size} bytes\n")
+    for month, size in months.items():
+        say(f"{month}: {size} bytes\n")
+    if not journals and not months:
+        hint("nothing was recorded yet\n")
+    return DONE
+
+
+def _export(folder: LedgerFolder, name: str | None, since: float) -> int:
+    if name is None:
+        raise UsageError("export: expected a file to write, or -")
+    if name == "-":
+        sys.stdout.writelines(export_csv(folder, since=since))
+        return DONE
+    with Path(name).open("w", encoding="utf-8", newline="") as file:
+        file.writelines(export_csv(folder, since=since))
+    return DONE
+
+
+def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
+    try:
+        id = bytes.fromhex((options.subject or "").replace("-", ""))
+        usd = Decimal(options.usd or "")
+    except (ValueError, InvalidOperation):
+        raise UsageError("adjust: expected an attempt's id, and --usd with an amount") from None
+    nano = nano_from_usd(abs(usd))
+    if len(id) != 16 or nano is None or not options.reason.strip():
+        raise UsageError("adjust: expected an id of 32 hexadecimal digits, an amount, and --reason")
+    store = SqliteStore(folder.root)
+    try:
+        is_new = store.adjust(id, -nano if usd < 0 else nano, reason=options.reason.strip()[:200], actor=actor())
+    finally:
+        store.close()
+    hint("it is corrected\n" if is_new else "the same correction stands there already\n")
+    return DONE

@@ -1,0 +1,193 @@
+"""Virtual keys: who is let in, what they may ask, and how soon a change holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reliability.caller import spoken
+
+from conversations import reply
+from dragoman.cli.main import main
+from dragoman.ledger.checking import check
+from dragoman.ledger.keys import KeyRing, VirtualKey
+from gateway.recording import Recording, recording, rows
+from gateway.running import Running, stream_of
+
+CHAT = "openai-chat"
+
+
+def ask(running: Running, key: str, model: str = f"{CHAT}/model-1") -> int:
+    path, body = spoken(CHAT, model, stream=True)
+    return running.request("POST", path, body, {"authorization": f"Bearer {key}"})[0]
+
+
+class Commands:
+    """`dragoman` with the configuration of a folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.file = folder / "commands.toml"
+        self.file.write_text(f'[server]\nstate = "{folder / "state"}"\n')
+        self.capsys = capsys
+
+    def __call__(self, *words: str, status: int = 0) -> str:
+        assert main([*words, "--config", str(self.file)]) == status
+        return self.capsys.readouterr().out
+
+    def new(self, name: str, *words: str) -> str:
+        return str(json.loads(self("keys", "new", name, *words, "--json"))["key"])
+
+
+@pytest.fixture
+def commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(tmp_path, capsys)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[Recording]:
+    with recording(tmp_path) as found:
+        found.running.answer(stream_of(CHAT, reply("text")))
+        yield found
+
+
+def test_a_key_of_the_command_lets_in_and_names_its_rows(recorded: Recording, commands: Commands) -> None:
+    running, folder, _ = recorded
+    assert ask(running, "anything") == 200  # there are no keys yet
+    key = commands.new("ci", "--team", "research", "--owner", "anna", "--label", "cost=4711")
+    time.sleep(0.3)
+    assert ask(running, "anything") == 401
+    assert ask(running, key) == 200
+    until = time.monotonic() + 10
+    while len(found := rows(folder)) < 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert [(row["key"], row["owner"], row["team"]) for row in found] == [("", "", ""), ("ci", "anna", "research")]
+    assert key not in commands("keys", "list")
+    assert not any(key.encode() in path.read_bytes() for path in folder.root.rglob("*") if path.is_file())
+
+
+def test_a_disabled_key_holds_for_less_than_a_second(recorded: Recording, commands: Commands) -> None:
+    running, folder, _ = recorded
+    key = commands.new("ci")
+    time.sleep(0.3)
+    for action, status in (("disable", 401), ("enable", 200), ("disable", 401)):
+        ask(running, key)
+        commands("keys", action, "ci")
+        began = time.monotonic()
+        while ask(running, key) != status:
+            assert time.monotonic() - began < 1.0
+        assert [ask(running, key) for _ in range(5)] == [status] * 5
+    assert check(folder).is_sound  # the audit's chain
+
+
+def test_rotating_keeps_the_one_before_for_a_stated_time(recorded: Recording, commands: Commands) -> None:
+    running, _, _ = recorded
+    first = commands.new("ci")
+    second = str(json.loads(commands("keys", "rotate", "ci", "--keep", "3s", "--json"))["key"])
+    time.sleep(0.3)
+    assert [ask(running, key) for key in (first, second)] == [200, 200]
+    time.sleep(3.0)
+    assert [ask(running, key) for key in (first, second)] == [401, 200]
+
+
+def test_what_a_key_may_ask(tmp_path: Path) -> None:
+    secret = "a-key-of-some-length-and-chance-0123456789"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    more = f'[keys.ci]\ndigests = ["sha256:{digest}"]\nmodels = ["{CHAT}/*"]\nroutes = ["via-openai-*"]\n'
+    with recording(tmp_path, more) as (running, _, _):
+        running.answer(stream_of(CHAT, reply("text")))
+        asked = {model: ask(running, secret, model) for model in (
+            f"{CHAT}/model-1", f"via-{CHAT}", "anthropic-messages/model-1", "via-ollama-chat")}  # fmt: skip
+        assert list(asked.values()) == [200, 200, 403, 403]
+        before = len(running.provider.requests)
+        body = json.dumps({"model": "ollama-chat/model-1", "input": "words"}).encode()
+        headers = {"authorization": f"Bearer {secret}"}
+        assert running.request("POST", "/v1/embeddings", body, headers)[0] == 403
+        assert len(running.provider.requests) == before
+
+
+def test_a_client_sees_what_its_key_has_used(recorded: Recording, commands: Commands) -> None:
+    running, folder, _ = recorded
+    key, other = commands.new("ci", "--team", "research"), commands.new("other")
+    time.sleep(0.3)
+    for shown in (key, key, other):
+        assert ask(running, shown) == 200
+    until = time.monotonic() + 10
+    while len(rows(folder)) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    status, _, body = running.request("GET", "/v1/key", b"", {"authorization": f"Bearer {key}"})
+    data = json.loads(body)["data"]
+    assert (status, data["label"], data["team"], data["unpriced"], data["usage"]) == (200, "ci", "research", 2, 0)
+    assert running.request("GET", "/v1/key")[0] == 401
+
+
+def test_an_expired_key_is_none() -> None:
+    now = 100.0
+    digest = bytes(32)
+    ring = KeyRing(None, {digest: VirtualKey(name="ci", expires=200)}, now=lambda: now)
+    assert ring.find(digest) is not None and ring.find(b"x" * 32) is None
+    now = 200.0
+    assert ring.find(digest) is None
+
+
+def test_hostile_keys_get_the_same_answer(recorded: Recording, commands: Commands) -> None:
+    running, _, _ = recorded
+    commands.new("ci")
+    time.sleep(0.3)
+    hostile = [
+        "' OR 1=1 --",
+        "x" * 4_000,
+        "%00",
+        "ci",
+        '"; DROP TABLE virtual_key; --',
+        "sha256:" + "0" * 64,
+        "\\",
+        "*",
+    ]
+    answers = set()
+    for number in range(1):
+        for words in hostile:
+            found = running.request("GET", "/v1/models", b"", {"authorization": f"Bearer {words}{number}"})
+            answers.add((found[0], found[2]))
+        if len(answers) > 1 or {status for status, _ in answers} == {429}:
+            break
+    assert {status for status, _ in answers} <= {401, 429}
+
+
+def test_mistakes_are_told(commands: Commands) -> None:
+    commands.new("ci")
+    commands("keys", "new", "ci", status=1)
+    commands("keys", "new", "two words", status=2)
+    commands("keys", "disable", "nobody", status=1)
+    commands("keys", "disable", status=2)
+    commands("keys", "rotate", "ci", "--keep", "soon", status=2)
+
+
+def test_spend_and_the_ledger_by_command(recorded: Recording, commands: Commands, tmp_path: Path) -> None:
+    running, folder, _ = recorded
+    assert "sound" in commands("ledger", "check")
+    for _ in range(3):
+        assert ask(running, "") == 200
+    until = time.monotonic() + 10
+    while len(found := rows(folder)) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    [line] = commands("spend", "--by", "target,state", "--json").splitlines()
+    assert json.loads(line) == {
+        "target": f"{CHAT}/model-1", "state": "settled", "nano": 0, "unpriced": 3, "input": 360, "output": 102,
+        "cache_read": 0, "cache_write": 0, "reasoning": 0, "attempts": 3,
+    }  # fmt: skip
+    assert f"{CHAT}/model-1" in commands("spend", "--since", "1h")
+    commands("spend", "--since", "2000-01-01", "--by", "nothing", status=2)
+    commands("ledger", "adjust", found[0]["id"].hex(), "--usd", "0.12", "--reason", "invoice 7")
+    commands("ledger", "adjust", found[0]["id"].hex(), "--usd", "0.12", "--reason", "invoice 7")
+    assert "3 attempts cost 0.12 US dollars, 2 unpriced" in commands("ledger", "check")
+    commands("ledger", "export", str(tmp_path / "rows.csv"))
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    assert len(lines) == 4 and lines[1].endswith(",120000000")
+    status = json.loads(commands("ledger", "status", "--json"))
+    assert [(journal["is_live"], journal["waiting"]) for journal in status["journals"]] == [(True, 0)]
+    commands("ledger", "adjust", "0" * 32, "--usd", "1", "--reason", "x", status=1)
+    commands("ledger", "adjust", "zz", "--usd", "1", "--reason", "x", status=2)

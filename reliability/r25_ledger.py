@@ -139,7 +139,7 @@ async def kill(gateway: Gateway, killed: Counter[str]) -> None:
     for pid in (gateway.pid, *children):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    gateway.process.wait()
+    await asyncio.to_thread(gateway.stop)
     await asyncio.to_thread(gateway.start)
 
 

@@ -157,9 +157,11 @@ class ResponseStream:
         if self._done or response is None or exchange is None or watch is None:
             return
 
-        def give(batch: list[Event]) -> None:
+        def noted(batch: list[Event]) -> None:
             self._note(batch)
             take(batch)
+
+        give = take if self._transcript is None and self._course.meter is None else noted
 
         try:
             failure = await pour(response, exchange, passing, apart, watch, give=give, send=send, timeouts=self._clocks)

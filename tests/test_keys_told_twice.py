@@ -12,14 +12,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from cases import counter
+from conversations import reply
 from dragoman.events import Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
-from dragoman.types import Tool
+from dragoman.types import Text, Tool, ToolCall
 
 Frame = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -35,9 +37,7 @@ def chat() -> tuple[list[Frame], list[Path]]:
         pieces: list[Frame] = [{"index": at, "id": f"c{at}", "type": "function", "function": function}]
         pieces += [{"index": at, "function": {"arguments": text}} for text in PIECES[at]]
         frames += [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
-    return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [
-        ("choices", 0, "delta", "tool_calls", 0)
-    ]
+    return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [("choices",)]
 
 
 def chat_whole() -> tuple[list[Frame], list[Path]]:
@@ -47,6 +47,15 @@ def chat_whole() -> tuple[list[Frame], list[Path]]:
     ]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     return [{"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}], [("choices",)]
+
+
+def chat_at_once() -> tuple[list[Frame], list[Path]]:
+    frames: list[Frame] = []
+    for at, (name, arguments) in enumerate(CALLS):
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        piece = {"index": at, "id": f"c{at}", "type": "function", "function": function}
+        frames.append({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]})
+    return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [("choices",)]
 
 
 def messages() -> tuple[list[Frame], list[Path]]:
@@ -89,6 +98,21 @@ def responses() -> tuple[list[Frame], list[Path]]:
     return frames, [("item",), ("output_index",), ("item_id",), ("delta",), ("arguments",), ("response", "output")]
 
 
+def responses_items() -> tuple[list[Frame], list[Path]]:
+    frames: list[Frame] = [{"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}]
+    for at, (name, arguments) in enumerate(CALLS):
+        item = {"type": "function_call", "id": f"i{at}", "call_id": f"c{at}", "name": name, "status": "completed"}
+        whole = {**item, "arguments": json.dumps(arguments)}
+        frames.append({"type": "response.output_item.done", "output_index": at, "item": whole})
+    end = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}
+    return [*frames, end], [("item",)]
+
+
+def responses_whole() -> tuple[list[Frame], list[Path]]:
+    frames, _ = responses()
+    return [frames[-1]["response"]], [("output",)]
+
+
 def gemini() -> tuple[list[Frame], list[Path]]:
     frames = [
         {"candidates": [{"content": {"parts": [{"functionCall": {"name": name, "args": arguments}}]}}]}
@@ -126,13 +150,14 @@ def ollama() -> tuple[list[Frame], list[Path]]:
         for at, (name, arguments) in enumerate(CALLS)
     ]
     end = {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-    return [*frames, end], [("message", "tool_calls")]
+    return [*frames, end], [("message",)]
 
 
 WIRES = {
-    "openai-chat": chat, "openai-chat, whole": chat_whole, "anthropic-messages": messages,
-    "anthropic-messages, whole": messages_whole, "openai-responses": responses, "gemini-generate": gemini,
-    "gemini-generate, pieces": gemini_pieces, "ollama-chat": ollama,
+    "openai-chat": chat, "openai-chat, at once": chat_at_once, "openai-chat, whole": chat_whole,
+    "anthropic-messages": messages, "anthropic-messages, whole": messages_whole, "openai-responses": responses,
+    "openai-responses, items": responses_items, "openai-responses, whole": responses_whole,
+    "gemini-generate": gemini, "gemini-generate, pieces": gemini_pieces, "ollama-chat": ollama,
 }  # fmt: skip
 
 
@@ -158,6 +183,18 @@ def other_than(value: object) -> object:
         case dict():
             return {key: other_than(item) for key, item in value.items()}
     return "x"
+
+
+def less_than(value: object) -> list[object]:
+    """What says less: nothing, text in place of a call, or the value without one of its members."""
+    less: list[object] = [None]
+    match value:
+        case list():
+            less += [value[:at] + value[at + 1 :] for at in range(len(value))]
+        case dict():
+            less += [{name: inner for name, inner in value.items() if name != key} for key in value]
+            less.append({"content": "x"})
+    return less
 
 
 def doubled(value: object, path: Path, other: object, *, is_last: bool, joint: str) -> str:
@@ -194,7 +231,7 @@ def body_of(wire: str, lines: list[str]) -> bytes:
         return "".join(f"{line}\n" for line in lines).encode()
     if wire.endswith("whole"):
         return lines[0].encode()
-    end = "data: [DONE]\n\n" if wire == "openai-chat" else ""
+    end = "data: [DONE]\n\n" if wire.startswith("openai-chat") else ""
     return ("".join(f"data: {line}\n\n" for line in lines) + end).encode()
 
 
@@ -223,7 +260,8 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
             paths = []  # nothing of a call
         for path, is_last, joint in itertools.product(paths, (True, False), (":", ": ")):
             own = value_at(frame, path)
-            for other, is_same in ((other_than(own), False), (own, True)):
+            others = [other_than(own), *less_than(own)] if joint == ":" else [other_than(own)]
+            for other, is_same in (*((other, False) for other in others), (own, True)):
                 if other == own and not is_same:
                     continue
                 told = [*lines]
@@ -238,4 +276,32 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
                         assert reply.error is not None or made(reply) == CALLS, told[number]
                         assert all(call in CALLS for call in made(reply)), (told[number], made(reply))
                     tried += 1
+    assert tried > 50
+
+
+#: Where the calls of a whole answer stand.
+CALLS_OF = {
+    "ollama-chat": ("message", "tool_calls"), "openai-chat": ("choices", 0, "message", "tool_calls"),
+    "openai-responses": ("output",), "anthropic-messages": ("content",),
+    "gemini-generate": ("candidates", 0, "content", "parts"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_whole_answer_with_a_key_told_twice_does_not_pass(protocol: str):
+    parts = (Text("Both."), *(ToolCall(f"call_{at}", name, json.dumps(said)) for at, (name, said) in enumerate(CALLS)))
+    answered = msgspec.structs.replace(reply("text-call"), parts=parts if protocol != "gemini-generate" else parts[1:])
+    found = PROTOCOLS[protocol]  # type: ignore[index]
+    body = found.render_response(answered, new_id=counter(), model="m", created=1_750_000_000)
+    body = body.replace(b',"cache_write_tokens":0', b"")  # it is not in every answer
+    assert found.check_whole(body) is not None, "as it is, it passes"
+    whole, place, tried = json.loads(body), CALLS_OF[protocol], 0
+    for path in members(whole, ()):
+        if path[: len(place)] != place[: len(path)]:
+            continue
+        own = value_at(whole, path)
+        for other, is_last in itertools.product([other_than(own), *less_than(own)], (True, False)):
+            told = doubled(whole, path, other, is_last=is_last, joint=":")
+            assert other == own or found.check_whole(told.encode()) is None, told
+            tried += 1
     assert tried > 50

@@ -11,6 +11,7 @@ import msgspec
 from dragoman import _json
 from dragoman.codec.delta_batch import many, narrowed, one
 from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
@@ -89,6 +90,12 @@ _Choice: Final = narrowed(
 _Answer: Final = narrowed(Chunk, {"choices": one(_Choice), "usage": ...})
 
 
+#: Keys of whole answers: how often they stand in one without calls, and how often more for each call.
+_OF_CALLS: Final = (
+    (b'"choices"', 1, 0), (b'"message"', 1, 0), (b'"function"', 0, 2), (b'"name"', 0, 1), (b'"arguments"', 0, 1),
+    (b'"id"', 1, 1),
+)  # fmt: skip
+
 _decode_answer: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Answer)
 
 
@@ -99,6 +106,8 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     choice = answer.choices[0]
     word, calls = choice.finish_reason, choice.message.tool_calls
+    if b"_calls" in body and _is_crowded(body, len(calls or ()), word) and repeats_key(body.decode(errors="replace")):
+        return None
     if calls:
         if word == "stop" or len({call.id for call in calls}) < len(calls):
             return None
@@ -110,6 +119,13 @@ def check_whole(body: bytes) -> Finish | None:
     if not isinstance(fields, dict):
         return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
     return Finish(REASONS[word], word, read_usage(fields), read_cost(fields))
+
+
+def _is_crowded(body: bytes, calls: int, word: str) -> bool:
+    """Whether a key around a call or of one stands more often than these calls need: it may be told twice."""
+    if body.count(b'"tool_calls"') > 1 + (word == "tool_calls"):
+        return True
+    return any(body.count(key) > without + each * calls for key, without, each in _OF_CALLS)
 
 
 def without_usage(data: bytes) -> bytes:

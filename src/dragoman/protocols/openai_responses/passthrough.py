@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.types import Usage
@@ -104,6 +105,8 @@ def check_whole(body: bytes) -> Finish | None:
     if len({item.id for item in items}) < len(items) or len({call.call_id for call in calls}) < len(calls):
         return None
     if not all(is_plain_object(call.arguments) for call in calls):
+        return None
+    if b'"function_call"' in body and repeats_key(body.decode(errors="replace")):
         return None
     usage = answer.usage
     read, thought = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens

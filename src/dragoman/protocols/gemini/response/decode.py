@@ -182,6 +182,8 @@ class Decoder:
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
+        if b"unction" in frame and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
+            torn_frames.refuse(self._assembly, "functionCall")
         if candidates is not None:
             for place, candidate in enumerate(candidates):
                 self._read_candidate(candidate, place, frame, found)
@@ -392,6 +394,14 @@ def _is_answer(chunk: Chunk) -> bool:
 def _is_known(chunk: Chunk) -> bool:
     """Whether a chunk has anything of this protocol."""
     return chunk.error is not NOTHING or _is_answer(chunk)
+
+
+def _tells_call(chunk: Chunk, found: Split | None) -> bool:
+    """Whether a call was read in a chunk; `found`: what of it is not modelled."""
+    if found is not None and any("functionCall" in part for part in found.parts.values()):
+        return True
+    contents = [candidate.content for candidate in chunk.candidates or ()]
+    return any(part.functionCall is not None for one in contents if one is not None for part in one.parts or ())
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -168,6 +168,8 @@ class Decoder:
             return
         if not self._begun:
             self._begin(line, frame, value, is_known=is_known)
+        if b'_calls"' in frame and not (answer and answer.tool_calls) and torn_frames.hides_call(frame):
+            torn_frames.refuse(assembly, "message.tool_calls")
         if answer is None:
             assembly.deviate("missing-field", "message")
         else:

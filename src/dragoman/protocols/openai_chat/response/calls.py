@@ -12,6 +12,7 @@ from dragoman.protocols.openai_chat.wire import (
     NAME,
     NOTHING,
     CallPiece,
+    Chunk,
     Delta,
     arguments_in,
     legacy_call,
@@ -48,6 +49,8 @@ class CallReader:
             and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
             and frame.count(b'"arguments"') < 2
+            and frame.count(b'_calls"') < 2
+            and frame.count(b'"function"') < (3 if piece.type else 2)
             and (len(self._slots.by_index) < 2 or frame.count(b'"index"') < 3)
             and self._slots.grow(piece.index, function.arguments)
         ):
@@ -73,6 +76,12 @@ class CallReader:
         if b"_call" in frame and torn_frames.repeats_key(frame):
             self._refuse(said.tool_calls or [CallPiece()])
             said.tool_calls = said.function_call = None
+
+    def find_hidden(self, chunk: Chunk, frame: bytes) -> None:
+        """Tell of a call in a frame that names one, where none was read."""
+        said = [one for choice in chunk.choices or () for one in (choice.delta, choice.message) if one is not None]
+        if not any(one.tool_calls or one.function_call for one in said) and torn_frames.hides_call(frame):
+            self._refuse([CallPiece()])
 
     def _refuse(self, pieces: list[CallPiece]) -> None:
         self._slots.tear()

@@ -208,6 +208,8 @@ class Decoder:
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
         """A chunk without choices: usage, an error, a wrapped response, something else."""
+        if b"_call" in data:
+            self._calls.find_hidden(chunk, data)
         usage = chunk.usage
         if isinstance(usage, dict) and not self._assembly.started:
             self._start(data)
@@ -242,8 +244,11 @@ class Decoder:
         if chunk.usage is not None or chunk.x_groq is not None:
             self._usage(chunk)
         error = None if chunk.error is None else self._error_in(chunk.error)
+        if b"_call" in data:
+            self._calls.find_hidden(chunk, data)
         for choice in chunk.choices or ():
             if choice.index != self._choice and not self._is_ours(choice.index):
+                self._calls.judge(choice.delta or choice.message or Delta(), data)
                 continue
             if choice.error is not None:
                 error = self._error_in(choice.error) or error

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import types as types_of_python
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, get_args, get_origin
@@ -226,7 +227,27 @@ def _render_classes(kinds: Iterable[type]) -> list[str]:
         ]
         if rows:
             lines += ["```python", *rows, "```", ""]
+        members = _render_members(kind)
+        if members:
+            lines += [*members, ""]
     return lines
+
+
+def _render_members(kind: type) -> list[str]:
+    """What a class computes from its fields, and what makes one, each with the first sentence of its docstring."""
+    rows = []
+    for name, value in vars(kind).items():
+        if name.startswith("_") or not isinstance(value, property | staticmethod | types_of_python.FunctionType):
+            continue
+        text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+        if isinstance(value, property):
+            shown = f".{name}"
+        elif isinstance(value, staticmethod):
+            shown = f"{kind.__name__}.{name}(…)"
+        else:
+            shown = f".{name}({', '.join(list(inspect.signature(value).parameters)[1:])})"
+        rows.append(f"- `{shown}`: {text}")
+    return rows
 
 
 def _render_words() -> list[str]:

@@ -12,6 +12,7 @@ _WORDS = {"Args": "Arguments", "Attributes": "Attributes", "Raises": "Errors", "
 _METHODS = ("reply", "stream", "run", "run_stream", "embed", "models", "close")
 _CLASSES = ("Client", "AsyncClient", "Stream", "AsyncStream", "Run", "AsyncRun")
 _VALUES = ("Answer", "Embeddings", "StreamedCall", "ToolStarted", "ToolFinished", "Attempt", "ModelFacts")
+_SERVE = ("FakeModel", "Recording")
 _ERRORS = ("DragomanError", "UsageError", "ConfigError", "CallFailed", "OutputInvalid", "StepLimit")
 
 
@@ -45,9 +46,11 @@ def library_page(note: str) -> str:
     for name in _ERRORS:
         lines += [f"### {name}", "", *_described(getattr(dragoman, name), "")]
     lines += ["## dragoman.testing", "", *_described(testing, "")]
-    for name in ("FakeModel", "Served", "call", "thinking", "cut", "error", "deviation", "delay"):
+    for name in ("FakeModel", "Recording", "Served", "call", "thinking", "cut", "error", "deviation", "delay"):
         value = getattr(testing, name)
         lines += [f"### {name}", "", *_described(value, f"{name}{_signature(value)}")]
+        if name in _SERVE:
+            lines += [f"### {name}.serve", "", *_described(value.serve, _call("serve", value.serve))]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -47,12 +47,22 @@ class WireError(DragomanError):
 
 
 class CallFailed(DragomanError):
-    """The response failed; `failure` says how, `reply` holds what came before. Run none of its calls."""
+    """The response failed; `failure` says how, `reply` holds what came before. Run none of its calls.
+
+    Attributes:
+        failure: a `Failure`, or the first `ToolCallFailed` where the answer came and its only calls cannot be used;
+            both have `kind` and `message`.
+        reply: what came before.
+        status: the HTTP status; None when there was none.
+        retry_after: seconds after which the provider takes another try; None when it did not say.
+    """
 
     def __init__(self, failure: Failure | ToolCallFailed, reply: Reply) -> None:
         super().__init__(f"{failure.kind}: {failure.message}")
         self.failure = failure
         self.reply = reply
+        self.status = failure.status if isinstance(failure, Failure) else None
+        self.retry_after = failure.retry_after if isinstance(failure, Failure) else None
 
 
 class OutputInvalid(CallFailed):

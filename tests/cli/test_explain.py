@@ -73,3 +73,15 @@ def test_a_body_that_is_no_request_is_refused_in_words(file: Path, capsys: pytes
 def test_a_value_that_stands_nowhere_and_that_nothing_names_is_implied() -> None:
     fates = fates_of({"a": 7, "b": [{"c": "x"}], "d": 5}, {"e": 7}, [Deviation("changed", "params.d", "at most 4")])
     assert [(each.field, each.fate) for each in fates] == [("a", "elsewhere"), ("b[].c", "implied"), ("d", "changed")]
+
+
+def test_a_deviation_tells_of_the_field_whose_path_it_spells_alone() -> None:
+    asked = {"messages": [{"type": "t", "cache_control": {"type": "ephemeral"}}], "thinking": {"type": "on"}}
+    told = [Deviation("untranslated", "messages[0].parts[0].cache_control.type", "", "note")]
+    fates = {each.field: each.fate for each in fates_of(asked, {}, told)}
+    assert fates == {"messages[].type": "implied", "messages[].cache_control.type": "lost", "thinking.type": "implied"}
+
+
+def test_the_short_names_of_protocols_are_taken(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--to", "lab/claude", "--from", "responses", str(file)]) == 0
+    assert "asked in anthropic-messages" in capsys.readouterr().out

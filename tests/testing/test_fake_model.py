@@ -219,3 +219,40 @@ def test_the_fixture() -> None:
     fake = fake_model("hello")
     assert str(dragoman.reply("any/model", "hi")) == "hello" and len(fake.requests) == 1
     make.close()
+
+
+@pytest.mark.parametrize("target", ["any/model", "openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+def test_the_settings_of_a_client_hold_for_every_target(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    broken = [deviation("missing-id"), call("find", city="Rome")]
+    with (
+        FakeModel(broken),
+        dragoman.Client({}, strict=True, retries=0) as client,
+        pytest.raises(dragoman.CallFailed) as failed,
+    ):
+        client.reply(target, "Where?", tools=[find])
+    assert failed.value.failure.kind == "wire"
+    with FakeModel(broken), dragoman.Client({}) as client:
+        assert client.reply(target, "Where?", tools=[find]).tool_calls
+    if target == "any/model":  # a configuration names known providers alone
+        return
+    by_model = {"models": {target: {"strict": True}}}
+    with FakeModel(broken), dragoman.Client(by_model, retries=0) as client, pytest.raises(dragoman.CallFailed):
+        client.reply(target, "Where?", tools=[find])
+
+
+def test_a_deviation_that_there_is_not_is_named_beside_those_that_can_be_played() -> None:
+    with pytest.raises(dragoman.UsageError, match=r"got 'missing-idd'.*missing-id"):
+        deviation("missing-idd")
+    with pytest.raises(dragoman.UsageError, match=r"reused-index cannot be played; these can be: .*missing-id"):
+        deviation("reused-index")
+
+
+def test_a_call_that_is_cut_has_a_kind_and_no_status() -> None:
+    with FakeModel(error(429, "slow down", retry_after=90)), pytest.raises(dragoman.CallFailed) as failed:
+        dragoman.reply("any/model", "hi")
+    assert (failed.value.status, failed.value.retry_after) == (429, 90.0)
+    lost = dragoman.ToolCallFailed(0, "call_1", "find", "cut", "the arguments end")
+    refused = dragoman.CallFailed(lost, dragoman.decode(b"{}", "openai-chat"))
+    assert (refused.failure.kind, refused.status, refused.retry_after) == ("cut", None, None)

@@ -52,7 +52,8 @@ class AsyncClient:
         providers: tables as in the file, `{"lab": {"base_url": "http://…", "protocol": "openai-chat"}}`; a key may be
             written out here.
         routes: `{"fast": ["lab/qwen3", "ollama/granite4"]}`, or tables as in the file.
-        strict: the first deviation of a response is a `Failure`; None takes the configuration's word.
+        strict: True: the first deviation of severity "fault" is a `Failure`; "notes": the first note too; None takes
+            the configuration's word.
         tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
         retries: how often a target is asked again (0 to 2); None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.

@@ -21,6 +21,7 @@ from dragoman.protocols import NAMES, PROTOCOLS
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Chain, Target
+from dragoman.secret import Secret
 from dragoman.testing.server import Served
 from dragoman.testing.turns import Turn, script_of
 from dragoman.testing.wire import Played, is_embedding, play_embeddings, play_turn
@@ -28,6 +29,7 @@ from dragoman.token_estimate import estimate_tokens
 from dragoman.types import DEFAULT_PROTOCOL, ProtocolName, Request, Usage
 
 _HOST: Final = "http://fake-model.invalid"
+_NO_KEY: Final = "fake"
 _PIECE: Final = 48  # bytes of an answer that come at once
 
 
@@ -37,7 +39,9 @@ class FakeModel:
 
     A turn is a text, `call(…)`, a list of both, `deviation("NAME")`, `cut(…)`, `error(429)`, `delay(0.1)`, or a
     function that takes the `Request` and gives one of these. Each request gets the next turn; one for which there is
-    none left raises UsageError. Embeddings take no turn.
+    none left raises UsageError. A retry is a request too: after `cut(…)`, `error(429)` or `error(500)` it takes the
+    next turn, unless the client has `retries=0`. So does the second question for an `output_type`. Embeddings take no
+    turn.
 
     Args:
         turns: what it says, in order.
@@ -97,7 +101,10 @@ class FakeModel:
             self.requests.append(request)
             if not self._turns:
                 number = len(self.requests)
-                raise UsageError(f"FakeModel: request {number} came, and there is no turn left for it")
+                raise UsageError(
+                    f"FakeModel: request {number} came, and there is no turn left for it (a retry takes one too; "
+                    "retries=0 turns retries off)"
+                )
             turn = self._turns.pop(0)
         where = "FakeModel: what a function gave"
         script = script_of(turn(request) if callable(turn) else turn, where)
@@ -111,20 +118,33 @@ class FakeModel:
         self, target: str | tuple[str, ...], config: Config, resolve: Callable[[Config], Chain], retries: int
     ) -> Chain:
         """What answers to a name: the target itself where it is known, but here."""
+        names = target if isinstance(target, tuple) else (target,)
         try:
-            found = resolve(config)
+            found = resolve(self._open_to(names, config))
         except DragomanError:
-            names = target if isinstance(target, tuple) else (target,)
             return Chain(", ".join(names), tuple(self._target(name) for name in names), retries=retries)
         here = tuple(map(_here, found.targets))
         return msgspec.structs.replace(found, targets=here, only_validated=False, order="declared", unusable=())
+
+    def _open_to(self, names: tuple[str, ...], config: Config) -> Config:
+        """A configuration in which no key is missing, and in which those names have a provider."""
+        known = config.catalog.providers
+        wanted = {name.partition("/")[0] for name in names if "/" in name}
+        added = {name: self._unknown(name) for name in wanted if name and name not in known}
+        providers = known | added
+        keys = {name: Secret(_NO_KEY) for name in providers}
+        catalog = msgspec.structs.replace(config.catalog, providers=providers)
+        return msgspec.structs.replace(config, catalog=catalog, keys=keys | config.keys, unread_keys={})
+
+    def _unknown(self, name: str) -> Provider:
+        return Provider(name=name, protocol=self._protocol, base_url="", auth="none")
 
     def _target(self, name: str) -> Target:
         provider, _, model = name.rpartition("/") if "/" not in name else name.partition("/")
         try:
             table = load_catalog().provider(provider)  # one whose key is missing: none is needed here
         except DragomanError:
-            table = Provider(name=provider or "fake", protocol=self._protocol, base_url="", auth="none")
+            table = self._unknown(provider or "fake")
         return _here(Target(table, PROTOCOLS[table.protocol], model or name, table.dialect, UNKNOWN_MODEL))
 
     async def open(self, outgoing: Outgoing, forward: object = None) -> Response:

@@ -8,9 +8,10 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from dragoman import _json
+from dragoman.deviations import DEVIATIONS
 from dragoman.errors import UsageError, failure_kind
 from dragoman.events import Failure
-from dragoman.inputs.keywords import seen
+from dragoman.inputs.keywords import read_word, seen
 from dragoman.testing.faults import FAULTS
 from dragoman.types import Part, Request, Text, Thinking, ToolCall
 
@@ -110,11 +111,11 @@ def deviation(name: str) -> Faulty:
     """A fault of the wire by its name, as `"missing-id"`: alone a turn of its own, in a list that of its neighbours.
 
     Raises:
-        UsageError: there is none of that name, or none that can be played.
+        UsageError: there is none of that name, or none that can be played; the message lists those that can be.
     """
-    if not isinstance(name, str) or name not in FAULTS:
-        raise UsageError(f"deviation: expected one of {', '.join(sorted(FAULTS))}, got {seen(name)}")
-    return Faulty(name)
+    if isinstance(name, str) and name in DEVIATIONS and name not in FAULTS:
+        raise UsageError(f"deviation: {name} cannot be played; these can be: {', '.join(sorted(FAULTS))}")
+    return Faulty(read_word("deviation", name, sorted(FAULTS)))
 
 
 def delay(seconds: float) -> Delay:

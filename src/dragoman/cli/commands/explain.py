@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.cli.body_input import add_file, read_chunks, write
+from dragoman.cli.body_input import add_file, read_chunks, read_protocol, write
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless
@@ -24,6 +24,7 @@ from dragoman.client.forwarding import ClientHead
 from dragoman.events import Deviation, Failure
 from dragoman.ids import new_id
 from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.recognize import SHORT_NAMES
 from dragoman.routing.resolve import resolve, with_defaults
 
 EXAMPLE = "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json"
@@ -54,7 +55,10 @@ class Fate(msgspec.Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--from", dest="source", required=True, choices=list(PROTOCOLS), help="the request's language")
+    parser.add_argument(
+        "--from", dest="source", required=True, metavar="P", type=read_protocol,
+        help=f"the protocol of the request: {', '.join(PROTOCOLS)}, or in short {', '.join(SHORT_NAMES)}",
+    )  # fmt: skip
     parser.add_argument("--to", dest="target", required=True, metavar="TARGET", help="provider/model, or a route")
     parser.add_argument(
         "--path", default="", metavar="PATH", help="the path it was sent to, where that names the model"
@@ -102,10 +106,13 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
         for value in values:
             places.setdefault(value, []).append(path)
     fields: dict[tuple[str, str], list[str]] = {}
-    for path, value, kind in _leaves(asked):
+    leaves = list(_leaves(asked))
+    paths = {path for path, _, _ in leaves}
+    told = [(each, frozenset(path for path in paths if _spells(each, path))) for each in deviations]
+    for path, value, kind in leaves:
         is_named = any(_last_word(each) == _plain(kind) for each in deviations if kind)
         fields.setdefault((path, kind if is_named else ""), []).append(value)
-    return [_fate(path, kind, values, at, places, deviations) for (path, kind), values in fields.items()]
+    return [_fate(path, kind, values, at, places, told) for (path, kind), values in fields.items()]
 
 
 def _fate(
@@ -114,11 +121,17 @@ def _fate(
     values: list[str],
     at: dict[str, set[str]],
     places: dict[str, list[str]],
-    deviations: list[Deviation],
+    told: list[tuple[Deviation, frozenset[str]]],
 ) -> Fate:
-    """`kind`: the type of the object that the field stands in, where a deviation names that."""
+    """`kind`: the type of the object that the field stands in, where a deviation names that. `told`: with each
+    deviation the fields whose whole path it spells; it tells of no other then."""
     said = next(
-        (each for each in deviations if _names(each, path) or (kind and _last_word(each) == _plain(kind))), None
+        (
+            each
+            for each, spelled in told
+            if (path in spelled if spelled else _names(each, path)) or (kind and _last_word(each) == _plain(kind))
+        ),
+        None,
     )
     if kind:
         path = f"{path} <{kind}>"
@@ -141,10 +154,20 @@ def _names(said: Deviation, path: str) -> bool:
     return _last_word(said) in [_plain(word) for word in _WORD.findall(path.replace("[]", ""))]
 
 
+def _spells(said: Deviation, path: str) -> bool:
+    """Whether all words of a deviation's path stand in a field's, in their order."""
+    words = _words(said)
+    left = iter([_plain(word) for word in _WORD.findall(path.replace("[]", ""))])
+    return bool(words) and all(word in left for word in words)
+
+
 def _last_word(said: Deviation) -> str:
     """What a deviation names; a space where it names no field."""
-    words = [word for word in _WORD.findall(_INDEX.sub("", said.where)) if word not in _OURS]
-    return _plain(words[-1]) if words else " "
+    return (_words(said) or [" "])[-1]
+
+
+def _words(said: Deviation) -> list[str]:
+    return [_plain(word) for word in _WORD.findall(_INDEX.sub("", said.where)) if word not in _OURS]
 
 
 def _plain(word: str) -> str:

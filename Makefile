@@ -74,8 +74,9 @@ models: $(STAMP)  ## which way to ask for tools works with real small models: LA
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent
 
-page-screens: $(STAMP)  ## the gateway's page in a real browser (apt install chromium), wide and narrow, light and dark
+page-screens: $(STAMP)  ## the gateway's page and validation reports in a real browser (apt install chromium), wide and narrow, light and dark
 	.venv/bin/python scripts/check_pages.py
+	.venv/bin/python scripts/check_reports.py
 
 mutants: $(STAMP)  ## drifts planted in the quick ways to read, one at a time: the property tests must notice each
 	.venv/bin/python scripts/mutants.py

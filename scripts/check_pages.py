@@ -39,13 +39,14 @@ ASK = {"model": "coder", "messages": [{"role": "user", "content": "Weather in Pa
 
 
 class Browser:
-    """One tab of a browser, and what it complained of."""
+    """One tab of a browser, what it complained of, and what it asked for."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._count = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self.complaints: list[str] = []
+        self.requested: list[str] = []  # addresses
 
     async def listen(self) -> None:
         """Take what comes, until the browser goes."""
@@ -55,6 +56,8 @@ class Browser:
                 self._waiting.pop(said["id"]).set_result(said.get("result", said))
             elif said["method"] == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
                 self.complaints.append(said["params"]["entry"]["text"])
+            elif said["method"] == "Network.requestWillBeSent":
+                self.requested.append(said["params"]["request"]["url"])
             elif said["method"] == "Runtime.exceptionThrown":
                 self.complaints.append(said["params"]["exceptionDetails"]["text"])
 
@@ -77,6 +80,22 @@ class Browser:
                 return
             await asyncio.sleep(0.1)
         raise AssertionError(f"expected {expression} within ten seconds")
+
+    async def resize(self, width: int, theme: str) -> None:
+        """Give the window this width, in CSS pixels, and the theme "light" or "dark"."""
+        await self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        await self.ask("Emulation.setEmulatedMedia", features=features)
+
+    async def expect_no_sideways_scrolling(self) -> None:
+        """The page is no wider than the window."""
+        wide, room = await self.value("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert wide <= room, f"the page is {wide} wide, in a window of {room}"
+
+    async def picture(self, file: Path) -> None:
+        """Write the whole page as a PNG file."""
+        found = await self.ask("Page.captureScreenshot", captureBeyondViewport=True)
+        file.write_bytes(base64.b64decode(found["data"]))
 
 
 @asynccontextmanager
@@ -103,7 +122,7 @@ async def browser() -> AsyncIterator[Browser]:
                 async with session.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
                     found = Browser(socket)
                     listening = asyncio.create_task(found.listen())
-                    for domain in ("Page", "Runtime", "Log"):
+                    for domain in ("Page", "Runtime", "Log", "Network"):
                         await found.ask(f"{domain}.enable")
                     yield found
                     listening.cancel()
@@ -114,9 +133,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 async def check(tab: Browser, url: str, width: int, theme: str, into: Path) -> None:
     """The page at one size in one theme, with two requests that end while it is open."""
-    await tab.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-    features = [{"name": "prefers-color-scheme", "value": theme}]
-    await tab.ask("Emulation.setEmulatedMedia", features=features)
+    await tab.resize(width, theme)
     await tab.ask("Page.navigate", url=url)
     await tab.until("document.readyState === 'complete' && document.querySelectorAll('button').length === 4")
     await asyncio.sleep(0.5)  # its own request for the lines is under way
@@ -126,13 +143,11 @@ async def check(tab: Browser, url: str, width: int, theme: str, into: Path) -> N
                 assert answer.status == 200, await answer.text()
     await tab.until("document.getElementById('rows').rows.length === 2")
     assert "missing-id" in await tab.value("document.getElementById('rows').textContent")
-    room = await tab.value("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert room[0] <= room[1], f"at {width} the page is {room[0]} wide, in a window of {room[1]}"
+    await tab.expect_no_sideways_scrolling()
     await tab.value("document.querySelector('button').click()")
     await tab.until("['Copied', 'Selected'].includes(document.querySelector('button').textContent)")
     assert tab.complaints == [], tab.complaints
-    picture = await tab.ask("Page.captureScreenshot", captureBeyondViewport=True)
-    (into / f"start-{width}-{theme}.png").write_bytes(base64.b64decode(picture["data"]))
+    await tab.picture(into / f"start-{width}-{theme}.png")
 
 
 async def main() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dragoman.proofs import Proof, is_clean, is_proven, parse_export, wire_deviations
-from dragoman.validate.probe import SUITE_VERSION, Expect, Probe, load_probes
+from dragoman.validate.probe import SUITE_VERSION, Expect, Probe, label_of, load_probes
 
 EXPORTS = Path(__file__).resolve().parent.parent / "docs" / "tested"
 
@@ -18,20 +18,22 @@ def probes_page(note: str) -> str:
         "",
         f"What `dragoman validate` asks, in the order of the full suite (suite version {SUITE_VERSION}). Words, names,",
         "numbers and the order of tools come from the seed of the run. A probe is skipped when one that it needs did",
-        "not pass. The quick suite asks those marked *always*, and those marked *after a failure* only when `toolCall`",
+        "not pass. The quick suite asks those marked *always*, and those marked *after a failure* when `tool-call`",
         "did not pass; then it also tries the other [ways of asking for tools](../how-to/models-without-tools.md).",
+        "In JSON and JUnit `tool-call` has its file's name, `toolCall`.",
         "Each is a file in `src/dragoman/validate/probes`; another file there is another probe.",
         "",
         "| probe | a model that passes | quick | needs | may do without |",
         "|---|---|---|---|---|",
     ]
     for probe in load_probes():
-        needs = ", ".join(f"`{name}`" for name in probe.needs)
+        needs = ", ".join(f"`{label_of(name)}`" for name in probe.needs)
         if probe.needs_context:
             needs += ", a known context window"
         quick = {"always": "always", "after-failure": "after a failure", None: ""}[probe.quick]
         may = "; ".join(probe.may.values())
-        lines.append(f"| [`{probe.name}`](#{probe.name.lower()}) | {probe.title} | {quick} | {needs} | {may} |")
+        label = label_of(probe.name)
+        lines.append(f"| [`{label}`](#{label}) | {probe.title} | {quick} | {needs} | {may} |")
     lines += [""]
     for probe in load_probes():
         lines += _probe(probe)
@@ -39,7 +41,7 @@ def probes_page(note: str) -> str:
 
 
 def _probe(probe: Probe) -> list[str]:
-    lines = [f"## {probe.name}", "", f"A model that passes {probe.title}.", ""]
+    lines = [f"## {label_of(probe.name)}", "", f"A model that passes {probe.title}.", ""]
     said = {
         "tool choice": "" if probe.choice.mode == "auto" else f"{probe.choice.mode} {probe.choice.name}".strip(),
         "most tokens": str(probe.params.max_tokens),

@@ -61,7 +61,10 @@ def test_a_good_model_is_proven_and_kept(
     options = [word for file in reports for word in ("--report", str(file))]
     assert validate(TARGET, *options) == 0
     out = capsys.readouterr()
-    assert f"{TARGET}  openai-chat, quick suite, 4 requests" in out.out
+    assert out.out.startswith(
+        f"{TARGET}\n  Usable as an agent: it calls the tool as asked and answers from its result.\n"
+    )
+    assert "openai-chat, quick suite, 4 requests" in out.out
     assert "Tool calling: proven. Stream: clean. Ways of calling tools that worked: native." in out.out
     assert is_proven(store.get(TARGET))
     assert json.loads(reports[0].read_bytes())["targets"][0]["target"] == TARGET
@@ -75,10 +78,21 @@ def test_a_bad_one_is_named_with_what_failed(configure: Configure, capsys: pytes
         store = configure(model.url)
         assert validate(TARGET) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"dragoman: 1 of 1 targets did not pass: {TARGET}: its tools are not proven, toolCall failed"
+        f"dragoman: 1 of 1 targets did not pass: {TARGET}: its tools are not proven, tool-call failed"
     )
     proof = store.get(TARGET)
     assert proof is not None and not is_proven(proof)
+
+
+def test_the_verdict_on_a_model_that_writes_prose(configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:
+    with scripted_model(lie=lies.writes_text()) as model:
+        configure(model.url)
+        assert validate(TARGET) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(
+        f"{TARGET}\n  Not usable as an agent: it answers in prose instead of calling the tool.\n  why  text passed: "
+    )
+    assert "  do   Choose another model for an agent." in out
 
 
 def test_a_server_that_is_not_there_proves_nothing_and_voids_nothing(

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.errors import UsageError
@@ -112,6 +113,29 @@ def test_each_cell_opens_the_wire_and_the_events() -> None:
     assert "the context window is not known" in data
 
 
+def test_a_page_begins_with_the_verdict_why_and_what_to_do() -> None:
+    both = report()
+    alone = msgspec.structs.replace(both, runs=both.runs[:1])
+    shown = [html.unescape(re.sub(r"<[^>]+>", "\n", render_page(one).decode())) for one in (both, alone)]
+    many, single = ([line for line in text.partition("}\n}\n")[2].splitlines() if line] for text in shown)
+    assert many[0] == "0 of 2 models usable as an agent; 2 unknown"
+    assert many.index("model") < many.index("Probes") < many.index("Why")
+    assert single[:2] == [
+        "lab/<b>model</b>",
+        "Unknown as an agent: it calls the tool as asked, but whether it answers from a tool's result was not shown.",
+    ]
+    assert single.index("Why") < single.index("What to do") < single.index("Probes")
+    for lines in (many, single):
+        assert {"first event", "speed", "cost", "$0.0123", "40 tokens/s"} <= set(lines)
+        assert "tool-call" in lines and not any("toolCall" in line for line in lines)
+
+
+def test_raw_events_are_folded_and_a_mark_is_a_link() -> None:
+    data = render_page(report()).decode()
+    assert "<details>" in data and "<details open" not in data
+    assert len(re.findall(r'<a class="mark [a-z-]+" href="#cell-0-', data)) == 5
+
+
 # ---------------------------------------------------------------- JUnit
 
 
@@ -150,12 +174,16 @@ def test_the_document_holds_everything(text: str) -> None:
 def test_the_table_has_a_bar_for_each_probe() -> None:
     model, gone = report().runs
     lines = render_target(model, paint=lambda colour, text: text).splitlines()
-    assert "  ✓ toolCall   ██████████ 3/3  1 call, as asked" in lines
+    assert "  ✓ tool-call  ██████████ 3/3  1 call, as asked" in lines
     assert any(line.startswith("  ✗ reasoning  ███░░░░░░░ 1/3  failed: expected 4") for line in lines)
     assert "  · overflow   skipped: the context window is not known" in lines
     assert "deviations: missing-id ×2" in lines[-1]
     assert all(len(line) <= 120 for line in lines)
-    assert render_target(gone, paint=lambda colour, text: text).startswith("lab/gone  not validated: connection")
+    told = render_target(gone, paint=lambda colour, text: text)
+    assert told.startswith(
+        "lab/gone\n  Unknown as an agent: it could not be validated.\n  why  connection: no connection"
+    )
+    assert "  do   Start the server, or correct the provider's base_url." in told
 
 
 def test_a_reports_form_follows_its_ending(tmp_path: Path) -> None:

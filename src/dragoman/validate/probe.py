@@ -6,6 +6,7 @@ tools come from a random generator, so that nothing can be learnt by heart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -196,6 +197,21 @@ def load_probes() -> tuple[Probe, ...]:
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
             raise AssertionError(f"probes/{file.name}: {problem}") from problem
     return tuple(sorted(probes, key=lambda probe: probe.rank))
+
+
+def label_of(probe: str) -> str:
+    """A probe's name as people read it; proofs, JSON and JUnit keep the name of its file."""
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda found: f"-{found[0].lower()}", probe)
+
+
+def with_labels(reason: str) -> str:
+    """One of our own reasons, with the names of probes as people read them."""
+    return " ".join(label_of(word) if word.rstrip(",") in _names() else word for word in reason.split(" "))
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(probe.name for probe in load_probes())
 
 
 def plan_probe(probe: Probe, *, seed: str, context: int, claimed: int) -> Plan:

@@ -23,6 +23,7 @@ from dragoman.errors import UsageError
 from dragoman.proofs import ProbeResult, Proof, ProofStore, is_proven, parse_export, render_export
 from dragoman.validate.ask import Asker
 from dragoman.validate.limits import Budget, Pace
+from dragoman.validate.probe import label_of
 from dragoman.validate.report import Report, render_document, render_target, renderer_for
 from dragoman.validate.results import Settings, TargetRun
 from dragoman.validate.runner import Runner, run_all
@@ -171,7 +172,7 @@ def _fault(run: TargetRun) -> str:
     bad = [name for name, result in run.proof.probes.items() if result.verdict in ("failed", "error")]
     faults = [] if is_proven(run.proof) else ["its tools are not proven"]
     if bad:
-        faults.append(f"{', '.join(bad)} failed")
+        faults.append(f"{', '.join(map(label_of, bad))} failed")
     return ", ".join(faults)
 
 
@@ -198,7 +199,7 @@ class _Progress:
         """A probe is done."""
         if self._is_shown:
             bar = "█" * (20 * done // total) + "░" * (20 - 20 * done // total)
-            hint(f"\r\033[K{bar} {done}/{total} {harmless(target)} {probe}: {result.verdict}")
+            hint(f"\r\033[K{bar} {done}/{total} {harmless(target)} {label_of(probe)}: {result.verdict}")
 
     def clear(self) -> None:
         """Make room for other output."""

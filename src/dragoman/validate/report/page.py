@@ -1,29 +1,29 @@
-"""A report as one HTML page that needs nothing else: a matrix of models and probes, each cell opens what was said.
+"""A report as one HTML page that needs nothing else: the verdict, what the models came to beside each other, and a mark
+for each probe that opens what was said.
 
-No script and nothing from elsewhere: a cell is a link, and what it leads to is shown by `:target`. All that a server
+No script and nothing from elsewhere: a mark is a link, and what it leads to is shown by `:target`. All that a server
 sent is escaped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from dragoman import _json
-from dragoman.codec.event_lines import event_object
-from dragoman.proofs import ProbeResult, Verdict
-from dragoman.validate.ask import Asked
-from dragoman.validate.probe import load_probes
+from dragoman.proofs import Proof, Verdict, wire_deviations
+from dragoman.validate.conclusion import Conclusion, conclude
+from dragoman.validate.probe import Probe, label_of, load_probes, with_labels
 from dragoman.validate.report.document import Report
-from dragoman.validate.report.table import MARK, summary
-from dragoman.validate.results import TargetRun, Trial
+from dragoman.validate.report.opened_cells import render_cells
+from dragoman.validate.report.table import MARK
+from dragoman.validate.results import TargetRun
 
-_LONGEST: Final = 20_000  # characters of a body or of all events that are shown
 _WORDS: Final[dict[Verdict, str]] = {
-    "passed": "it passed", "failed": "it gave a wrong answer", "unsupported": "it, or its protocol, cannot",
-    "not-used": "it did without", "error": "nothing could be told",
+    "passed": "it was right each time", "failed": "it gave a wrong answer",
+    "unsupported": "it, or its protocol, cannot", "not-used": "it did without", "error": "nothing could be told",
 }  # fmt: skip
 
 
@@ -31,122 +31,170 @@ def render_page(report: Report) -> bytes:
     """The report as a page."""
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     when = datetime.fromtimestamp(report.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    conclusions = [conclude(run) for run in report.runs]
+    level = "h1" if len(report.runs) == 1 else "h2"
+    targets = "".join(_target(run, conclusions[place], place, level) for place, run in enumerate(report.runs))
+    probes = _legend() + (_single(report.runs[0]) if len(report.runs) == 1 else _matrix(report.runs))
+    if len(report.runs) == 1:
+        body = f"{targets}{probes}"
+    else:
+        body = f"{_headline(conclusions)}{_comparison(report.runs, conclusions)}{probes}{targets}"
     settings = report.settings
-    legend = " ".join(f'<span class="{name}">{MARK[name]} {name}</span> {words};' for name, words in _WORDS.items())
-    body = (
-        f"<h1>Validation of {len(report.runs)} model{'s' * (len(report.runs) != 1)}</h1>\n"
-        f"<p>{when}, dragoman {escape(report.dragoman)}, {settings.suite} suite, {settings.trials} trial"
-        f"{'s' * (settings.trials != 1)} of each probe, seed {escape(settings.seed)}, {report.seconds:.0f} s.</p>\n"
-        f'<p class="legend">{legend} <span class="skipped">· skipped</span>.</p>\n'
-        f"{_matrix(report)}{''.join(_target(run, place) for place, run in enumerate(report.runs))}"
-        f"{''.join(_cells(run, place) for place, run in enumerate(report.runs))}"
+    how = (
+        f"{when}, dragoman {escape(report.dragoman)}, {settings.suite} suite, {settings.trials} trial"
+        f"{'s' * (settings.trials != 1)} of each probe, seed {escape(settings.seed)}, {report.seconds:.0f} s."
     )
+    cells = "".join(render_cells(run, place) for place, run in enumerate(report.runs))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>dragoman: validation, {when}</title>\n<style>\n{style}</style></head>\n<body>\n{body}</body></html>\n"
+        f"<title>dragoman: validation, {when}</title>\n<style>\n{style}</style></head>\n<body>\n"
+        f"{body}{cells}<footer>{how}</footer>\n</body></html>\n"
     ).encode("utf-8", "replace")
 
 
-def _matrix(report: Report) -> str:
-    asked = {name for run in report.runs if run.proof for name in (*run.proof.probes, *run.proof.skipped)}
-    probes = [probe for probe in load_probes() if probe.name in asked]
-    heads = "".join(
-        f'<th scope="col" title="{escape(probe.title)}"><span>{escape(probe.name)}</span></th>' for probe in probes
+def _headline(conclusions: Sequence[Conclusion]) -> str:
+    usable = sum(one.standing == "usable" for one in conclusions)
+    unknown = sum(one.standing == "unknown" for one in conclusions)
+    rest = f"; {unknown} unknown" if unknown else ""
+    return f"<h1>{usable} of {len(conclusions)} models usable as an agent{rest}</h1>\n"
+
+
+# ---------------------------------------------------------------- one target
+
+
+def _target(run: TargetRun, conclusion: Conclusion, place: int, level: str) -> str:
+    """The verdict on a target, why, what to do, and its figures."""
+    why = "".join(f"<li>{escape(line)}</li>" for line in conclusion.why)
+    advice = "".join(f"<li>{escape(line)}</li>" for line in conclusion.advice)
+    facts = "".join(
+        f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items() if value
     )
-    rows = []
-    for place, run in enumerate(report.runs):
-        cells = "".join(_cell(run, place, probe.name) for probe in probes)
-        rows.append(f'<tr><th scope="row"><a href="#target-{place}">{escape(run.target)}</a></th>{cells}</tr>\n')
-    head = f"<thead><tr><td></td>{heads}</tr></thead>"
-    return f'<div class="matrix"><table>{head}<tbody>\n{"".join(rows)}</tbody></table></div>\n'
+    return (
+        f'<section class="target {conclusion.standing}" id="target-{place}"><p class="name">{escape(run.target)}</p>'
+        f"<{level}>{escape(conclusion.sentence)}</{level}>\n"
+        f"<h3>Why</h3><ul>{why}</ul>\n<h3>What to do</h3><ul>{advice}</ul>\n"
+        f"<dl>{facts}</dl></section>\n"
+    )
+
+
+def _facts(run: TargetRun) -> dict[str, str]:
+    """What is known of a target beside its probes; "" is not known."""
+    proof = run.proof
+    if proof is None:
+        return {}
+    deviations = ", ".join(f"{code} ×{count}" for code, count in wire_deviations(proof).items())
+    return {
+        **_figures(proof),
+        "ways of calling tools that worked": ", ".join(proof.ways) or "none",
+        "deviations": deviations or "none",
+        "asked": f"{proof.protocol} at {proof.endpoint or 'a server that dragoman starts'}",
+        "model": proof.digest or proof.version or "without a digest",
+    }
+
+
+def _figures(proof: Proof) -> dict[str, str]:
+    """What one compares; "" is not known."""
+    trials, passes = (sum(getattr(one, name) for one in proof.probes.values()) for name in ("trials", "passes"))
+    return {
+        "trials passed": f"{passes} of {trials}",
+        "first event": f"{proof.first_event:.2f} s" if proof.first_event is not None else "",
+        "speed": f"{proof.tokens_per_second:.0f} tokens/s" if proof.tokens_per_second is not None else "",
+        "cost": f"${proof.cost.usd:.4f}" if proof.cost is not None else "",
+        "requests": str(proof.requests),
+    }
+
+
+# ---------------------------------------------------------------- several beside each other
+
+
+def _comparison(runs: Sequence[TargetRun], conclusions: Sequence[Conclusion]) -> str:
+    figures = [_figures(run.proof) if run.proof is not None else {} for run in runs]
+    names = list(dict.fromkeys(name for one in figures for name, value in one.items() if value))
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("model", "verdict", *names))
+    rows = "".join(
+        f'<tr><th scope="row"><a href="#target-{place}">{escape(run.target)}</a></th>'
+        f'<td class="{conclusions[place].standing}">{escape(conclusions[place].sentence)}</td>'
+        + "".join(f'<td data-name="{name}">{escape(figures[place].get(name) or "unknown")}</td>' for name in names)
+        + "</tr>\n"
+        for place, run in enumerate(runs)
+    )
+    return f'<table class="comparison"><thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table>\n'
+
+
+def _legend() -> str:
+    marks = " ".join(
+        f'<span class="key"><span class="{name}">{MARK[name]} {name}</span>: {words}</span>'
+        for name, words in _WORDS.items()
+    )
+    marks += ' <span class="key"><span class="skipped">· skipped</span>: it was not asked</span>'
+    head = '<h2 id="probes">Probes</h2><p>Open a mark to see what was asked and answered.</p>'
+    return f'{head}\n<p class="legend">{marks}</p>\n'
+
+
+def _asked(runs: Sequence[TargetRun]) -> list[Probe]:
+    """The probes that were asked of one of them at least, or skipped."""
+    names = {name for run in runs if run.proof for name in (*run.proof.probes, *run.proof.skipped)}
+    return [probe for probe in load_probes() if probe.name in names]
+
+
+def _matrix(runs: Sequence[TargetRun]) -> str:
+    heads = "".join(
+        f'<th scope="col"><a href="#target-{place}"><span>{escape(run.target)}</span></a></th>'
+        for place, run in enumerate(runs)
+    )
+    rows = "".join(
+        f'<tr><th scope="row" title="{escape(probe.title)}">{escape(label_of(probe.name))}</th>'
+        f"{''.join(_cell(run, place, probe.name) for place, run in enumerate(runs))}</tr>\n"
+        for probe in _asked(runs)
+    )
+    return f'<div class="matrix"><table><thead><tr><td></td>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div>\n'
 
 
 def _cell(run: TargetRun, place: int, probe: str) -> str:
+    """A probe's mark, which opens what was said."""
     result = run.proof.probes.get(probe) if run.proof is not None else None
     if result is None:
         reason = run.proof.skipped.get(probe, "") if run.proof is not None else run.problem
-        return f'<td class="skipped" title="{escape(reason)}">·</td>'
-    rate = f"<small>{result.passes}/{result.trials}</small>" if result.trials > 1 else ""
+        return f'<td class="skipped" title="{escape(with_labels(reason))}">·</td>'
+    rate = f" {result.passes}/{result.trials}" if result.trials > 1 else ""
     said = escape(f"{result.verdict}: {result.reason}")
     return (
-        f'<td class="{result.verdict}"><a href="#cell-{place}-{escape(probe)}" title="{said}">'
+        f'<td><a class="mark {result.verdict}" href="#cell-{place}-{escape(probe)}" title="{said}">'
         f"{MARK[result.verdict]}{rate}</a></td>"
     )
 
 
-def _target(run: TargetRun, place: int) -> str:
-    proof = run.proof
-    head = f'<section id="target-{place}"><h2>{escape(run.target)}</h2>\n'
-    if proof is None:
-        return f'{head}<p class="error">Not validated: {escape(run.problem)}</p></section>\n'
-    told = [
-        f"{proof.protocol} at {proof.endpoint or 'a server that dragoman starts'}",
-        f"model {proof.digest or proof.version or 'without a digest'}",
-        *summary(proof),
-        *([f"ended early: {run.problem}"] if run.problem else []),
-    ]
-    lines = "".join(f"<li>{escape(line)}</li>" for line in told)
-    return f"{head}<ul>{lines}</ul></section>\n"
+# ---------------------------------------------------------------- one target's probes
 
 
-# ---------------------------------------------------------------- what a cell opens
-
-
-def _cells(run: TargetRun, place: int) -> str:
-    results = run.proof.probes if run.proof is not None else {}
-    return "".join(_opened(run, place, name, result) for name, result in results.items())
-
-
-def _opened(run: TargetRun, place: int, name: str, result: ProbeResult) -> str:
-    title = next((probe.title for probe in load_probes() if probe.name == name), "")
-    trials = [trial for trial in run.trials if trial.probe == name]
-    return (
-        f'<section class="cell" id="cell-{place}-{escape(name)}"><a class="close" href="#target-{place}">close</a>'
-        f"<h3>{escape(run.target)}: {escape(name)}</h3><p>{escape(title)}</p>"
-        f'<p class="{result.verdict}">{MARK[result.verdict]} {result.verdict}: {escape(result.reason)}</p>'
-        f"{''.join(_trial(trial) for trial in trials)}</section>\n"
+def _single(run: TargetRun) -> str:
+    """The probes of one target, each with what came of it and how long it took."""
+    taken: dict[str, float] = {}
+    for trial in run.trials:
+        taken[trial.probe] = taken.get(trial.probe, 0.0) + sum(turn.seconds for turn in trial.turns)
+    longest = max(taken.values(), default=0.0)
+    rows = "".join(
+        f'<tr>{_cell(run, 0, probe.name)}<th scope="row">{escape(label_of(probe.name))}'
+        f"<small>{escape(probe.title)}</small></th><td>{escape(_said(run, probe.name))}</td>"
+        f"<td>{_time(taken.get(probe.name), longest)}</td></tr>\n"
+        for probe in _asked([run])
     )
+    return f'<table class="probes"><tbody>\n{rows}</tbody></table>\n' if rows else "<p>None was asked.</p>\n"
 
 
-def _trial(trial: Trial) -> str:
-    heat = "temperature 0" if trial.at_zero else "the model's own temperature"
-    way = "" if trial.way == "native" else f", tools asked for as {trial.way}"
-    head = f"Trial {trial.number + 1}, {heat}{way}: {trial.grade.verdict}: {trial.grade.reason}"
-    turns = "".join(_turn(turn, number) for number, turn in enumerate(trial.turns, 1))
-    return f"<h4>{escape(head)}</h4>{turns}"
+def _said(run: TargetRun, probe: str) -> str:
+    if run.proof is None:
+        return run.problem
+    result = run.proof.probes.get(probe)
+    if result is None:
+        return f"skipped: {with_labels(run.proof.skipped.get(probe, ''))}"
+    return f"{result.verdict}: {result.reason}"
 
 
-def _turn(turn: Asked, number: int) -> str:
-    events = "\n".join(_json.to_text(event_object(event)) for event in turn.events)
-    first = f"{turn.first_event:.2f} s to the first event, " if turn.first_event is not None else ""
-    return (
-        f"<p>Turn {number}: {escape(turn.method)} {escape(turn.url)} → {turn.status or 'no answer'}, "
-        f"{first}{turn.seconds:.2f} s in all</p>"
-        + _folded("Request", _pretty(turn.request))
-        + _folded("Response, as it came", turn.response.decode("utf-8", "replace"))
-        + _folded("Events", events, is_open=True)
-    )
-
-
-def _folded(title: str, text: str, *, is_open: bool = False) -> str:
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters"
-    return f"<details{' open' * is_open}><summary>{title}</summary><pre>{escape(text)}</pre></details>"
-
-
-def _pretty(body: bytes) -> str:
-    """A JSON body with its structure shown; any other as it is."""
-    value = _json.decode(body)
-    return body.decode("utf-8", "replace") if isinstance(value, _json.Malformed) else _indented(value, "\n")
-
-
-def _indented(value: _json.Json, line: str) -> str:
-    inner = line + "  "
-    if isinstance(value, dict) and value:
-        items = [f"{_json.to_text(key)}: {_indented(item, inner)}" for key, item in value.items()]
-        return "{" + inner + f",{inner}".join(items) + line + "}"
-    if isinstance(value, list) and value:
-        return "[" + inner + f",{inner}".join(_indented(item, inner) for item in value) + line + "]"
-    return _json.to_text(value)
+def _time(seconds: float | None, longest: float) -> str:
+    if seconds is None:
+        return ""
+    share = round(100 * seconds / longest) if longest else 0
+    return f'<span class="time">{seconds:.2f} s<span class="bar" style="width:{max(share, 1)}%"></span></span>'

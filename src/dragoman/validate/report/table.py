@@ -1,11 +1,14 @@
-"""A target's results for a terminal: one line for each probe, with a bar for its pass rate."""
+"""A target's results for a terminal: the verdict, then one line for each probe, with a bar for its pass rate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from textwrap import wrap
 from typing import Final, Literal, TypeAlias
 
 from dragoman.proofs import ProbeResult, Proof, Verdict, is_clean, is_proven, wire_deviations
+from dragoman.validate.conclusion import Standing, conclude
+from dragoman.validate.probe import label_of, with_labels
 from dragoman.validate.results import TargetRun
 from dragoman.validate.statistics import wilson
 
@@ -16,6 +19,10 @@ COLOUR: Final[dict[Verdict, Colour]] = {
     "passed": "green", "failed": "red", "unsupported": "dim", "not-used": "yellow", "error": "red",
 }  # fmt: skip
 
+STANDING_COLOUR: Final[dict[Standing, Colour]] = {
+    "usable": "green", "limited": "yellow", "unsteady": "yellow", "unusable": "red", "unknown": "yellow",
+}  # fmt: skip
+
 #: Colours a text.
 Paint: TypeAlias = Callable[[Colour, str], str]
 
@@ -24,18 +31,36 @@ def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
     """What came of one target. Its reasons may hold a model's words: the caller takes control characters out."""
     proof = run.proof
     if proof is None:
-        return f"{paint('bold', run.target)}  {paint('red', 'not validated')}: {run.problem}\n"
-    lines = [f"{paint('bold', run.target)}  {proof.protocol}, {proof.suite} suite, {proof.requests} requests"]
-    names = max(map(len, (*proof.probes, *proof.skipped)))
+        return "".join(f"{line}\n" for line in _concluded(run, paint, width))
+    lines = [
+        *_concluded(run, paint, width),
+        paint("dim", f"  {proof.protocol}, {proof.suite} suite, {proof.requests} requests"),
+    ]
+    names = max(len(label_of(name)) for name in (*proof.probes, *proof.skipped))
     for name, result in proof.probes.items():
-        lines.append(_line(name.ljust(names), result, paint, width))
+        lines.append(_line(label_of(name).ljust(names), result, paint, width))
     for name, reason in proof.skipped.items():
         if name not in proof.probes:
-            lines.append(paint("dim", f"  · {name.ljust(names)}  skipped: {reason}"[:width]))
+            said = f"  · {label_of(name).ljust(names)}  skipped: {with_labels(reason)}"
+            lines.append(paint("dim", said[:width]))
     lines += [f"  {line}" for line in summary(proof)]
-    if run.problem:
-        lines.append(paint("red", f"  ended early: {run.problem}"))
     return "\n".join(lines) + "\n"
+
+
+def _concluded(run: TargetRun, paint: Paint, width: int) -> Iterator[str]:
+    """The verdict, why, and what to do, each line no wider than the terminal."""
+    conclusion = conclude(run)
+    yield paint("bold", run.target)
+    yield from (
+        paint(STANDING_COLOUR[conclusion.standing], line) for line in _wrapped(conclusion.sentence, "  ", width)
+    )
+    for word, sentences in (("why", conclusion.why), ("do", conclusion.advice)):
+        for place, sentence in enumerate(sentences):
+            yield from _wrapped(sentence, f"  {word if not place else '':<4} ", width)
+
+
+def _wrapped(text: str, head: str, width: int) -> list[str]:
+    return wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
 def _line(name: str, result: ProbeResult, paint: Paint, width: int) -> str:

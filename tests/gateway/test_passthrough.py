@@ -295,6 +295,56 @@ def read_any(protocol: str, body: bytes) -> Reply:
     return fold(check([*decoder.feed(body), *decoder.close()]))
 
 
+#: A call of a stream that is cut within its arguments, or tells a key of them twice where they are an object.
+BREAKS = dict.fromkeys(PROTOCOLS, (b"-2e3}", b"-2e3")) | dict.fromkeys(
+    ("ollama-chat", "gemini-generate"), (b'"n":-2e3', b'"n":1,"n":-2e3')
+)
+
+
+def broken_while_it_flows(
+    clean: Running, protocol: str, change: tuple[bytes, bytes] | None = None
+) -> tuple[bytes, bytes]:
+    """What a provider sends whose call breaks when text has left, and what the client gets."""
+    data = wire(protocol, reply("text-call"))
+    broken = data.replace(*BREAKS[protocol])
+    if change is not None:
+        broken = broken.replace(*change)
+    frames = [frame + FRAME_END[protocol] for frame in broken.split(FRAME_END[protocol]) if frame]
+    assert broken != data
+    steps: list[Step] = [head(200, PROTOCOLS[protocol].stream_type)]
+    for frame in frames:
+        steps += [chunk(frame), 0.02]
+    clean.answer([*steps, END])
+    status, answer, is_whole = post(clean, *asked(protocol))
+    assert (status, is_whole) == (200, True)
+    return broken, answer
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_call_that_breaks_while_bytes_flow_does_not_end_well(clean: Running, protocol: str) -> None:
+    broken, answer = broken_while_it_flows(clean, protocol)
+    assert answer[:200] == broken[:200], "bytes flowed"
+    told = read_any(protocol, answer)
+    assert told.tool_calls == [] and b'"error"' in answer, answer
+    assert "after-end" not in [deviation.code for deviation in told.deviations], answer
+
+
+@pytest.mark.parametrize(
+    ("protocol", "change"),
+    [
+        ("openai-chat", (b'"finish_reason":"tool_calls"', b'"finish_reason":"length"')),
+        ("anthropic-messages", (b'"stop_reason":"tool_use"', b'"stop_reason":"max_tokens"')),
+        ("ollama-chat", (b'"done_reason":"stop"', b'"done_reason":"length"')),
+        ("gemini-generate", (b'"finishReason":"STOP"', b'"finishReason":"MAX_TOKENS"')),
+    ],
+)
+def test_a_call_that_the_limit_cuts_passes_to_its_end(
+    clean: Running, protocol: str, change: tuple[bytes, bytes]
+) -> None:
+    broken, answer = broken_while_it_flows(clean, protocol, change)
+    assert answer == broken
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_half_a_frame_does_not_leave(clean: Running, protocol: str) -> None:
     data = wire(protocol, reply("text-call"))

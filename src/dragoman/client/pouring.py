@@ -49,9 +49,14 @@ async def pour(
     def fed(data: bytes) -> None:
         watch.last_byte = now()
         if passing is not None:
-            if whole := passing.pass_on(data):
+            whole = passing.pass_on(data)
+            if is_last := passing.may_end(whole):
+                read_along.keep(data)
+                read_along.catch_up()
+            if whole and not passing.keeps_back(whole):
                 send(whole)
-            read_along.keep(data, is_plain=whole is data)
+            if not is_last:
+                read_along.keep(data, is_plain=whole is data)
         else:
             read(data)
 

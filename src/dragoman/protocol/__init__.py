@@ -327,7 +327,8 @@ class Protocol(msgspec.Struct, frozen=True):
     tool may hold images; where not, they follow in a message of the user.
     `sibling`: the protocol whose requests clients send to this one's path.
     `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
-    address; `address_path`: what stands there behind host and port.
+    address; `address_path`: what stands there behind host and port. `end_mark`: what
+    the frame that ends a stream holds; b"" where no frame does.
     """
 
     name: ProtocolName
@@ -356,6 +357,7 @@ class Protocol(msgspec.Struct, frozen=True):
     without_usage: WithoutUsage | None = None
     takes_result_media: bool = True
     address_path: str = ""
+    end_mark: bytes = b""
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

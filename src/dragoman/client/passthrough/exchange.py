@@ -16,7 +16,8 @@ from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.failure_words import explained
 from dragoman.client.forwarding import ClientHead, with_query
-from dragoman.events import Deviation, Event, Failure, ToolCallFailed
+from dragoman.errors import call_failure
+from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocol import NewId, Parsed, Peek, Protocol, WithoutUsage
 from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
@@ -30,6 +31,8 @@ _MOST_FORMS: Final = 1_024
 _LONGEST_CHOICE: Final = 512
 #: Events that tell of something that may not pass.
 _ODD: Final = frozenset[type]({Deviation, Failure, ToolCallFailed})
+#: Reasons that say themselves why a call is not whole.
+_CUTS: Final = ("length", "content_filter")
 
 
 @final
@@ -125,8 +128,8 @@ class PassthroughExchange:
     """
 
     __slots__ = (
-        "_decoder", "_expectation", "_frames", "_headers", "_held", "_is_stream", "_make_usual", "_on_deviation",
-        "_original", "_said", "_status", "_target", "_usual", "_withdraw", "outgoing",
+        "_decoder", "_expectation", "_failed_call", "_frames", "_headers", "_held", "_is_stream", "_kept_back",
+        "_make_usual", "_on_deviation", "_original", "_said", "_status", "_target", "_usual", "_withdraw", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -166,6 +169,8 @@ class PassthroughExchange:
         self._status = 200
         self._headers: Mapping[str, str] = {}
         self._held: list[bytes] | None = []  # the body so far; None when it flows
+        self._failed_call: ToolCallFailed | None = None
+        self._kept_back: list[bytes] = []
 
     @property
     def passes(self) -> bool:
@@ -242,6 +247,19 @@ class PassthroughExchange:
         del self._make_usual
         return self.pass_on(b"".join(held))
 
+    def may_end(self, data: bytes) -> bool:
+        """Whether the answer's end may be in these bytes: they are read before they leave."""
+        mark = self._target.protocol.end_mark
+        return bool(mark) and mark in data
+
+    def keeps_back(self, data: bytes) -> bool:
+        """Whether these bytes, which were read, do not leave yet: they end an answer of which a call failed, and may
+        say that it is whole. `rest` gives them, if they say that it was cut."""
+        if self._failed_call is None or not self._decoder.ended:
+            return False
+        self._kept_back.append(data)
+        return True
+
     def pass_on(self, data: bytes) -> bytes:
         """The bytes that leave for the next ones that came; `feed` is told them after. They are the same object when
         they leave as they came, and tell of no error."""
@@ -250,7 +268,8 @@ class PassthroughExchange:
 
     def rest(self, events: Sequence[Event]) -> bytes:
         """The bytes that were left when the body ended with these events; a frame that was cut is dropped."""
-        return b"" if events and type(events[-1]) is Failure else self._frames.close()
+        is_failed = bool(events) and type(events[-1]) is Failure
+        return b"" if is_failed else b"".join([*self._kept_back, self._frames.close()])
 
     def body(self) -> bytes:
         """The whole answer of a request that was not streamed."""
@@ -277,6 +296,12 @@ class PassthroughExchange:
                 return self._turn()
             elif type(event) is Failure:  # the last event
                 events = [*events[:-1], explained(event, self._target, self.outgoing.url)]
+            elif type(event) is ToolCallFailed:
+                self._failed_call = event
+        if (failed := self._failed_call) is not None and events:
+            end = events[-1]
+            if type(end) is Finish and end.reason not in _CUTS:
+                events = [*events[:-1], call_failure([failed], end.usage)]
         if self._said:
             events, self._said = [*self._said, *events], []
         return events

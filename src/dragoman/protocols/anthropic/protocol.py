@@ -32,4 +32,5 @@ PROTOCOL: Final = Protocol(
     tools=FORMS,
     goes_as_came=goes_as_came,
     id_header="request-id",
+    end_mark=b'"message_stop"',
 )

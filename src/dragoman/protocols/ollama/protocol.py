@@ -31,4 +31,5 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     style_for=style_for,
     takes_result_media=False,
+    end_mark=b'"done":true',
 )

@@ -36,4 +36,5 @@ PROTOCOL: Final = Protocol(
     tools=FORMS,
     expect=expect,
     sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
+    end_mark=b"[DONE]",
 )

@@ -34,4 +34,5 @@ PROTOCOL: Final = Protocol(
     tools=FORMS,
     expect=expect,
     tells_failed_calls=True,
+    end_mark=b'"response.completed"',
 )

@@ -186,8 +186,8 @@ def other_than(value: object) -> object:
 
 
 def less_than(value: object) -> list[object]:
-    """What says less: nothing, text in place of a call, or the value without one of its members."""
-    less: list[object] = [None]
+    """What says less: nothing, another type, text in place of a call, or the value without one of its members."""
+    less: list[object] = [None, "x", [{"index": 0}]]
     match value:
         case list():
             less += [value[:at] + value[at + 1 :] for at in range(len(value))]

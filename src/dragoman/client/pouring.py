@@ -49,14 +49,7 @@ async def pour(
     def fed(data: bytes) -> None:
         watch.last_byte = now()
         if passing is not None:
-            whole = passing.pass_on(data)
-            if is_last := passing.may_end(whole):
-                read_along.keep(data)
-                read_along.catch_up()
-            if whole and not passing.keeps_back(whole):
-                send(whole)
-            if not is_last:
-                read_along.keep(data, is_plain=whole is data)
+            _pass_on(data, passing, read_along, send)
         else:
             read(data)
 
@@ -74,6 +67,18 @@ async def pour(
         read_along.catch_up()
     await apart.idle()
     return failure
+
+
+def _pass_on(data: bytes, passing: PassthroughExchange, read_along: ReadAlong, send: Callable[[bytes], None]) -> None:
+    """Give bytes on and read them after; before, where the answer's end may be in them."""
+    whole = passing.pass_on(data)
+    if is_last := passing.may_end(whole):
+        read_along.keep(data)
+        read_along.catch_up()
+    if whole and not passing.keeps_back(whole):
+        send(whole)
+    if not is_last:
+        read_along.keep(data, is_plain=whole is data)
 
 
 def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events: list[Event]) -> list[Event]:

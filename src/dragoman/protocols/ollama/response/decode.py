@@ -134,6 +134,8 @@ class Decoder:
             self._read_line(read_line_leniently(value, self._assembly.deviate), frame, value=value)
         elif isinstance(value, Malformed) and frame.strip() != b"[DONE]":
             self._assembly.unreadable("line", value.problem)
+            if torn_frames.hides_call(frame):  # it is JSON, which the lenient reader refuses for its keys
+                torn_frames.refuse(self._assembly, "line")
         elif isinstance(value, list):
             self._assembly.deviate("envelope", "line", "a list")
             for item in value:

@@ -44,8 +44,8 @@ FEEDERS = {
     "client/exchange.py Exchange": "openai-chat says",  # hands bytes to the decoder
     "client/passthrough/exchange.py Frames": "openai-chat says",
     "client/passthrough/exchange.py PassthroughExchange": "openai-chat says",
-    "protocol.py Decoder": "openai-chat says",
-    "protocol.py Stage": "stages",
+    "protocol/__init__.py Decoder": "openai-chat says",
+    "protocol/__init__.py Stage": "stages",
     "codec/framing/body.py BodyReader": "openai-chat sends ''",
     "codec/framing/event_stream.py EventLines": "openai-chat sends 'data: '",
     "client/partial_arguments.py PartialArguments": "arguments' text",
@@ -160,7 +160,8 @@ def test_made_up_texts_cost_their_share(place: str):
     run(TOKENS[0])
     texts = [made_text(random.Random(f"{place} {number}"), place)[:MADE_SIZE] for number in range(MADE)]
     shares = [steps_of(lambda text=text: run(text)) / len(text) for text in texts]  # type: ignore[misc]
-    median = max(statistics.median(shares), 1)
+    # A reader that lets go of most texts at their first character does nearly nothing for a median one.
+    median = max(statistics.median(shares), 5)
     slow = [(share, text[:60]) for share, text in zip(shares, texts, strict=True) if share > MOST_TIMES * median]
     assert not slow, median
 

@@ -37,7 +37,7 @@ MADE = {
     "gateway/app.py f'{re.escape(before)}(.+){re.escape(after)}'": "one repeat between fixed texts, matched in whole",
     "stages/rescue/ended.py self.again": "fixed texts, 40 characters of white space, one character",
     "stages/rescue/ended.py self._tag": "fixed texts side by side, each with one bounded look behind it",
-    "testing/server.py re.escape(route).replace(re.escape('{model}'), '.+')": "one repeat between fixed texts, matched in whole",
+    "testing/server.py re.escape(route).replace(re.escape('{model}'), '.+')": "one repeat, matched in whole",
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",

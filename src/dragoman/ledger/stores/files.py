@@ -17,7 +17,6 @@ from dragoman.ledger.stores.schema import MAIN, MONTH, VERSION
 
 MAIN_FILE: Final = "ledger.sqlite"
 _MONTH_FILE: Final = re.compile(r"attempts-(\d{4}-\d{2})\.sqlite")
-_DAMAGED_FILE: Final = re.compile(r".+\.sqlite\.damaged-\d+")
 #: Milliseconds that a transaction waits for another process's.
 _PATIENCE: Final = 5_000
 #: WAL: who reads and the one who writes do not wait for each other. FULL: what is committed survives a power cut, for

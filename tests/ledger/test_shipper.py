@@ -173,6 +173,9 @@ class Moody:
     def set_aside(self, name: str, reason: str, data: bytes) -> None:
         self.store.set_aside(name, reason, data)
 
+    def drop_before(self, day: str) -> list[str]:
+        return self.store.drop_before(day)
+
     def close(self) -> None:
         self.store.close()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 
 import pytest
 
-from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart
-from dragoman.stages.rescue import FAMILIES, Rescue
-from growth import MOST_EXPONENT, exponent
+from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart, fold
+from dragoman.stages.rescue import FAMILIES, Rescue, scan
+from growth import MOST_EXPONENT, exponent, steps_of
 from places import TOOLS, counter, pieces
 
 OPENERS = sorted({(family.name, opener) for family in FAMILIES for opener in family.openers})
@@ -20,14 +21,17 @@ CHARACTERS = {48: 1500, 1 << 30: 6500}
 MANY = 20_000
 #: Processor time of an opener, in seconds: more than ten times what one takes on a slow machine.
 MOST_SECONDS = 1e-3
+#: What an opener may cost in deltas: so many times the median of all.
+MOST_TIMES = 3
+_CALL = '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": "b"}}</tool_call>'
 
 
-def read(text: str, size: int) -> None:
+def read(text: str, size: int) -> list[Event]:
     """All families read a text in deltas of so many characters."""
     stage = Rescue(TOOLS, FAMILIES, new_id=counter())
     middle: list[Event] = [TextDelta(0, piece) for piece in pieces(text, size)]
-    for event in (Start(), TextStart(0), *middle, TextEnd(0), Finish("stop")):
-        stage.feed([event])
+    events = (Start(), TextStart(0), *middle, TextEnd(0), Finish("stop"))
+    return [out for event in events for out in stage.feed([event])]
 
 
 @pytest.mark.parametrize("size", CHARACTERS, ids=["deltas", "whole"])
@@ -37,6 +41,22 @@ def test_the_work_grows_with_the_openers(family: str, opener: str, size: int):
         read(opener * count, size)
 
     assert exponent(run, CHARACTERS[size] // len(opener)) <= MOST_EXPONENT, family
+
+
+def test_no_opener_costs_much_more_than_the_others():
+    read(OPENERS[0][1] * 64, 48)  # caches fill
+    costs = {opener: steps_of(lambda opener=opener: read(opener * 64, 48)) / 64 for _, opener in OPENERS}
+    most = max(costs, key=costs.__getitem__)
+    assert costs[most] <= MOST_TIMES * statistics.median(costs.values()), (most, costs[most])
+
+
+@pytest.mark.parametrize("size", [1, 7, 48, 1 << 30])
+@pytest.mark.parametrize("opener", sorted({opener for _, opener in OPENERS}))
+def test_what_was_no_call_before_is_read_as_if_it_were_new(opener: str, size: int, monkeypatch: pytest.MonkeyPatch):
+    texts = [opener * 7 + _CALL + opener * 5, (opener + " a\n") * 5 + opener + _CALL, (_CALL + opener) * 3]
+    seen = [fold(read(text, size)) for text in texts]
+    monkeypatch.setattr(scan, "_MOST_KNOWN", 0)  # nothing is known again
+    assert seen == [fold(read(text, size)) for text in texts]
 
 
 @pytest.mark.soak

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open, Piece, Tools
@@ -13,11 +13,15 @@ from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Prose, Runner
 
 _SLICE: Final = 2048
+#: Families that a marker begins, each with its own marker.
+_Begun: TypeAlias = list[tuple[Family, str]]
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
 _INLINE_END: Final = re.compile(r"`+|\n[ \t\r]*\n")
 #: Characters behind a marker in which backticks that close inline code are looked for.
 _INLINE_LIMIT: Final = 4096
+#: Characters of a text that no family read on, from its marker on, that are kept to know it again.
+_MOST_KNOWN: Final = 64
 
 
 class Scanner:
@@ -28,8 +32,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_is_torn", "_markers", "_race", "_raw",
-        "_raw_size", "_tools", "_whole", "family",
+        "_begun", "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_is_torn", "_known", "_markers",
+        "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +52,8 @@ class Scanner:
         self._race: list[Runner] = []
         self._raw_size = 0
         self._raw: list[str] = []  # the text that the race reads, until one of it is a call
+        self._begun: tuple[str, _Begun] = "", []  # the marker that the race began with, and what it begins
+        self._known: dict[str, tuple[_Begun, str]] = {}  # marker → what it began last, and that text was no call
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
         self._is_idle = False  # nothing waits and no message begins
 
@@ -57,7 +63,7 @@ class Scanner:
 
     def is_reading(self) -> bool:
         """Whether a call is being read, or what may be one."""
-        return bool(self._race)
+        return bool(self._race) or (self._markers.openers.match(self._hold) is not None and not self._code.inline())
 
     def passes(self, text: str) -> bool:
         """Whether a text is prose at first sight; then it is taken."""
@@ -174,10 +180,16 @@ class Scanner:
             if run is not None:  # no family begins a call so: the last two of them alone may
                 position = text.rfind(run[1], passed, run.end() - len(run[1]))
                 continue
+            is_known = self._is_known(text[passed : passed + _MOST_KNOWN], found.group(), begun)
+            if is_known:
+                continue
+            if is_known is None:
+                position = passed
+                break
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
-            self._raw, self._raw_size = [rest], len(rest)
+            self._raw, self._raw_size, self._begun = [rest], len(rest), (found.group(), begun)
             for family, opener in begun:
                 self._start(family, opener, rest[len(opener) :])
             return self._run(out)
@@ -258,6 +270,15 @@ class Scanner:
 
     # ------------------------------------------------------------ candidates
 
+    def _is_known(self, text: str, marker: str, begun: _Begun) -> bool | None:
+        """Whether no family reads on what begins so, as the last time; None while too little of it has come."""
+        known = self._known.get(marker)
+        if known is None or known[0] != begun:
+            return False
+        if text.startswith(known[1]):
+            return True
+        return None if known[1].startswith(text) and not self._is_ended else False
+
     def _start(self, family: Family, opener: str, rest: str) -> None:
         cursor = Cursor(rest)
         self._race.append(Runner(family, family.read(cursor, self._tools, opener), cursor))
@@ -272,6 +293,9 @@ class Scanner:
         if winner is None:
             if is_end or self._raw_size > _MOST_WAITING:
                 self._race.clear()
+            elif not self._race and self._raw_size <= _MOST_KNOWN:
+                marker, begun = self._begun
+                self._known[marker] = begun, "".join(self._raw)
             return "" if self._race else self._release(out)
         self._race, self._raw = [winner], []
         self._code.skip_call()

@@ -714,3 +714,20 @@ def test_an_answer_that_broke_off_is_not_noted():
     watch.add([ToolCallEnd(0, ToolCall("call_0", "look", "{}", signature="s")), Failure("connection", "reset")])
     given = request(ASK, said(ToolCall("call_0", "look", "{}")))
     assert vault.restore(given) is given
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("role", ["user", "system", "assistant", "tool"])
+def test_the_look_that_nothing_needs_fitting_changes_nothing(role: Any, is_cut: bool, monkeypatch: pytest.MonkeyPatch):
+    texts = [(Text(text),) for text in ("hi", "", " \n", "é", "\ud800")]
+    result = ToolResult("1", "f", (Text("hi"),))
+    said: list[Any] = [(), *texts, (Text("hi"), Text("")), (Thinking("hi"),), (result,)]
+    conversations = [
+        (Message.user("a"), Message(role, parts, is_cut=is_cut), *after)
+        for parts in said
+        for after in ((), (Message.user("b"),))
+    ]
+    looked = [fit(Request("m", messages), protocol="openai-chat") for messages in conversations]
+    monkeypatch.setattr("dragoman.history.fit._is_plain", lambda message: False)
+    assert looked == [fit(Request("m", messages), protocol="openai-chat") for messages in conversations]
+    assert any(request.messages != messages for (request, _), messages in zip(looked, conversations, strict=True))

@@ -123,16 +123,19 @@ class App:
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
         """Answer one request that was admitted."""
+        has_keys = self._guard.has_keys
         if head.path in PATHS:
             # Where clients have keys, each sees what tells of itself; all of it is at the admin listener.
-            only = self._guard.owner(head) if self._guard.has_keys else None
+            only = self._guard.owner(head) if has_keys else None
             await self._operations.respond(head, response_writer, only=only)
             return
         record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
-        record.virtual_key = self._guard.virtual_key(head)
+        if has_keys:
+            record.virtual_key = self._guard.virtual_key(head)
         if self._ledger is not None:
-            record.meter = self._ledger.meter(record, has_keys=self._guard.has_keys)
-        head = self._guard.without_keys(head)
+            record.meter = self._ledger.meter(record, has_keys=has_keys)
+        if has_keys:
+            head = self._guard.without_keys(head)
         response_writer.headers.update(record.headers)
         try:
             answering = self._respond(head, body, response_writer, record)

@@ -61,6 +61,8 @@ def fit(
     Returns:
         The request, and what was left out, moved or changed, each at its place in the request that was given.
     """
+    if all(map(_is_plain, request.messages)):
+        return request, ()
     deviations: list[Deviation] = []
     own = Origin(protocol, target)
     cleaner = _Cleaner(own, media, deviations, takes_result_media=takes_result_media)
@@ -78,6 +80,16 @@ def fit(
     if not deviations and fitted == request.messages:
         return request, ()
     return msgspec.structs.replace(request, messages=fitted), tuple(deviations)
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether nothing of a message need be fitted for any target, as where somebody first asks something."""
+    if message.role not in ("user", "system") or message.is_cut:
+        return False
+    for part in message.parts:
+        if type(part) is not Text or not part.text.isascii() or not part.text or part.text.isspace():
+            return False
+    return bool(message.parts)
 
 
 def _goes_on_at_the_server(request: Request) -> bool:

@@ -257,6 +257,8 @@ def _seals_in(message: Message) -> Iterator[str]:
 
 #: Events that tell nothing of seals.
 _UNNOTED: Final = frozenset({TextDelta, ToolCallDelta, UsageUpdate, Deviation})
+#: Events that may tell a seal.
+_ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd})
 
 
 class SignatureWatch:
@@ -289,8 +291,10 @@ class SignatureWatch:
         if not noted:
             return
         self._events += noted
-        if type(noted[-1]) is Finish and any(map(_is_sealed, self._events)):
-            self._seals = seals_of(self._place, fold(self._events).message)
+        if type(noted[-1]) is Finish:
+            ends = [event for event in self._events if type(event) in _ENDS]
+            if any(map(_is_sealed, ends)):
+                self._seals = seals_of(self._place, fold(self._events).message)
 
 
 def _is_sealed(event: Event) -> bool:

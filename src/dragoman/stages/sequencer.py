@@ -70,21 +70,24 @@ class Sequencer:
     def _in_order(self, events: list[Event]) -> int:
         """How many events pass before the first that must wait; nothing waits yet."""
         live = self._live
-        for position, event in enumerate(events):
-            if type(event) is TextDelta or type(event) is ToolCallDelta or type(event) is ThinkingDelta:
-                is_next = event.index == live
-            elif type(event) in _STARTS:
-                is_next = live < 0
-                live = index_of(event)
-            elif type(event) in _ENDS:
-                is_next = live < 0 or index_of(event) == live
-                live = -1
-            else:
-                is_next = live < 0 or type(event) is not PartEvent
-            if not is_next:
-                return position
-            self._live = live
-        return len(events)
+        passed = 0
+        for event in events:
+            kind = type(event)
+            if kind not in _BESIDE_PARTS:
+                index = index_of(event)
+                if kind in _STARTS:
+                    if live >= 0:
+                        break
+                    live = index
+                elif kind in _ENDS:
+                    if 0 <= live != index:
+                        break
+                    live = -1
+                elif live != index and (live >= 0 or kind is not PartEvent):
+                    break
+            passed += 1
+        self._live = live
+        return passed
 
     def _take(self, event: Event, out: list[Event]) -> None:
         kind = type(event)

@@ -104,7 +104,10 @@ class Metrics:
 
     def add(self, family: Family, labels: tuple[str, ...] = (), amount: float = 1.0) -> None:
         """Count."""
-        position = self._positions.get((family.name, labels)) or self._place(family, labels)
+        try:
+            position = self._positions[family.name, labels]
+        except KeyError:
+            position = self._place(family, labels)
         self._numbers[position] += amount
 
     def set(self, family: Family, value: float, labels: tuple[str, ...] = ()) -> None:

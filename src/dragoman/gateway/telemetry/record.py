@@ -273,8 +273,7 @@ class Observer:
             if position:
                 metrics.add(FALLBACKS, (record.attempts[position - 1].reason,))
         if record.usage is not None:
-            for kind in Usage.__struct_fields__:
-                amount = getattr(record.usage, kind)
+            for kind, amount in zip(Usage.__struct_fields__, msgspec.structs.astuple(record.usage), strict=True):
                 if amount:
                     metrics.add(TOKENS, (provider, kind), amount)
         if record.cost is not None:

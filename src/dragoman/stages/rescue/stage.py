@@ -107,11 +107,11 @@ class Rescue:
         """How many events pass as they are, before the first text, when none is read."""
         for position, event in enumerate(events):
             kind = type(event)
-            if kind is TextStart or kind is ThinkingStart:
-                return position
             if type(event) is ToolCallEnd:
                 self._structured.append((event.call.name, event.call.arguments))
             elif kind in OPENING:
+                if kind is TextStart or kind is ThinkingStart:
+                    return position
                 self._has_answer = self._has_answer or kind is not ToolCallFailed
                 self._places.of(index_of(event))
         return len(events)

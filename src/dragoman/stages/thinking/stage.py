@@ -69,18 +69,30 @@ class ThinkingTags:
     def _passing(self, events: list[Event]) -> int:
         """How many events pass as they are, before the first in which something must be read."""
         text = self._text
-        if text is not None and (said := text_of(events, TextDelta)) is not None:
+        if text is None:
+            return self._before_text(events)
+        if (said := text_of(events, TextDelta)) is not None:
             is_read = index_of(events[0]) == text.start.index
             if not is_read or text.reader.passes(said):
                 return len(events)
         for position, event in enumerate(events):
             kind = type(event)
             if type(event) is TextDelta:
-                if text is not None and event.index == text.start.index and not text.reader.passes(event.text):
+                if event.index == text.start.index and not text.reader.passes(event.text):
                     return position
-            elif kind is TextStart or (text is not None and (kind is TextEnd or kind is Failure)):
+            elif kind is TextStart or kind is TextEnd or kind is Failure:
                 return position
             elif kind in OPENING:
+                self._opens(event)
+                self._indices.of(index_of(event))
+        return len(events)
+
+    def _before_text(self, events: list[Event]) -> int:
+        """As `_passing`, when no text is read."""
+        for position, event in enumerate(events):
+            if type(event) in OPENING:
+                if type(event) is TextStart:
+                    return position
                 self._opens(event)
                 self._indices.of(index_of(event))
         return len(events)

@@ -7,6 +7,7 @@ What does not fit these Structs is read chunk by chunk (`decode.py`), which give
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any, Final, Literal
 
 import msgspec
@@ -123,12 +124,11 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
     holds something else."""
     alike = read_alike(lines, b'"arguments"')
     told = lines[:1] if alike else lines
-    for line in told:
-        if line.count(b'"arguments"') > 1 or line.count(b'"index"') > 2:
-            return None  # it may say something twice
     chunks = _decode_arguments(told)
     if chunks is None:
         return None
+    if max(map(bytes.count, told, repeat(b'"arguments"'))) > 1 or max(map(bytes.count, told, repeat(b'"index"'))) > 2:
+        return None  # one of them may say something twice
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
     index = calls[0].index if calls else 0
     texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]

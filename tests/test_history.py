@@ -3,6 +3,7 @@ every other one. The official SDKs' own types judge what is sent."""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import re
 from typing import Any
@@ -728,6 +729,7 @@ def test_the_look_that_nothing_needs_fitting_changes_nothing(role: Any, is_cut: 
         for after in ((), (Message.user("b"),))
     ]
     looked = [fit(Request("m", messages), protocol="openai-chat") for messages in conversations]
-    monkeypatch.setattr("dragoman.history.fit._is_plain", lambda message: False)
+    # The package's name `fit` is the function.
+    monkeypatch.setattr(importlib.import_module("dragoman.history.fit"), "_is_plain", lambda message: False)
     assert looked == [fit(Request("m", messages), protocol="openai-chat") for messages in conversations]
     assert any(request.messages != messages for (request, _), messages in zip(looked, conversations, strict=True))

@@ -24,10 +24,10 @@ def has_plain_keys(text: bytes) -> bool:
     value = _decode_members(text) if is_flat or len(text) < _SHORT else _json.decode(text)
     if not isinstance(value, dict):
         return False
-    if len(text) < _SHORT:
-        if len(value) == text.count(b":"):
-            return True
-        value = value if is_flat else _json.decode(text)
+    if len(value) == text.count(b":"):
+        return True
+    if len(text) < _SHORT and not is_flat:
+        value = _json.decode(text)
     try:
         written = _json.encode(value)
     except RecursionError:

@@ -250,6 +250,7 @@ SEMANTIC: frozenset[type] = frozenset(
 )  # fmt: skip
 #: Events that only let a text or a call grow: none of them opens, ends or marks anything.
 GROWTH: frozenset[type] = frozenset({TextDelta, ToolCallDelta})
+_STARTS: frozenset[type] = frozenset({TextStart, ThinkingStart, ToolCallStart})
 
 
 def settle_reason(wire: StopReason | None, *, usable_calls: int, failed_calls: int) -> StopReason:
@@ -339,12 +340,12 @@ class Fold:
         """Take the next event."""
         if type(event) is TextDelta or type(event) is ThinkingDelta or type(event) is ToolCallDelta:
             self._pieces[event.index].append(event.text)
+        elif type(event) not in _STARTS:
+            self._add_rare(event)
         elif type(event) is TextStart or type(event) is ThinkingStart or type(event) is ToolCallStart:
             self._parts[event.index] = None
             self._pieces[event.index] = []
             self._natives[event.index] = (type(event), event.native)
-        else:
-            self._add_rare(event)
 
     def _add_rare(self, event: Event) -> None:
         if type(event) is ToolCallEnd:
@@ -353,13 +354,11 @@ class Fold:
             self._close(event, was_thinking=event.was_thinking)
         elif type(event) is ThinkingEnd:
             self._close(event, redacted=event.redacted)
-        elif type(event) is UsageUpdate:
+        elif type(event) is UsageUpdate or type(event) is Finish or type(event) is Failure:
             self._usage = self._usage.merged(event.usage)
             self._cost = event.cost or self._cost
-        elif type(event) is Finish or type(event) is Failure:
-            self._end = event
-            self._usage = self._usage.merged(event.usage)
-            self._cost = event.cost or self._cost
+            if type(event) is not UsageUpdate:
+                self._end = event
         elif type(event) is Start:
             self._start = event
         elif type(event) is Deviation:

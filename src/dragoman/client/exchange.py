@@ -37,6 +37,7 @@ _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
 _WITH_USAGE: Final = (UsageUpdate, Finish, Failure)
+_USAGE: Final = frozenset[type](_WITH_USAGE)
 
 
 class Exchange:
@@ -242,11 +243,12 @@ class Exchange:
         return events
 
     def _priced_from(self, events: list[Event]) -> list[Event]:
-        for position, event in enumerate(events):
-            kind = type(event)
-            if kind is UsageUpdate or kind is Finish or kind is Failure:
-                return self._priced(events, position)
-        return events
+        if _USAGE.isdisjoint(map(type, events)):
+            return events
+        position = 0
+        while type(events[position]) not in _USAGE:
+            position += 1
+        return self._priced(events, position)
 
     def _priced(self, events: list[Event], first: int) -> list[Event]:
         out = events[:first]

@@ -41,6 +41,12 @@ _OBJECTS: Final = frozenset({"message", "usage", "usageMetadata", "groundingMeta
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
 
 
+#: Events that may hold what one protocol alone knows.
+_TAKEN: Final = frozenset[type]({
+    Start, TextStart, TextEnd, ThinkingStart, ThinkingEnd, ToolCallEnd, PartEvent, NativeEvent, Finish, Failure,
+})  # fmt: skip
+
+
 @final
 class CrossProtocol:
     """One answer on its way into `protocol`; None: into a form that knows no native fields at all.
@@ -64,6 +70,8 @@ class CrossProtocol:
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
         """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
         with it: the last text tells the pages of an end that is among them."""
+        if type(event) not in _TAKEN:
+            return event
         if type(event) is Finish:
             return self._end(event)
         if type(event) is Start or type(event) is Failure:

@@ -12,11 +12,33 @@ from dragoman import _json
 from dragoman.errors import UsageError
 from dragoman.events import Event, PartEvent, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.offering import Offer, Policies, offer
+from dragoman.offering.names import fit_names
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Named, Opaque, ProtocolName, Request, Text, Tool, ToolCall, ToolResult
+from growth import MOST_EXPONENT, exponent
 
 LETTERS = "abcXYZ019_-. é:/漢"
+
+#: Names that one request repeats, or makes alike, by how many.
+_ALIKE = [
+    lambda count: ["f"] * count,
+    lambda count: ["é.e"] * count,
+    lambda count: [["f", "a b", "é"][number % 3] for number in range(count)],
+    lambda count: ["f" * 100 + str(number) for number in range(count)],
+    lambda count: ["f"] * (count // 2) + [f"f_{number}" for number in range(count // 2)],
+]
+
+
+@pytest.mark.parametrize("alike", _ALIKE)
+@pytest.mark.parametrize("target", PROTOCOLS)
+def test_names_that_repeat_are_fitted_in_linear_time(target: str, alike):
+    def run(count: int) -> object:
+        return fit_names(alike(count), PROTOCOLS[target].tools)
+
+    assert exponent(run, 100) <= MOST_EXPONENT
+    sent = run(400) or alike(400)
+    assert len(set(sent)) == len(sent)
 
 
 def offered(request: Request, target: str, *, dialect: Dialect = PLAIN, policies: Policies | None = None) -> Offer:

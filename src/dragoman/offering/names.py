@@ -24,9 +24,10 @@ def fit_names(names: Sequence[str], forms: ToolForms) -> list[str] | None:
         return None
     taken = {name for name in names if fits((name,), forms)}
     given: set[str] = set()
+    tried: dict[str, int] = {}
     sent: list[str] = []
     for name in names:
-        fitted = name if name not in given and fits((name,), forms) else _next(name, forms, taken)
+        fitted = name if name not in given and fits((name,), forms) else _next(name, forms, taken, tried)
         given.add(fitted)
         taken.add(fitted)
         sent.append(fitted)
@@ -39,18 +40,20 @@ def fits(names: Iterable[str], forms: ToolForms) -> bool:
     return not [name for name in names if len(name) > longest or match(name) is None]
 
 
-def _next(name: str, forms: ToolForms, taken: Collection[str]) -> str:
-    """The name in plain letters, with its hash behind it."""
+def _next(name: str, forms: ToolForms, taken: Collection[str], tried: dict[str, int]) -> str:
+    """The name in plain letters, with its hash behind it. `tried`: by name, how many of its hashes were; they are not
+    tried again, so that a name may come any number of times."""
     plain = _ODD.sub("_", name)
     plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
-    count = 0
+    count = tried.get(name, 0)
     while True:
         text = name if not count else f"{name}\0{count}"
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
         found = f"{plain[: forms.longest_name - _DIGITS - 1]}_{digest}"
-        if found not in taken:
-            return found
         count += 1
+        if found not in taken:
+            tried[name] = count
+            return found
 
 
 def restored_names(names: Iterable[str], sent: Sequence[str] | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conversations import reply
+from dragoman.gateway.pages.health import _MOST_LISTENERS
 from dragoman.gateway.telemetry.log import Log
 from dragoman.gateway.telemetry.record import Observer
 from gateway.running import Running, gateway, stream_of, whole_of, wire
@@ -162,6 +163,35 @@ def test_a_listener_that_goes_is_forgotten(tmp_path: Path) -> None:
         connection.close()
         until = time.monotonic() + 10
         while len(listeners) > usual:
+            assert time.monotonic() < until
+            time.sleep(0.005)
+
+
+def test_listeners_are_few(tmp_path: Path) -> None:
+    def listen() -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
+        connection.request("GET", "/tail")
+        return connection, connection.getresponse()
+
+    with watched(tmp_path) as (running, _):
+        usual = len(running.gateway.observer.log.listeners)
+        opened = [listen() for _ in range(_MOST_LISTENERS)]
+        assert [response.status for _, response in opened] == [200] * _MOST_LISTENERS
+        connection, refused = listen()
+        assert refused.status == 503 and refused.getheader("retry-after") == "15"
+        assert b"expected at most" in refused.read()
+        connection.close()
+        assert len(running.gateway.observer.log.listeners) == usual + _MOST_LISTENERS
+        for connection, response in opened:
+            response.close()
+            connection.close()
+        until = time.monotonic() + 10
+        while True:
+            connection, response = listen()
+            response.close()
+            connection.close()
+            if response.status == 200:
+                break
             assert time.monotonic() < until
             time.sleep(0.005)
 

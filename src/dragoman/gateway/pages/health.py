@@ -7,7 +7,7 @@ admin listener and where clients need no key; a client that needs one sees its o
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from contextlib import ExitStack
 from typing import Final
 
@@ -23,6 +23,8 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _LINES: Final = "application/x-ndjson"
 #: Lines that wait for one listener; one that is slower loses the oldest.
 _WAITING: Final = 1000
+#: Listeners that one owner of keys may have at a worker, or all where no key is needed, or all of `[admin]`.
+_MOST_LISTENERS: Final = 16
 #: Seconds of silence after which a listener gets an empty line, which shows whether it is still there.
 _SILENCE: Final = 15.0
 
@@ -40,12 +42,13 @@ class State:
 class Operations:
     """Answers them."""
 
-    __slots__ = ("_observer", "_siblings", "_state")
+    __slots__ = ("_listening", "_observer", "_siblings", "_state")
 
     def __init__(self, observer: Observer, state: State, siblings: Siblings | None = None) -> None:
         self._observer = observer
         self._state = state
         self._siblings = siblings
+        self._listening: Counter[str | None] = Counter()  # listeners by the owner whose lines they get; None: all lines
 
     @property
     def is_draining(self) -> bool:
@@ -64,7 +67,7 @@ class Operations:
             others = self._siblings.others() if self._siblings is not None else ()
             response_writer.send(Answer(200, self._observer.metrics.render(others), CONTENT_TYPE))
         elif head.path == "/tail":
-            await self._tail(response_writer, only)
+            await self._listen(response_writer, only)
         else:
             response_writer.send(self._health(head.path))
 
@@ -78,6 +81,18 @@ class Operations:
             return Answer(503, b"the ledger cannot be written\n", _TEXT)
         notices = self._observer.notices.items() if path == "/readyz" else ()
         return Answer(200, "".join(["ok\n", *(f"{about}: {text}\n" for about, text in notices)]).encode(), _TEXT)
+
+    async def _listen(self, response_writer: ResponseWriter, only: str | None) -> None:
+        """`_tail`, for a bounded number of listeners at a time."""
+        if self._listening[only] >= _MOST_LISTENERS:
+            said = f"{_MOST_LISTENERS} listeners are connected to /tail, expected at most as many: close one\n"
+            response_writer.send(Answer(503, said.encode(), _TEXT, {"retry-after": "15"}))
+            return
+        self._listening[only] += 1
+        try:
+            await self._tail(response_writer, only)
+        finally:
+            self._listening[only] -= 1
 
     async def _tail(self, response_writer: ResponseWriter, only: str | None) -> None:
         """Every line from now on, or every one of this owner, until the listener goes or the gateway ends."""

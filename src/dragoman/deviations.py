@@ -92,6 +92,8 @@ SEEN_LIMIT: Final = 200
 
 def part_path(at: tuple[int, ...]) -> str:
     """Where a part of a request stands, `messages[2].parts[0]`: the numbers of its message, of itself, and so on."""
+    if len(at) == 2:  # as nearly all do, by the thousand where ids repeat
+        return f"messages[{at[0]}].parts[{at[1]}]"
     message, *parts = at
     return f"messages[{message}]" + "".join(f".parts[{number}]" for number in parts)
 

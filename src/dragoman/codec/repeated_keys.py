@@ -7,7 +7,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Raw
 
-_SHORT: Final = 256  # bytes in which counting costs less than writing
+_SHORT: Final = 256  # bytes in which counting costs less than writing, though objects stand in objects
 
 _decode_members = _json.typed_decoder(dict[str, Raw])
 
@@ -24,7 +24,7 @@ def has_plain_keys(text: bytes) -> bool:
     value = _decode_members(text) if is_flat or len(text) < _SHORT else _json.decode(text)
     if not isinstance(value, dict):
         return False
-    if len(value) == text.count(b":"):
+    if (is_flat or len(text) < _SHORT) and len(value) == text.count(b":"):
         return True
     if len(text) < _SHORT and not is_flat:
         value = _json.decode(text)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.cli.found_servers import find_all, render_found
+from dragoman.cli.local_servers import find_all, render_found
 from dragoman.cli.main import main
 from dragoman.config import Config, load_config
 from dragoman.errors import ConfigError

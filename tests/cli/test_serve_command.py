@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from dragoman.cli.commands.serve import pick_port
-from dragoman.cli.found_servers import find_all, render_found
+from dragoman.cli.local_servers import find_all, render_found
 from dragoman.cli.main import main
 from dragoman.cli.presets import find_preset
 from dragoman.config import Config, ServerConfig, load_config

@@ -11,9 +11,9 @@ import msgspec
 from dragoman.client.exchange import Exchange, OnDeviation, OnWire
 from dragoman.client.forwarding import ClientHead, as_client
 from dragoman.client.images import Images
-from dragoman.client.local_servers import LocalServers
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import EndpointCache, PassthroughExchange, RawRequest
+from dragoman.client.started_servers import LocalServers
 from dragoman.client.target_state import TargetStates
 from dragoman.events import Deviation
 from dragoman.history import SignatureWatch, Vault

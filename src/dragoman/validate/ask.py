@@ -9,7 +9,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.client.exchange import Exchange
-from dragoman.client.local_servers import LocalServers
+from dragoman.client.started_servers import LocalServers
 from dragoman.config import Config
 from dragoman.events import SEMANTIC, Event, Failure, Reply, TextDelta, fold
 from dragoman.http.response import Response, TransportFailed

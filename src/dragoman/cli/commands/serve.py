@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from dragoman import _json
-from dragoman.cli.found_servers import find_all, render_found
+from dragoman.cli.local_servers import find_all, render_found
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE
 from dragoman.cli.presets import Preset, find_preset, render_preset, values_for

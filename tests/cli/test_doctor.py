@@ -162,3 +162,10 @@ def test_a_broken_configuration_is_the_first_finding(
     monkeypatch.setenv("DRAGOMAN_CONFIG", str(tmp_path / "dragoman.toml"))
     assert main(["doctor"]) == 1
     assert "sever: unknown key; nearest: server" in capsys.readouterr().out
+
+
+def test_a_server_that_gives_no_list_is_told_with_path_and_status(tmp_path: Path) -> None:
+    with answering({"/v1/models": (501, {"error": {"message": "Not here"}})}) as url:
+        found = findings(tmp_path, f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\n', {})
+    (bad,) = about(found, "lab")
+    assert (bad.level, bad.text) == ("bad", "Not here (/models answered 501)")

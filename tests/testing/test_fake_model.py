@@ -256,3 +256,16 @@ def test_a_call_that_is_cut_has_a_kind_and_no_status() -> None:
     lost = dragoman.ToolCallFailed(0, "call_1", "find", "cut", "the arguments end")
     refused = dragoman.CallFailed(lost, dragoman.decode(b"{}", "openai-chat"))
     assert (refused.failure.kind, refused.status, refused.retry_after) == ("cut", None, None)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_served_model_is_listed(protocol: ProtocolName) -> None:
+    with FakeModel().serve() as server:
+        suffix = "/v1" if protocol.startswith("openai") else "/v1beta" if protocol.startswith("gemini") else ""
+        lab = {"lab": {"base_url": server.url + suffix, "protocol": protocol}}
+        with dragoman.Client(providers=lab) as client:
+            assert [model.target for model in client.models("lab")] == ["lab/fake-model"]
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        connection.request("GET", "/nothing")
+        assert connection.getresponse().status == 404
+        connection.close()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Self, final
 
+from dragoman import _json
 from dragoman.errors import UsageError, WireError
 from dragoman.events import Failure
 from dragoman.inputs.keywords import seen
@@ -19,11 +20,22 @@ from dragoman.types import ProtocolName
 #: What answers a request: its protocol, path and body.
 Answering = Callable[[ProtocolName, str, bytes], Played]
 _LARGEST: Final = 64 * 1024 * 1024
+_JSON: Final = {"content-type": "application/json"}
+#: The one model that a list has, which every list's reader finds: the server takes every other name too.
+_NAME: Final = "fake-model"
+_LIST: Final = {
+    "object": "list",
+    "data": [{"id": _NAME, "object": "model", "type": "model", "display_name": _NAME, "created": 0, "owned_by": _NAME}],
+    "has_more": False,
+    "models": [{"name": _NAME, "model": _NAME}],
+}
 
 
 @final
 class Served:
     """A server that answers all five protocols. It runs until `close`, or until its `with` block ends.
+
+    It lists one model, `fake-model`, and answers to every name.
 
     Attributes:
         port: where it listens.
@@ -74,6 +86,13 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if any(path.endswith(protocol.models_path) for protocol in PROTOCOLS.values()):
+                self._send(Played(200, _JSON, _json.encode(_LIST)))
+            else:
+                self._send(Played(404, {"content-type": "text/plain"}, b"the fake model has no such path"))
+
         def do_POST(self) -> None:
             size = int(self.headers.get("content-length") or 0)
             body = self.rfile.read(min(size, _LARGEST))
@@ -108,4 +127,4 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
 
 def _refusal(name: ProtocolName, failure: Failure) -> Played:
     status, body = PROTOCOLS[name].render_error(failure)
-    return Played(status, {"content-type": "application/json"}, body)
+    return Played(status, _JSON, body)

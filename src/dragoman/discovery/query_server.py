@@ -70,10 +70,10 @@ async def ask(
     except TransportFailed as problem:
         return problem.failure
     if not 200 <= response.status < 300:
-        problem = read_problem(b"".join(chunks), status=response.status, headers=response.headers)
-        if problem.kind in ("auth", "permission"):  # it is about the key, not about the path
-            return problem
-        return msgspec.structs.replace(problem, message=f"{problem.message} ({path} answered {response.status})")
+        refused = read_problem(b"".join(chunks), status=response.status, headers=response.headers)
+        if refused.kind in ("auth", "permission"):  # it is about the key, not about the path
+            return refused
+        return msgspec.structs.replace(refused, message=f"{refused.message} ({path} answered {response.status})")
     value = _json.decode(b"".join(chunks))
     if isinstance(value, _json.Malformed):
         return Failure("wire", f"{provider.base_url}{path} does not answer in JSON", status=response.status)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import dragoman
 from dragoman.decoding import decode
 from dragoman.types import Tool
 
@@ -200,3 +201,14 @@ def test_an_older_call_beside_others_is_told_as_failed():
     reply = decode(body, "openai-chat", tools=TOOLS)
     assert [call.arguments for call in reply.tool_calls] == [A]
     assert [failed.name for failed in reply.failed_calls] == ["toll"]
+
+
+@pytest.mark.parametrize("empty", ['"custom": {"input": "", "name": ""}', '"custom": {}', '"custom": null'])
+def test_an_empty_frame_of_the_other_kind_is_no_second_call(empty: str) -> None:
+    """Some servers write every member that a call of any kind may have."""
+    entry = f'{{"id": "c", "type": "function", {empty}, "function": {{"name": "ring", "arguments": "{{}}"}}}}'
+    message = f'{{"role": "assistant", "tool_calls": [{entry}], "function_call": {{"name": "", "arguments": ""}}}}'
+    body = f'{{"choices": [{{"index": 0, "message": {message}, "finish_reason": "tool_calls"}}]}}'
+    found = dragoman.decode(body.encode(), "openai-chat")
+    assert [(call.name, call.values()) for call in found.tool_calls] == [("ring", {})]
+    assert found.error is None

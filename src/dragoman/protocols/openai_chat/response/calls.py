@@ -146,7 +146,8 @@ def _is_told_once(piece: CallPiece) -> bool:
     """Whether the keys under which a name and arguments may stand do not contradict each other."""
     function = piece.function
     name = function.name if function is not None else None
-    if name and ((piece.name or name) != name or isinstance(piece.custom, dict)):
+    # A `custom` of empty texts is the frame that some servers write around every kind of call.
+    if name and ((piece.name or name) != name or (isinstance(piece.custom, dict) and any(piece.custom.values()))):
         return False
     if function is None or (function.parameters is NOTHING and not piece.arguments):
         return True

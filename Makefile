@@ -15,7 +15,7 @@ PYTEST := .venv/bin/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security ledger lock docs clean
+.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test search bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security ledger lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -80,6 +80,9 @@ page-screens: $(STAMP)  ## the gateway's page and validation reports in a real b
 
 mutants: $(STAMP)  ## drifts planted in the quick ways to read, one at a time: the property tests must notice each
 	.venv/bin/python scripts/mutants.py
+
+search: $(STAMP)  ## the property tests with other examples each time: what they find becomes a test
+	DRAGOMAN_SEARCH=1 $(PYTEST) $$(grep -rl --include='test_*.py' hypothesis tests)
 
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak

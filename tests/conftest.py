@@ -1,4 +1,5 @@
-"""Settings of all tests: no verdict by the clock, and more examples when `DRAGOMAN_SOAK` is set."""
+"""Settings of all tests: no verdict by the clock, the same examples each time; other examples when `DRAGOMAN_SEARCH` is
+set, more of them when `DRAGOMAN_SOAK` is."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("test", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("soak", settings.get_profile("test"), max_examples=5000)
-settings.load_profile("soak" if os.environ.get("DRAGOMAN_SOAK") else "test")
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same code has the same verdict: what a search finds becomes a test of its own.
+settings.register_profile("test", settings.get_profile("search"), derandomize=True)
+settings.register_profile("soak", settings.get_profile("search"), max_examples=5000)
+settings.load_profile(next((name for name in ("soak", "search") if os.environ.get(f"DRAGOMAN_{name.upper()}")), "test"))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,24 @@ from ledger.histories import HOLDER, START, History, histories, intent, settleme
 @pytest.fixture
 def folder(tmp_path: Path) -> LedgerFolder:
     return LedgerFolder(tmp_path)
+
+
+#: Opens 50 new files, each at the moment at which another process does.
+OPENING = """
+import sys, time
+from pathlib import Path
+from dragoman.ledger.stores.files import open_file
+folder, start = Path(sys.argv[1]), float(sys.argv[2])
+for number in range(50):
+    time.sleep(max(0, start + number / 100 - time.time()))
+    open_file(folder / str(number) / "ledger.sqlite").close()
+"""
+
+
+def test_all_that_open_a_new_file_at_once_have_it(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", OPENING, str(tmp_path), str(time.time() + 1)]
+    processes = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [(process.communicate()[1], process.returncode) for process in processes] == [("", 0)] * 3
 
 
 def delivered(folder: Path, batches: list[list[Row]]) -> list[tuple[object, ...]]:

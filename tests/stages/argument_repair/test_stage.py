@@ -298,6 +298,13 @@ def test_an_unread_call_that_fails_fails_as_before():
     assert [call.kind for call in fold(out).failed_calls] == ["unreadable"]
 
 
+def test_a_failing_call_leaves_nothing_that_its_reader_held_back():
+    start, delta = ToolCallStart(0, "call_1", "f"), ToolCallDelta(0, '{"city":"a","box":')
+    held = ToolCallFailed(0, "call_1", "f", "cut", "no", '{"city":"a","box":{"city":"a","box":{}}')
+    events = [start, delta, held, Finish("length")]
+    assert "".join(event.text for event in staged(*events) if type(event) is ToolCallDelta) in delta.text
+
+
 def failed(kind: str, arguments: str) -> list:
     return [ToolCallStart(0, "call_1", "f"), ToolCallFailed(0, "call_1", "f", kind, "no", arguments), Finish("other")]
 

@@ -64,13 +64,27 @@ def open_file(file: Path) -> sqlite3.Connection:
         raise StoreAway(f"{file.name}: {problem.strerror}") from None
     # The shipper's thread opens it, and the gateway's closes it when that one has ended.
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    until = time.monotonic() + _PATIENCE / 1000
     try:
-        connection.executescript(_SETTINGS)
-        _prepare(connection, MAIN if file.name == MAIN_FILE else MONTH, file)
+        while True:
+            try:
+                connection.executescript(_SETTINGS)
+                _prepare(connection, MAIN if file.name == MAIN_FILE else MONTH, file)
+                return connection
+            except sqlite3.OperationalError as problem:
+                # Two that turn one new file to WAL do not wait for each other: SQLite refuses one at once.
+                if not _is_busy(problem) or time.monotonic() > until:
+                    raise
+                if connection.in_transaction:
+                    connection.rollback()
+                time.sleep(0.005)
     except BaseException:
         connection.close()
         raise
-    return connection
+
+
+def _is_busy(problem: sqlite3.Error) -> bool:
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _prepare(connection: sqlite3.Connection, schema: str, file: Path) -> None:

@@ -164,8 +164,8 @@ class ArgumentRepair:
                 out.append(event)
                 return
             text, how = found
-        if left := call.read(text[call.size :]):
-            self._leave(call, left, out)
+        # What the decoder held back may have had two readings, so none of it leaves unless the call is whole.
+        left = call.read(text[call.size :])
         end = repairer.close()
         if end is None or not _means_nothing(repairer, call.schema):
             problem = repairer.problem or "something stands behind the closing brace of the arguments"
@@ -173,6 +173,7 @@ class ArgumentRepair:
             message = event.message if is_known else f"tool call {event.name}: {problem}"
             out.append(msgspec.structs.replace(event, message=message))
             return
+        self._leave(call, left, out)
         if how:
             out.append(Deviation("repaired-arguments", f"call {event.index}: arguments", how))
         self._mended += 1

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reliability.caller import spoken
@@ -14,6 +15,7 @@ from reliability.caller import spoken
 from conversations import reply
 from dragoman.cli.main import main
 from dragoman.ledger.checking import check
+from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.keys import KeyRing, VirtualKey
 from gateway.recording import Recording, recording, rows
 from gateway.running import Running, stream_of
@@ -24,6 +26,22 @@ CHAT = "openai-chat"
 def ask(running: Running, key: str, model: str = f"{CHAT}/model-1") -> int:
     path, body = spoken(CHAT, model, stream=True)
     return running.request("POST", path, body, {"authorization": f"Bearer {key}"})[0]
+
+
+def asked_until(status: int, running: Running, key: str) -> None:
+    """A gateway looks for changed keys every quarter of a second."""
+    until = time.monotonic() + 30
+    while (seen := ask(running, key)) != status:
+        assert time.monotonic() < until, f"the key gets {seen}, not {status}"
+        time.sleep(0.01)
+
+
+def rows_of(key: str, folder: LedgerFolder, count: int) -> list[dict[str, Any]]:
+    until = time.monotonic() + 30
+    while len(found := [row for row in rows(folder) if row["key"] == key]) < count:
+        assert time.monotonic() < until, f"{len(found)} rows of the key, not {count}"
+        time.sleep(0.02)
+    return found
 
 
 class Commands:
@@ -58,27 +76,21 @@ def test_a_key_of_the_command_lets_in_and_names_its_rows(recorded: Recording, co
     running, folder, _ = recorded
     assert ask(running, "anything") == 200  # there are no keys yet
     key = commands.new("ci", "--team", "research", "--owner", "anna", "--label", "cost=4711")
-    time.sleep(0.3)
-    assert ask(running, "anything") == 401
+    asked_until(401, running, "anything")
     assert ask(running, key) == 200
-    until = time.monotonic() + 10
-    while len(found := rows(folder)) < 2 and time.monotonic() < until:
-        time.sleep(0.02)
-    assert [(row["key"], row["owner"], row["team"]) for row in found] == [("", "", ""), ("ci", "anna", "research")]
+    assert [(row["owner"], row["team"]) for row in rows_of("ci", folder, 1)] == [("anna", "research")]
+    assert {(row["owner"], row["team"]) for row in rows_of("", folder, 1)} == {("", "")}
     assert key not in commands("keys", "list")
     assert not any(key.encode() in path.read_bytes() for path in folder.root.rglob("*") if path.is_file())
 
 
-def test_a_disabled_key_holds_for_less_than_a_second(recorded: Recording, commands: Commands) -> None:
+def test_a_disabled_key_ends_at_once(recorded: Recording, commands: Commands) -> None:
     running, folder, _ = recorded
     key = commands.new("ci")
-    time.sleep(0.3)
+    asked_until(401, running, "anything")
     for action, status in (("disable", 401), ("enable", 200), ("disable", 401)):
-        ask(running, key)
         commands("keys", action, "ci")
-        began = time.monotonic()
-        while ask(running, key) != status:
-            assert time.monotonic() - began < 1.0
+        asked_until(status, running, key)
         assert [ask(running, key) for _ in range(5)] == [status] * 5
     assert check(folder).is_sound  # the audit's chain
 
@@ -86,11 +98,13 @@ def test_a_disabled_key_holds_for_less_than_a_second(recorded: Recording, comman
 def test_rotating_keeps_the_one_before_for_a_stated_time(recorded: Recording, commands: Commands) -> None:
     running, _, _ = recorded
     first = commands.new("ci")
-    second = str(json.loads(commands("keys", "rotate", "ci", "--keep", "3s", "--json"))["key"])
-    time.sleep(0.3)
+    second = str(json.loads(commands("keys", "rotate", "ci", "--keep", "1h", "--json"))["key"])
+    asked_until(401, running, "anything")
     assert [ask(running, key) for key in (first, second)] == [200, 200]
-    time.sleep(3.0)
-    assert [ask(running, key) for key in (first, second)] == [401, 200]
+    third = str(json.loads(commands("keys", "rotate", "ci", "--keep", "1s", "--json"))["key"])
+    asked_until(200, running, third)
+    asked_until(401, running, second)
+    assert ask(running, third) == 200
 
 
 def test_what_a_key_may_ask(tmp_path: Path) -> None:
@@ -112,12 +126,10 @@ def test_what_a_key_may_ask(tmp_path: Path) -> None:
 def test_a_client_sees_what_its_key_has_used(recorded: Recording, commands: Commands) -> None:
     running, folder, _ = recorded
     key, other = commands.new("ci", "--team", "research"), commands.new("other")
-    time.sleep(0.3)
+    asked_until(401, running, "anything")
     for shown in (key, key, other):
         assert ask(running, shown) == 200
-    until = time.monotonic() + 10
-    while len(rows(folder)) < 3 and time.monotonic() < until:
-        time.sleep(0.02)
+    rows_of("ci", folder, 2)
     status, _, body = running.request("GET", "/v1/key", b"", {"authorization": f"Bearer {key}"})
     data = json.loads(body)["data"]
     assert (status, data["label"], data["team"], data["unpriced"], data["usage"]) == (200, "ci", "research", 2, 0)
@@ -136,7 +148,7 @@ def test_an_expired_key_is_none() -> None:
 def test_hostile_keys_get_the_same_answer(recorded: Recording, commands: Commands) -> None:
     running, _, _ = recorded
     commands.new("ci")
-    time.sleep(0.3)
+    asked_until(401, running, "anything")
     hostile = [
         "' OR 1=1 --",
         "x" * 4_000,
@@ -148,13 +160,10 @@ def test_hostile_keys_get_the_same_answer(recorded: Recording, commands: Command
         "*",
     ]
     answers = set()
-    for number in range(1):
-        for words in hostile:
-            found = running.request("GET", "/v1/models", b"", {"authorization": f"Bearer {words}{number}"})
-            answers.add((found[0], found[2]))
-        if len(answers) > 1 or {status for status, _ in answers} == {429}:
-            break
-    assert {status for status, _ in answers} <= {401, 429}
+    for words in hostile:
+        found = running.request("GET", "/v1/models", b"", {"authorization": f"Bearer {words}"})
+        answers.add((found[0], found[2]))
+    assert len(answers) == 1 and {status for status, _ in answers} == {401}
 
 
 def test_mistakes_are_told(commands: Commands) -> None:
@@ -171,9 +180,7 @@ def test_spend_and_the_ledger_by_command(recorded: Recording, commands: Commands
     assert "sound" in commands("ledger", "check")
     for _ in range(3):
         assert ask(running, "") == 200
-    until = time.monotonic() + 10
-    while len(found := rows(folder)) < 3 and time.monotonic() < until:
-        time.sleep(0.02)
+    found = rows_of("", folder, 3)
     [line] = commands("spend", "--by", "target,state", "--json").splitlines()
     assert json.loads(line) == {
         "target": f"{CHAT}/model-1", "state": "settled", "nano": 0, "unpriced": 3, "input": 360, "output": 102,

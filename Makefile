@@ -3,6 +3,7 @@
 PYTHON ?= python3
 LOCK_VENV := .venv-lock
 STAMP := .venv/.installed
+DEMO_STAMP := .venv/.installed-demo
 COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-config --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command "make lock"
@@ -22,19 +23,29 @@ help:  ## this list
 
 install: $(STAMP)  ## make .venv with every extra and the test tools, each file checked against its hash
 
-$(STAMP): requirements/dev.txt pyproject.toml
+# $(1): the lock, $(2): what it holds and how big that is
+define install_lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "dragoman needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
 	  || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	@echo "installing the locked requirements into .venv (about 430 MB, once)"
-	.venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
-	.venv/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
-	@touch $(STAMP)
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@echo "installing $(2) into .venv, once"
+	@.venv/bin/python scripts/install_lock.py $(1)
+	@.venv/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+endef
 
-demo: $(STAMP)  ## a real small model streams a real tool call; then three famous broken streams, mended
-	.venv/bin/dragoman demo
+$(STAMP): requirements/dev.txt pyproject.toml
+	$(call install_lock,requirements/dev.txt,every extra and the test tools (435 MB))
+	@touch $(STAMP) $(DEMO_STAMP)
+
+# What the demo needs, and asking, serving and validating with it: a third of the whole.
+$(DEMO_STAMP): requirements/demo.txt pyproject.toml
+	$(call install_lock,requirements/demo.txt,dragoman and llama.cpp (145 MB))
+	@touch $(DEMO_STAMP)
+
+demo: $(DEMO_STAMP)  ## three famous broken streams, mended; then a small real model streams real tool calls
+	@.venv/bin/dragoman demo
 
 demo-validate: $(STAMP)  ## validate that model, write validation.html, and fall over to it from a broken provider
 	.venv/bin/python scripts/demo_validate.py
@@ -132,6 +143,7 @@ lock:  ## pin newest versions again: requirements/*.txt
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/audit.txt
 	$(COMPILE) --upgrade --extra all --output-file requirements/runtime.txt
 	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) --upgrade --extra embedded --group build --constraints requirements/dev.txt --output-file requirements/demo.txt
 
 clean:  ## remove what the targets made
 	rm -rf .venv .venv-audit .venv-bench .clients $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,4 +1,4 @@
-"""Draw docs/images/mended.svg from what `dragoman demo --streams` really prints; --check only compares."""
+"""Draw docs/images/mended.svg from what `dragoman demo --streams --bytes` really prints; --check only compares."""
 
 import argparse
 import html
@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "docs" / "images" / "mended.svg"
-COMMAND = ["dragoman", "demo", "--streams"]
+COMMAND = ["dragoman", "demo", "--streams", "--bytes"]
 COLUMNS = 100
 
 CHARACTER = 8.4  # px, of a monospace font at 14 px

@@ -13,7 +13,7 @@ import pytest
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from scripts import package
+from scripts import install_lock, package
 
 PROJECT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -196,6 +196,30 @@ def test_the_wheel_holds_code_types_and_data(tmp_path: Path) -> None:
     assert "dragoman/py.typed" in held
     assert any(name.endswith("licenses/LICENSE") for name in held)
     assert "dragoman = dragoman.cli.main:main" in points
+
+
+def test_the_demos_lock_is_a_small_part_of_the_whole() -> None:
+    demo, development = (locked_versions(PROJECT / "requirements" / f"{name}.txt") for name in ("demo", "dev"))
+    assert {name: development[name] for name in demo} == demo
+    assert {"msgspec", "httptools", "xllamacpp", "hatchling", "editables"} <= set(demo)
+    assert len(demo) < 12
+
+
+PIP_SAYS = """Collecting msgspec==0.22.0 (from -r requirements/demo.txt (line 137))
+  Downloading msgspec-0.22.0-cp311-cp311-manylinux_2_17_x86_64.whl (213 kB)
+Collecting xllamacpp==2026.10.11549 (from -r requirements/demo.txt (line 253))
+  Downloading xllamacpp-2026.10.11549-cp311-cp311-manylinux_2_28_x86_64.whl (38.4 MB)
+Installing collected packages: xllamacpp, msgspec
+Successfully installed msgspec-0.22.0 xllamacpp-2026.10.11549
+"""
+
+
+def test_an_installation_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert install_lock.report_progress(PIP_SAYS.splitlines(keepends=True), 10) == PIP_SAYS
+    assert capsys.readouterr().err.splitlines() == [
+        "  package 2 of 10 at most: xllamacpp, 38.4 MB",
+        "  unpacking 2 packages",
+    ]
 
 
 def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:

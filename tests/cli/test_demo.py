@@ -12,7 +12,7 @@ import pytest
 from answering import answering
 from dragoman import _json
 from dragoman.cli.commands.demo import ProgressBar, say_how_to_use
-from dragoman.cli.demo_broken import BROKEN_STREAMS, excerpt, render_broken
+from dragoman.cli.demo_broken import BROKEN_STREAMS, excerpt, render_broken, render_mended
 from dragoman.cli.demo_live import LEGS, TOOLS, Leg, play, render_step
 from dragoman.cli.main import main
 from dragoman.cli.terminal import Paint
@@ -59,7 +59,9 @@ ADD = block(
 SAID = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "It is 5."})
 
 
-def play_against(*replies: list[Step], leg: Leg = LEGS[1]) -> tuple[bool, list[dict[str, object]]]:
+def play_against(
+    *replies: list[Step], leg: Leg = LEGS[1], width: int = 120, with_bytes: bool = False
+) -> tuple[bool, list[dict[str, object]]]:
     """One leg, and the bodies of the requests that came."""
     with serving(*replies) as server:
         provider = Provider(name="embedded", protocol=leg.protocol, base_url=server.url, local=True)
@@ -68,7 +70,7 @@ def play_against(*replies: list[Step], leg: Leg = LEGS[1]) -> tuple[bool, list[d
         async def run() -> bool:
             transport = make_transport(seconds=5)
             try:
-                return await play(leg, target, transport, PLAIN_PAINT, width=120)
+                return await play(leg, target, transport, PLAIN_PAINT, width=width, with_bytes=with_bytes)
             finally:
                 await transport.close()
 
@@ -76,17 +78,44 @@ def play_against(*replies: list[Step], leg: Leg = LEGS[1]) -> tuple[bool, list[d
 
 
 def test_a_leg_shows_bytes_beside_events_and_runs_the_tool(capsys: pytest.CaptureFixture[str]) -> None:
-    called, requests = play_against(messages(*ADD, end("tool_use")), messages(*SAID, end("end_turn")))
+    called, requests = play_against(messages(*ADD, end("tool_use")), messages(*SAID, end("end_turn")), with_bytes=True)
     out = capsys.readouterr().out
     assert called
     assert '…"partial_json":' in out
     assert "ToolCallStart add toolu_1" in out and "Finish tool_use" in out
-    assert 'add({"a": 2, "b": 3}) → 2 + 3 = 5' in out
-    assert "the model answers It is 5." in out
+    assert '  add({"a": 2, "b": 3})\n  the tool says   2 + 3 = 5\n  the model says  It is 5.\n' in out
     forced, told = requests
     assert forced["tools"] and "<tool_call>" in str(forced["messages"])
     assert "tools" not in told
     assert "2 + 3 = 5" in str(told["messages"])
+
+
+def test_a_leg_shows_the_call_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    called, _ = play_against(messages(*ADD, end("tool_use")), messages(*SAID, end("end_turn")), width=80)
+    heading, grown, *rest = capsys.readouterr().out.splitlines()
+    assert called
+    assert heading == "anthropic-messages  'What is the weather in Paris?'"
+    assert grown.endswith(' s  add({"a": 2, "b": 3})')
+    assert rest == ["  the tool says   2 + 3 = 5", "  the model says  It is 5.", ""]
+
+
+def test_no_line_of_a_leg_is_wider_than_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """However long what the model writes is, and whatever it would steer the terminal with."""
+    long = block(
+        0,
+        {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}},
+        {"type": "input_json_delta", "partial_json": '{"city":\n'},
+        {"type": "input_json_delta", "partial_json": f'"{"x" * 30}\x1b[2J'},
+        {"type": "input_json_delta", "partial_json": f'{"y" * 300}"}}'},
+    )
+    said = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "word " * 60})
+    for with_bytes in (False, True):
+        play_against(
+            messages(*long, end("tool_use")), messages(*said, end("end_turn")), width=80, with_bytes=with_bytes
+        )
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) <= 80
+        assert "\x1b" not in out and "x" * 20 in out
 
 
 @pytest.mark.parametrize(
@@ -171,6 +200,17 @@ def test_each_broken_stream_is_mended_and_named(stream: object) -> None:
     assert max(map(len, drawn.splitlines())) <= 100
 
 
+def test_the_mended_streams_come_first_in_fifteen_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--streams"]) == 0
+    lines = capsys.readouterr().out.partition("That took")[0].splitlines()
+    assert len(lines) <= 15 and max(map(len, lines)) <= 80
+    for stream in BROKEN_STREAMS:
+        drawn = render_mended(stream, PLAIN_PAINT, width=80)
+        assert drawn.splitlines()[0] in lines
+        assert all(f"{call.name}({call.arguments})" in drawn for call in stream.decoded().tool_calls)
+        assert all(deviation.code in drawn for deviation in stream.decoded().deviations)
+
+
 def test_what_the_three_come_to() -> None:
     replies = [stream.decoded() for stream in BROKEN_STREAMS]
     calls = [[(call.name, call.values()) for call in reply.tool_calls] for reply in replies]
@@ -193,7 +233,9 @@ def test_the_streams_alone_need_no_model(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["demo", "--streams"]) == 0
     out = capsys.readouterr().out
     assert [stream.title in out for stream in BROKEN_STREAMS] == [True] * 3
-    assert len(out.partition("Next:\n")[2].splitlines()) == 3
+    assert max(map(len, out.splitlines())) <= 80
+    steps = [line for line in out.partition("Next:\n")[2].splitlines() if line.endswith(":")]
+    assert steps[:3] == ["  Ask it yourself:", "  See your servers and keys:", "  Serve your own client:"]
 
 
 def test_the_picture_is_what_the_command_prints() -> None:

@@ -21,11 +21,15 @@ WIRE_MARKS: Final = ('"tool_calls":', '"content_block":', '"delta":', '"item":',
 
 @final
 class BrokenStream(msgspec.Struct, frozen=True):
-    """One stream: its bytes in `demo_streams`, what is broken, and what a client that trusts it does."""
+    """One stream: its bytes in `demo_streams`, what is broken, and what a client that trusts it does.
+
+    `telling` is where the broken part begins, in one of its lines.
+    """
 
     file: str
     protocol: ProtocolName
     title: str
+    telling: str
     trusting: str
 
     def body(self) -> bytes:
@@ -43,30 +47,50 @@ BROKEN_STREAMS: Final = (
         "glued.sse",
         "openai-chat",
         "two calls, both at index 0",
-        'glues them by their index: get_weather({"city": "Paris"}{"city": "Rome"})',
+        '{"index":0,"id":"call_b2"',
+        'one broken call: get_weather({"city": "Paris"}{"city": "Rome"})',
     ),
     BrokenStream(
         "bare.ndjson",
         "ollama-chat",
-        "a call without id, type and arguments",
-        "has no id to answer to, and fails on arguments that are not there",
+        "a call without id or arguments",
+        '"function":',
+        "no id to answer to, and no arguments to read: it raises",
     ),
     BrokenStream(
         "text_arguments.ndjson",
         "ollama-chat",
-        "arguments as text where an object belongs",
-        "hands its tool one long string, or raises",
+        "arguments as text, not as an object",
+        '"function":',
+        "its tool gets one long string, or it raises",
     ),
 )
 
 
+def render_mended(stream: BrokenStream, paint: Paint, *, width: int) -> str:
+    """A stream in a few lines: what is broken, what came in, what it is taken for, and the calls that it holds."""
+    reply = stream.decoded()
+    line = next(line for line in stream.body().decode().splitlines() if stream.telling in line)
+    codes = ", ".join(deviation.code for deviation in reply.deviations)
+    lines = [
+        f"{paint('bold', stream.title)}  {paint('yellow', codes)}",
+        f"  {paint('dim', 'came in  ')} {excerpt(line, width - 12, marks=(stream.telling,))}",
+        f"  {paint('dim', 'trusted  ')} {paint('red', stream.trusting)}",
+    ]
+    label = "dragoman "
+    for call in reply.tool_calls:
+        lines.append(f"  {paint('dim', label)} {paint('green', clip(f'{call.name}({call.arguments})', width - 12))}")
+        label = " " * len(label)
+    return "\n".join(lines) + "\n"
+
+
 def render_broken(stream: BrokenStream, paint: Paint, *, width: int) -> str:
-    """A stream and its mending, for a terminal of that many columns."""
+    """All bytes of a stream and its mending, for a terminal of that many columns."""
     lines = [f"{paint('bold', stream.title)} {paint('dim', f'({stream.protocol})')}", paint("dim", "  what came in")]
     for line in stream.body().decode().splitlines():
         if line:
             lines.append("    " + excerpt(line, width - 4))
-    lines.append(paint("dim", "  a client that trusts it ") + paint("red", stream.trusting))
+    lines.append(paint("dim", "  what a client makes of it that trusts it\n    ") + paint("red", stream.trusting))
     lines.append(paint("dim", "  what dragoman delivers"))
     reply = stream.decoded()
     for call in reply.tool_calls:

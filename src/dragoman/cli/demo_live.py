@@ -1,16 +1,16 @@
-"""One live leg of the demo: the model streams a tool call in one protocol, its bytes are shown beside the events."""
+"""One live leg of the demo: the model streams a tool call in one protocol, and you see it grow, or every byte of it."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Final, final
 
 import msgspec
 
 from dragoman.cli.demo_broken import WIRE_MARKS, excerpt
-from dragoman.cli.terminal import Paint, clip, say
+from dragoman.cli.terminal import Paint, clip, harmless, say
 from dragoman.client.exchange import Exchange
 from dragoman.embedded import EmbeddedServer
 from dragoman.events import (
@@ -105,15 +105,83 @@ def target_of(server: EmbeddedServer, protocol: ProtocolName) -> Target:
     return Target(provider, PROTOCOLS[protocol], server.model, PLAIN, ModelLimits(context=2048), Secret(server.api_key))
 
 
-async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, width: int) -> bool:
-    """Ask, show every byte and event, run the tool, show its result and the model's answer.
+@final
+class GrowingCall:
+    """Writes a tool call while it comes, on one line of at most so many columns."""
+
+    __slots__ = ("_paint", "_width", "_column")
+
+    def __init__(self, paint: Paint, *, width: int) -> None:
+        self._paint = paint
+        self._width = width
+        self._column = 0  # 0: nothing stands on the line
+
+    def show(self, seconds: float, data: bytes, events: Sequence[Event]) -> None:
+        """Write what these events add."""
+        for event in events:
+            match event:
+                case ToolCallStart(name=name):
+                    self.end_line()
+                    self._write(f"  {seconds:4.1f} s  {name}(")
+                case ToolCallDelta(text=text):
+                    self._write(text)
+                case ToolCallEnd():
+                    self._write(")")
+                case _:
+                    pass
+
+    def _write(self, text: str) -> None:
+        room = self._width - self._column
+        text = harmless(text).replace("\n", " ")
+        if room > 0:
+            say(self._paint("green", text if len(text) <= room else text[: room - 1] + "…"))
+        self._column += len(text)
+
+    def end_line(self) -> None:
+        """Go to the next line, when something stands on this one."""
+        if self._column:
+            say("\n")
+        self._column = 0
+
+
+@final
+class BytesBesideEvents:
+    """Writes every data line as it arrives, and beside it the events that came of it."""
+
+    __slots__ = ("_paint", "_width")
+
+    def __init__(self, paint: Paint, *, width: int) -> None:
+        self._paint = paint
+        self._width = width
+        say(paint("dim", f"{'arrived':>9} {'bytes, by data line':{_left(width)}}  events") + "\n")
+
+    def show(self, seconds: float, data: bytes, events: Sequence[Event]) -> None:
+        """Write a step."""
+        say(render_step(seconds, data, events, self._paint, width=self._width))
+
+    def end_line(self) -> None:
+        """Nothing: each step ends its lines."""
+
+
+async def play(
+    leg: Leg, target: Target, transport: Transport, paint: Paint, *, width: int, with_bytes: bool = False
+) -> bool:
+    """Ask, show the call while it comes, run the tool, show its result and the model's answer.
+
+    Args:
+        leg: What is asked.
+        target: Who is asked.
+        transport: The way there.
+        paint: The colours.
+        width: Columns.
+        with_bytes: Show every byte and event, too.
 
     Returns:
         Whether the model called a tool, and the call came whole.
     """
     question = Message("user", (Text(leg.prompt),))
     say(f"{paint('bold', leg.protocol)}  {leg.prompt!r}\n")
-    say(paint("dim", f"{'arrived':>9} {'bytes, by data line':{_left(width)}}  events") + "\n")
+    view = BytesBesideEvents(paint, width=width) if with_bytes else GrowingCall(paint, width=width)
     asked = Request(
         target.model,
         (question, Message("assistant", (Text(_OPENING),))),
@@ -121,7 +189,8 @@ async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, 
         "any",
         Params(max_tokens=_CALL_TOKENS, temperature=0.0),
     )
-    reply = await _stream(target, asked, transport, paint, width=width)
+    reply = await _stream(target, asked, transport, view.show)
+    view.end_line()
     calls = reply.tool_calls
     if isinstance(reply.error, Failure) or not calls:
         reason = reply.error.message if reply.error is not None else f"the model said {reply.text[:60]!r}"
@@ -129,15 +198,17 @@ async def play(leg: Leg, target: Target, transport: Transport, paint: Paint, *, 
         return False
     results = tuple(_run(TOOLS.get(call.name), call) for call in calls)
     for call, result in zip(calls, results, strict=True):
-        say(f"  {paint('green', clip(f'{call.name}({call.arguments})', 80))} → {paint('bold', result.text)}\n")
+        if with_bytes:
+            say(f"  {paint('green', clip(f'{call.name}({call.arguments})', width - 2))}\n")
+        say(f"  {paint('dim', 'the tool says  ')} {paint('bold', clip(result.text, width - 18))}\n")
     told = Request(
         target.model,
         (question, Message("assistant", tuple(calls)), Message("tool", results), _SAY_IT),
         params=Params(max_tokens=_ANSWER_TOKENS, temperature=0.0),
     )
-    answer = await _stream(target, told, transport, None, width=width)
+    answer = await _stream(target, told, transport, None)
     said = answer.error.message if answer.error is not None else answer.text
-    say(f"  {paint('dim', 'the model answers')} {clip(said, width - 20)}\n\n")
+    say(f"  {paint('dim', 'the model says ')} {clip(said, width - 18)}\n\n")
     return True
 
 
@@ -151,16 +222,21 @@ def _run(tool: FunctionTool | None, call: ToolCall) -> ToolResult:
         return ToolResult(call.id, call.name, (Text(f"failed: {problem}"),), is_error=True)
 
 
-async def _stream(target: Target, request: Request, transport: Transport, paint: Paint | None, *, width: int) -> Reply:
-    """One response; with `paint`, its bytes and events as they come."""
+async def _stream(
+    target: Target,
+    request: Request,
+    transport: Transport,
+    show: Callable[[float, bytes, Sequence[Event]], None] | None,
+) -> Reply:
+    """One response; `show` is given its bytes and events as they come, after so many seconds."""
     exchange = Exchange(target, request, new_id=new_id)
     folded, start = Fold(), time.monotonic()
 
     def take(data: bytes, events: Sequence[Event]) -> None:
         for event in events:
             folded.add(event)
-        if paint is not None:
-            say(render_step(time.monotonic() - start, data, events, paint, width=width))
+        if show is not None:
+            show(time.monotonic() - start, data, events)
 
     try:
         response = await transport.open(exchange.outgoing)

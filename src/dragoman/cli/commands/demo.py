@@ -1,4 +1,4 @@
-"""Watch a real model on this machine stream real tool calls, then three famous broken streams, mended.
+"""Watch three broken streams of real servers being mended, then a real model on this machine call tools.
 
 Fetches a model of 93 MB the first time (checked against its hash) and serves it on a free port of this machine. The
 model is tiny: it shows real bytes, real grammar and real arrival times, not wisdom. Exit status 1 when it makes no
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dragoman import embedded
-from dragoman.cli.demo_broken import BROKEN_STREAMS, render_broken
+from dragoman.cli.demo_broken import BROKEN_STREAMS, render_broken, render_mended
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.terminal import Paint, hint, paint_for, say
 from dragoman.errors import DragomanError
@@ -26,47 +26,60 @@ from dragoman.providers.catalog import Provider, load_catalog
 if TYPE_CHECKING:
     from dragoman.http.transport import Transport
 
-EXAMPLE = "  dragoman demo\n  dragoman demo --streams     only the broken streams: no model, no download"
+EXAMPLE = """\
+  dragoman demo
+  dragoman demo --streams     only the broken streams: no model, no download
+  dragoman demo --bytes       with every byte that arrives, and the events that come of it"""
 
+_IN_CHECKOUT: Final = ".venv/bin/dragoman"
 _BAR: Final = 30  # columns
 _LEG_SECONDS: Final = 60
+_HEADING: Final = "Three streams that real servers send, and the calls that dragoman finds in them:"
+_LIVE_HEADING: Final = """\
+Now a real model on this machine: SmolLM2, 135 million parameters, 93 MB. It is
+too small to be wise. Watch each call grow while it streams, in three protocols."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--streams", action="store_true", help="only the broken streams, without a model")
+    parser.add_argument("--bytes", action="store_true", help="show every byte, and the events that come of it")
 
 
 def run(options: argparse.Namespace) -> int:
     """Show it all."""
     paint = paint_for(sys.stdout)
-    width = max(shutil.get_terminal_size((110, 24)).columns, 80)
+    width = max(shutil.get_terminal_size().columns, 80)
     start = time.monotonic()
-    problem = "" if options.streams else _live(paint, width)
+    say(_HEADING + "\n")
     for stream in BROKEN_STREAMS:
-        say(render_broken(stream, paint, width=width) + "\n")
+        say(
+            render_broken(stream, paint, width=width) + "\n"
+            if options.bytes
+            else render_mended(stream, paint, width=width)
+        )
+    problem = "" if options.streams else _live(paint, width, with_bytes=options.bytes)
     say(_next_steps(paint, time.monotonic() - start))
     return complain(problem) if problem else DONE
 
 
-def _live(paint: Paint, width: int) -> str:
+def _live(paint: Paint, width: int, *, with_bytes: bool) -> str:
     """The model's part; gives what went wrong, "" when nothing did."""
-    hint("starting the embedded model…\n")
+    say(f"\n{_LIVE_HEADING}\n")
+    hint("starting it…\n")
     progress = ProgressBar(is_terminal=sys.stderr.isatty())
     try:
         with embedded.start(on_progress=progress.show) as server:
-            say(
-                f"{paint('bold', 'model')}   SmolLM2-135M-Instruct, 4 bits, sha256 {server.sha256}\n"
-                f"{paint('bold', 'server')}  {server.url}, process {server.pid}\n\n"
-            )
-            silent = asyncio.run(_play_all(server, paint, width))
+            if with_bytes:
+                say(f"model   {server.model}, sha256 {server.sha256}\n")
+                say(f"server  {server.url}, process {server.pid}\n\n")
+            silent = asyncio.run(_play_all(server, paint, width, with_bytes=with_bytes))
     except DragomanError as problem:
         return str(problem)  # the broken streams need no model
-    say("Now three streams that real servers send:\n\n")
     return f"the model made no tool call over {', '.join(silent)}" if silent else ""
 
 
-async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -> list[str]:
+async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int, *, with_bytes: bool) -> list[str]:
     """Play every leg; gives the protocols in which no call came."""
     from dragoman.cli.demo_live import LEGS, play, target_of
     from dragoman.discovery.query_server import make_transport
@@ -78,7 +91,9 @@ async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int) -
             called = False
             try:
                 async with asyncio.timeout(_LEG_SECONDS):
-                    called = await play(leg, target_of(server, leg.protocol), transport, paint, width=width)
+                    called = await play(
+                        leg, target_of(server, leg.protocol), transport, paint, width=width, with_bytes=with_bytes
+                    )
             except TimeoutError:
                 say(paint("red", f"  not done in {_LEG_SECONDS} s") + "\n\n")
             silent += [] if called else [leg.protocol]
@@ -124,14 +139,22 @@ class ProgressBar:
 
 
 def _next_steps(paint: Paint, seconds: float) -> str:
-    tools = " --tools docs/examples/tools.json --tool-choice any" if Path("docs/examples/tools.json").is_file() else ""
-    steps = (
-        ("ask it yourself:     ", f'call embedded/smollm2 "Weather in Rome?"{tools}'),
-        ("your broken stream:  ", "decode --protocol openai-chat --result body.sse"),
-        ("servers and keys:    ", "doctor"),
+    """What to type next, with how this program is called here; no line has more than 80 columns."""
+    program = _program()
+    tools = (
+        " \\\n      --tools docs/examples/tools.json --tool-choice any"
+        if Path("docs/examples/tools.json").is_file()
+        else ""
     )
-    lines = [f"  {what}{paint('bold', f'{_program()} {command}')}\n" for what, command in steps]
-    return f"{paint('dim', f'That took {seconds:.0f} s.')} Next:\n{''.join(lines)}"
+    steps = (
+        ("Ask it yourself", f'{program} call embedded/smollm2 "Weather in Rome?"{tools}'),
+        ("See your servers and keys", f"{program} doctor"),
+        ("Serve your own client", f"{program} serve"),
+    )
+    lines = "".join(f"  {what}:\n    {paint('bold', command)}\n" for what, command in steps)
+    if program == _IN_CHECKOUT:
+        lines += f"  Type `dragoman` alone from here on, in this shell:\n    {paint('bold', '. .venv/bin/activate')}\n"
+    return f"{paint('dim', f'That took {seconds:.0f} s.')} Next:\n{lines}"
 
 
 def _program() -> str:

@@ -41,7 +41,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 
 # What the demo needs, and asking, serving and validating with it: a third of the whole.
 $(DEMO_STAMP): requirements/demo.txt pyproject.toml
-	$(call install_lock,requirements/demo.txt,dragoman and llama.cpp (145 MB))
+	$(call install_lock,requirements/demo.txt,dragoman and llama.cpp (135 MB))
 	@touch $(DEMO_STAMP)
 
 demo: $(DEMO_STAMP)  ## three famous broken streams, mended; then a small real model streams real tool calls

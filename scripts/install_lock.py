@@ -13,7 +13,7 @@ from pathlib import Path
 
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
 PIN = re.compile(r"^[\w.-]+==", re.MULTILINE)
-COLLECTING = re.compile(r"Collecting ([\w.-]+)")
+COLLECTING = re.compile(r"(?:Collecting|Processing) (?:\S*/)?([\w.]+)")
 SIZE = re.compile(r"Downloading \S+ \(([\d.]+ [kMG]?B)\)")
 
 

@@ -123,6 +123,37 @@ def test_what_a_key_may_ask(tmp_path: Path) -> None:
         assert len(running.provider.requests) == before
 
 
+LISTS = {
+    "/v1/models": {}, "/api/tags": {}, "/v1beta/models": {}, "/v1/models?limit=9": {"anthropic-version": "2023-06-01"},
+    "/": {"accept": "text/html"},
+}  # fmt: skip
+
+
+def test_a_client_is_shown_the_models_that_its_key_may_ask_for(tmp_path: Path) -> None:
+    secret, all_secret = "a-key-of-some-length-and-chance-0123456789", "another-key-of-some-length-and-chance-987654"
+    digests = [hashlib.sha256(each.encode()).hexdigest() for each in (secret, all_secret)]
+    more = (
+        f'[keys.few]\ndigests = ["sha256:{digests[0]}"]\nmodels = ["{CHAT}/small-*"]\nroutes = ["fast"]\n'
+        f'[keys.all]\ndigests = ["sha256:{digests[1]}"]\n'
+        f'[routes.fast]\ntargets = ["{CHAT}/small-1"]\n[routes.dear]\ntargets = ["{CHAT}/large-1"]\n'
+        f'[models."{CHAT}/small-1"]\ntools = "auto"\n[models."{CHAT}/large-1"]\ntools = "auto"\n'
+    )
+    with recording(tmp_path, more) as (running, _, _):
+        for path, headers in LISTS.items():
+            seen = running.request("GET", path, b"", {"authorization": f"Bearer {all_secret}", **headers})[2]
+            assert all(name in seen for name in (b"dear", b"large-1", b"fast", b"small-1")), path
+            seen = running.request("GET", path, b"", {"authorization": f"Bearer {secret}", **headers})[2]
+            assert b"fast" in seen and b"small-1" in seen, path
+            assert b"dear" not in seen and b"large-1" not in seen, path
+        few = {"authorization": f"Bearer {secret}"}
+        for name, status in ((f"{CHAT}/small-1", 200), ("fast", 200), (f"{CHAT}/large-1", 404), ("dear", 404)):
+            body = json.dumps({"model": name}).encode()
+            assert running.request("GET", f"/v1/models/{name}", b"", few)[0] == status
+            assert running.request("POST", "/api/show", body, few)[0] == status
+        unknown = running.request("GET", "/v1/models/nothing-of-this-name", b"", few)[2]
+        assert b"dear" not in unknown and b"large-1" not in unknown  # what may be meant is said of what it may ask
+
+
 def test_a_client_sees_what_its_key_has_used(recorded: Recording, commands: Commands) -> None:
     running, folder, _ = recorded
     key, other = commands.new("ci", "--team", "research"), commands.new("other")

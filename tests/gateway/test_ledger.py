@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from reliability.caller import rendered, spoken
 
 from conversations import reply
 from dragoman.ledger.checking import check
+from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.protocols import PROTOCOLS
 from gateway.recording import Recording, recording, rows
@@ -278,12 +280,11 @@ def test_nothing_but_figures_and_names_is_kept(tmp_path: Path) -> None:
         found = settled(folder, 3)
         assert [row["key"] for row in found] == [f"#{digest[:8]}"] * 3
         assert {row["client_request"] for row in found} == {"client-1"}
-        kept = [path for path in folder.root.rglob("*") if path.is_file()]
-        assert len(kept) > 4
-        assert [path.name for path in kept if CANARY.encode() in path.read_bytes()] == []
-    assert [
-        path.name for path in folder.root.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()
-    ] == []
+        assert len(kept(folder)) > 4
+        assert kept(folder, CANARY) == []
+        exported = "".join(export_csv(folder))
+        assert exported.count(f"{CHAT}/model-1") == 3 and CANARY not in exported
+    assert kept(folder, CANARY) == []
 
 
 # ---------------------------------------------------------------- a ledger that cannot be written
@@ -295,6 +296,34 @@ def broken(folder: LedgerFolder) -> None:
     if folder.journals.is_dir():
         os.rename(folder.journals, folder.root / "away")
     folder.journals.write_text("in the way")
+
+
+def test_a_full_disk_is_said_and_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    key = "a-key-of-some-length-and-chance-0123456789"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    for needs, more in ((False, ""), (True, f'[server]\nkeys = ["sha256:{digest}"]\n')):
+        (tmp_path / str(needs)).mkdir()
+        with recording(tmp_path / str(needs), more) as (running, folder, observer):
+            running.answer(stream_of(CHAT, reply("text")))
+            path, body = spoken(CHAT, f"{CHAT}/model-1", stream=True)
+            headers = {"authorization": f"Bearer {key}"} if needs else {}
+            for function in ("posix_fallocate", "write"):  # no room for a segment; where none is set apart, none for it
+                with monkeypatch.context() as patched:
+                    patched.setattr(f"dragoman.ledger.journal.os.{function}", full)
+                    status, _, data = running.request("POST", path, body, headers)
+                if needs:
+                    assert status == 503 and b"ledger" in data and running.provider.requests == []
+                else:
+                    assert status == 200
+                    assert b"No space left" in running.request("GET", "/readyz")[2]
+                monkeypatch.setattr(running.gateway._ledger._journal, "_next_try", 0.0)  # type: ignore[union-attr]
+            assert running.request("POST", path, body, headers)[0] == 200
+            assert len(settled(folder, 1)) == 1
+            assert running.request("GET", "/readyz")[:1] == (200,)
+            assert (b"dragoman_ledger_unrecorded_total 2" in observer.metrics.render()) is not needs
 
 
 def mended(folder: LedgerFolder) -> None:

@@ -174,7 +174,8 @@ class App:
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, response_writer, record))
                 return
             if isinstance(handler, Page):
-                answer = handler.respond(Asked(head, body, name, self._names, self._since, self._served))
+                asked = Asked(head, body, name, self._names, self._since, self._served, record.virtual_key)
+                answer = handler.respond(asked)
                 response_writer.send(answer)
                 record.outcome, record.status, record.page = "done", answer.status, handler.pattern
                 return

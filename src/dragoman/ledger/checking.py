@@ -19,6 +19,7 @@ from dragoman.ledger.reading import JournalReader
 from dragoman.ledger.stores.files import MAIN_FILE, damaged_in, month_file, months_in, read_file
 from dragoman.ledger.stores.schema import GROUPS, SUMS
 from dragoman.ledger.stores.sqlite import audit_digest
+from dragoman.ledger.waking import Ringer
 from dragoman.money import Rates
 from dragoman.types import Usage
 
@@ -163,7 +164,13 @@ def list_journals(folder: LedgerFolder) -> list[JournalState]:
         names = os.listdir(folder.journals)
     except OSError:
         return []
-    return [_state(folder.journals, holder, numbers) for holder, numbers in sorted(segments_of(names).items())]
+    found = [_state(folder.journals, holder, numbers) for holder, numbers in sorted(segments_of(names).items())]
+    if any(journal.waiting and not journal.is_live for journal in found):
+        # To see whether its writer lives its lock was tried; a shipper that tried it meanwhile took it for a live one.
+        ringer = Ringer(folder)
+        ringer.ring()
+        ringer.close()
+    return found
 
 
 def _state(journals: Path, holder: str, numbers: list[int]) -> JournalState:

@@ -9,7 +9,7 @@ https://ai.google.dev/api/models (read 2026-11-21).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -19,8 +19,9 @@ from dragoman._json import Json
 from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
 from dragoman.gateway.messages import Answer, Head
-from dragoman.gateway.model_names import Listed, ModelNames
+from dragoman.gateway.model_names import Listed, ModelNames, UnknownModel
 from dragoman.gateway.pages.start import render_start, wants_html
+from dragoman.ledger.keys import VirtualKey
 from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Model
@@ -36,7 +37,7 @@ _EMBEDS: Final = "embed"
 @final
 class Asked(msgspec.Struct, frozen=True):
     """A question. `name`: what stood for `{model}` in the path, "" without one. `since`: Unix seconds, for lists.
-    `protocols`: what the gateway serves."""
+    `protocols`: what the gateway serves. `key`: the client's, which sees what it may ask for; None: all is seen."""
 
     head: Head
     body: bytes
@@ -44,6 +45,22 @@ class Asked(msgspec.Struct, frozen=True):
     names: ModelNames
     since: int
     protocols: tuple[ProtocolName, ...]
+    key: VirtualKey | None = None
+
+    def listed(self) -> Sequence[Listed]:
+        """The names that the client is shown."""
+        found = self.names.listed()
+        return found if self.key is None else [listed for listed in found if self.key.permits(listed.name)]
+
+    def find(self, name: str) -> Listed:
+        """The model that answers to a name.
+
+        Raises:
+            UnknownModel: none does, or none that the client's key may ask for.
+        """
+        if self.key is not None and not self.key.permits(name):
+            raise UnknownModel(name, tuple(listed.name for listed in self.listed()))
+        return self.names.find(name)
 
 
 Respond: TypeAlias = Callable[[Asked], Answer]
@@ -75,7 +92,7 @@ def _answer(value: Json) -> Answer:
 
 def _start(asked: Asked) -> Answer:
     """For people: the page that a browser shows."""
-    return render_start(asked.head, asked.protocols, asked.names.listed())
+    return render_start(asked.head, asked.protocols, asked.listed())
 
 
 def _greet(asked: Asked) -> Answer:
@@ -87,7 +104,7 @@ def _version(asked: Asked) -> Answer:
 
 
 def _tags(asked: Asked) -> Answer:
-    return _answer({"models": [_tag(listed, asked.since) for listed in asked.names.listed()]})
+    return _answer({"models": [_tag(listed, asked.since) for listed in asked.listed()]})
 
 
 def _running(asked: Asked) -> Answer:
@@ -140,7 +157,7 @@ def _show(asked: Asked) -> Answer:
     name = fields.get("model") or fields.get("name")
     if not isinstance(name, str):
         raise WireError("expected the name of a model", path="model")
-    listed = asked.names.find(name)
+    listed = asked.find(name)
     return _answer(
         {
             "license": "",
@@ -168,12 +185,12 @@ def _unsupported(asked: Asked) -> Answer:
 
 
 def _openai_models(asked: Asked) -> Answer:
-    data: list[Json] = [_openai_model(listed, asked.since) for listed in asked.names.listed()]
+    data: list[Json] = [_openai_model(listed, asked.since) for listed in asked.listed()]
     return _answer({"object": "list", "data": data})
 
 
 def _openai_one(asked: Asked) -> Answer:
-    return _answer(_openai_model(asked.names.find(asked.name), asked.since))
+    return _answer(_openai_model(asked.find(asked.name), asked.since))
 
 
 def _openai_model(listed: Listed, since: int) -> Json:
@@ -188,14 +205,14 @@ def _is_anthropic(head: Head) -> bool:
 
 
 def _anthropic_models(asked: Asked) -> Answer:
-    data: list[Json] = [_anthropic_model(listed, asked.since) for listed in asked.names.listed()]
-    names = [listed.name for listed in asked.names.listed()]
+    data: list[Json] = [_anthropic_model(listed, asked.since) for listed in asked.listed()]
+    names = [listed.name for listed in asked.listed()]
     first, last = (names[0], names[-1]) if names else (None, None)
     return _answer({"data": data, "has_more": False, "first_id": first, "last_id": last})
 
 
 def _anthropic_one(asked: Asked) -> Answer:
-    return _answer(_anthropic_model(asked.names.find(asked.name), asked.since))
+    return _answer(_anthropic_model(asked.find(asked.name), asked.since))
 
 
 def _anthropic_model(listed: Listed, since: int) -> Json:
@@ -204,7 +221,7 @@ def _anthropic_model(listed: Listed, since: int) -> Json:
 
 def _anthropic_count(asked: Asked) -> Answer:
     request = PROTOCOLS["anthropic-messages"].parse_request(asked.body).request
-    asked.names.find(request.model)
+    asked.find(request.model)
     return _answer({"input_tokens": estimate_tokens(request)})
 
 
@@ -217,11 +234,11 @@ def _is_gemini(head: Head) -> bool:
 
 
 def _gemini_models(asked: Asked) -> Answer:
-    return _answer({"models": [_gemini_model(listed) for listed in asked.names.listed()]})
+    return _answer({"models": [_gemini_model(listed) for listed in asked.listed()]})
 
 
 def _gemini_one(asked: Asked) -> Answer:
-    return _answer(_gemini_model(asked.names.find(asked.name)))
+    return _answer(_gemini_model(asked.find(asked.name)))
 
 
 def _gemini_model(listed: Listed) -> Json:
@@ -247,7 +264,7 @@ def _gemini_count(asked: Asked) -> Answer:
             body = _json.encode(inner)
     path = asked.head.path.rpartition(":")[0] + ":generateContent"
     request = PROTOCOLS["gemini-generate"].parse_request(body, path=path).request
-    asked.names.find(request.model)
+    asked.find(request.model)
     return _answer({"totalTokens": estimate_tokens(request)})
 
 

@@ -7,7 +7,8 @@ import os
 import re
 import sqlite3
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -28,12 +29,19 @@ PRAGMA synchronous = FULL;
 PRAGMA foreign_keys = ON;
 PRAGMA cache_size = -1024;
 """
+#: 31 December 9999, in days since 1970: an id has room for later ones, a calendar has not.
+_LAST_DAY: Final = 2_932_896
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def month_of(id: bytes) -> str:
     """The partition of an attempt: `2026-11`, in UTC."""
-    return datetime.fromtimestamp(started_of(id) / 1_000_000, UTC).strftime("%Y-%m")
+    return _month_of_day(min(started_of(id) // 86_400_000_000, _LAST_DAY))
+
+
+@lru_cache(maxsize=64)
+def _month_of_day(day: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).strftime("%Y-%m")
 
 
 def month_file(folder: Path, month: str) -> Path:

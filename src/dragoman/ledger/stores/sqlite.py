@@ -29,11 +29,16 @@ from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SETTLED, SUMS
 
 #: Files of months that are open at once.
 _MOST_OPEN: Final = 3
-_INSERT: Final = (
-    f"INSERT INTO attempt({','.join(COLUMNS)}) VALUES({','.join('?' * len(COLUMNS))}) ON CONFLICT(id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in SETTLED)
+#: Rows that one statement takes, the most first. Each step of a statement lets go of the interpreter and asks for it
+#: again, which beside a busy event loop costs more than the row.
+_SIZES: Final = (64, 16, 4, 1)
+_INSERTS: Final = {
+    size: f"INSERT INTO attempt({','.join(COLUMNS)}) VALUES"
+    + ",".join([f"({','.join('?' * len(COLUMNS))})"] * size)
+    + f" ON CONFLICT(id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SETTLED)}"
     + " WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
-)
+    for size in _SIZES
+}
 _SETTLE: Final = (
     f"UPDATE attempt SET {', '.join(f'{name} = ?' for name in SETTLED)} WHERE id = ? AND state = 'reserved'"
 )
@@ -65,10 +70,11 @@ class SqliteStore:
             by_month.setdefault(month_of(row.intent.id), []).append(row)
         for month, those in by_month.items():
             with self._writing(month) as connection:
-                for row in those:
-                    changed = connection.execute(_INSERT, _values(row)).rowcount
-                    if not changed and row.settlement is not None:
-                        self._adjust_late(connection, row.settlement)
+                first = 0
+                while first < len(those):
+                    size = next(size for size in _SIZES if size <= len(those) - first)
+                    self._insert(connection, those[first : first + size])
+                    first += size
 
     def settle(self, settlement: Settlement) -> bool:
         with self._writing(month_of(settlement.id)) as connection:
@@ -141,6 +147,14 @@ class SqliteStore:
         self._main = None
 
     # ------------------------------------------------------------ inside
+
+    def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        values = [value for row in rows for value in _values(row)]
+        if connection.execute(_INSERTS[len(rows)], values).rowcount == len(rows):
+            return
+        for row in rows:  # some stood there, and what is told of them now may differ
+            if row.settlement is not None:
+                self._adjust_late(connection, row.settlement)
 
     def _adjust_late(self, connection: sqlite3.Connection, given: Settlement) -> None:
         """What is told of an attempt that was closed already: an entry of the difference, once."""

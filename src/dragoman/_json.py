@@ -178,6 +178,16 @@ def repeats_key(text: str) -> bool:
     return False
 
 
+def is_written_of(value: Json, text: bytes) -> bool:
+    """Whether a JSON text is what is written of the value that was read from it, white space aside: then no object in
+    it has a key twice. Of a text that is written otherwise (escapes, forms of numbers) nothing is known."""
+    try:
+        written = _encode(value)
+    except (RecursionError, UnicodeEncodeError):
+        return False
+    return written == text or (len(written) < len(text) and written == without_spaces(text))
+
+
 class Number(str):
     """A JSON number as its own text."""
 

@@ -39,22 +39,25 @@ class Settled(msgspec.Struct, frozen=True):
 
     def told_once(self) -> Settled:
         """The same, unless an object in it tells a member twice and differently: then there are two readings."""
-        if self.text is not None and any(map(repeats_key, self.objects or (self.text,))):
+        if self.text is not None and any(
+            repeats_key(text.encode("utf-8", "replace")) for text in self.objects or (self.text,)
+        ):
             return Settled(None, kind="contradicted", problem=REPEATED_KEY)
         return self
 
 
-def is_plain_object(text: str, written: bytes = b"") -> bool:
-    """Whether a text is exactly one JSON object with something in it, and no key twice, so that nothing in it needs to
-    be looked for.
+def looks_plain(text: str) -> bool:
+    """Whether a text that is known to be JSON, with no key twice, is an object with something in it."""
+    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6
 
-    Args:
-        written: the text as the frame had it, if it did.
-    """
-    if not (text[:1] == "{" and text[-1:] == "}" and len(text) > 6):
+
+def is_plain_object(text: str) -> bool:
+    """Whether a text is exactly one JSON object with something in it, and no key twice, so that nothing in it needs to
+    be looked for."""
+    if not looks_plain(text):
         return False
     try:
-        written = written or text.encode()
+        written = text.encode()
     except UnicodeEncodeError:
         return False
     return has_plain_keys(written) or (_json.is_json(text) and not _json.repeats_key(text))

@@ -6,16 +6,11 @@ import re
 from typing import Final
 
 from dragoman._json import TOLD_TWICE
-from dragoman.codec import repeated_keys
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.repeated_keys import repeats_key
 
 #: A call under the keys of the protocols, not an empty list.
 _CALL: Final = re.compile(rb'(?:tool_calls"\s*:\s*\[\s*[^]\s]|(?:tool_calls|function_?[cC]all)"\s*:\s*\{)')
-
-
-def repeats_key(frame: bytes) -> bool:
-    """Whether an object in a frame of the wire has a key twice, with different values."""
-    return repeated_keys.repeats_key(frame.decode("utf-8", "replace"))
 
 
 def hides_call(frame: bytes) -> bool:

@@ -101,7 +101,7 @@ def check_whole(body: bytes) -> Finish | None:
     if isinstance(message, _json.Malformed):
         return None
     word, calls = message.stop_reason, [block.id for block in message.content if type(block) is _Call]
-    if (calls or b'"tool_use"' in body) and repeats_key(body.decode(errors="replace")):
+    if (calls or b'"tool_use"' in body) and repeats_key(body):
         return None
     if len(set(calls)) < len(calls) or (word != "max_tokens" and bool(calls) != (word == "tool_use")):
         return None

@@ -82,7 +82,7 @@ def check_whole(body: bytes) -> Finish | None:
     calls = [part.functionCall for part in parts if part.functionCall is not None]
     ids = [call.id for call in calls if call.id is not None]
     is_text = any(part.text and not part.thought for part in parts)
-    if (calls or b'"functionCall"' in body) and repeats_key(body.decode(errors="replace")):
+    if (calls or b'"functionCall"' in body) and repeats_key(body):
         return None
     if len(set(ids)) < len(ids) or not (calls or is_text) or any(part.text and part.functionCall for part in parts):
         return None

@@ -94,7 +94,7 @@ def check_whole(body: bytes) -> Finish | None:
     message, word = answer.message, answer.done_reason
     calls = message.tool_calls or ()
     ids = [call.id for call in calls if call.id is not None]
-    if (calls or b'_calls"' in body) and repeats_key(body.decode(errors="replace")):
+    if (calls or b'_calls"' in body) and repeats_key(body):
         return None
     if len(set(ids)) < len(ids) or not (calls or message.content):
         return None

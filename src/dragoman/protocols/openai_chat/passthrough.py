@@ -106,7 +106,7 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     choice = answer.choices[0]
     word, calls = choice.finish_reason, choice.message.tool_calls
-    if b"_calls" in body and _is_crowded(body, len(calls or ()), word) and repeats_key(body.decode(errors="replace")):
+    if b"_calls" in body and _is_crowded(body, len(calls or ()), word) and repeats_key(body):
         return None
     if calls:
         if word == "stop" or len({call.id for call in calls}) < len(calls):

@@ -106,7 +106,7 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     if not all(is_plain_object(call.arguments) for call in calls):
         return None
-    if b'"function_call"' in body and repeats_key(body.decode(errors="replace")):
+    if b'"function_call"' in body and repeats_key(body):
         return None
     usage = answer.usage
     read, thought = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens

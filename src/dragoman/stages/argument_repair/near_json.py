@@ -374,7 +374,7 @@ def read_inner(text: str, names: frozenset[str]) -> Json | Malformed:
     """
     value = _json.decode_exact(text)
     if not isinstance(value, Malformed):
-        return Malformed(REPEATED_KEY) if repeats_key(text) else value
+        return Malformed(REPEATED_KEY) if repeats_key(text.encode("utf-8", "replace")) else value
     writer = ArgumentWriter(_ANYTHING, read_inner)
     reader = NearJson(writer, StringText(writer.note_once), text, names)
     try:

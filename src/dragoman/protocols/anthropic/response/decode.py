@@ -12,6 +12,7 @@ from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Blocks
@@ -149,7 +150,7 @@ class Decoder:
             self._dispatch(kind, event, frame)
 
     def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
-        if (b"partial_json" in frame or b"tool_use" in frame) and torn_frames.repeats_key(frame):
+        if (b"partial_json" in frame or b"tool_use" in frame) and repeats_key(frame):
             torn_frames.refuse(self._assembly, kind, read_text((read_fields(event.content_block) or {}).get("name")))
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         if kind == "content_block_delta":

@@ -9,7 +9,7 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_plain_object, told_once
+from dragoman.codec.parts.settled_arguments import is_plain_object, looks_plain, told_once
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
@@ -38,8 +38,16 @@ class CallReader:
         self._assembly = assembly
         self._partial: _PartialCall | None = None
 
-    def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
-        """Take the call of one part; `signature` is "" when it has none, `native` are further fields of the part."""
+    def read(
+        self, call: FunctionCall, signature: str, native: Native | None = None, *, is_told_once: bool = False
+    ) -> None:
+        """Take the call of one part.
+
+        Args:
+            signature: "" when it has none.
+            native: further fields of the part.
+            is_told_once: the frame that it stands in is JSON in which no key stands twice.
+        """
         assembly = self._assembly
         if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
             assembly.deviate("sibling-key", "functionCall", "partial_args, will_continue")
@@ -69,9 +77,8 @@ class CallReader:
             if not call.id and call.args is NOTHING and call.arguments is NOTHING:
                 return  # an empty call: the end of one that had ended
         if call.arguments is NOTHING and call.parameters is NOTHING:
-            written = bytes(call.args)
-            text = written.decode("utf-8", "replace")
-            if is_plain_object(text, written):  # the usual call
+            text = _json.raw_text(call.args)
+            if looks_plain(text) if is_told_once else is_plain_object(text):  # the usual call
                 assembly.whole_call(call.id, call.name, text, native=native, signature=signature or None, is_plain=True)
                 return
         arguments, is_one = self._arguments_of(call)

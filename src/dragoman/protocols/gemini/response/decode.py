@@ -17,6 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -140,7 +141,7 @@ class Decoder:
 
     def _read_odd_frame(self, frame: bytes) -> None:
         """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
-        if (b"functionCall" in frame or b"function_call" in frame) and torn_frames.repeats_key(frame):
+        if (b"functionCall" in frame or b"function_call" in frame) and repeats_key(frame):
             return torn_frames.refuse(self._assembly, "functionCall")
         found = split(frame)
         chunk = decode_chunk(found.frame) if found is not None else None
@@ -290,7 +291,7 @@ class Decoder:
                     continue
                 rest = found.parts.get((place, number), {}) if found is not None else {}
                 if (call := part.functionCall) is not None or "functionCall" in rest:
-                    is_twice = torn_frames.repeats_key(frame) if is_twice is None else is_twice
+                    is_twice = repeats_key(frame) if is_twice is None else is_twice
                     if is_twice or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", (call and call.name) or "")
                         continue
@@ -335,7 +336,8 @@ class Decoder:
         if part.text is not None:
             self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:
-            self._calls.read(part.functionCall, signature, make_native(NAME, rest) if part.text is None else None)
+            native = make_native(NAME, rest) if part.text is None else None
+            self._calls.read(part.functionCall, signature, native, is_told_once=True)
         elif part.text is None:
             self._read_other_part(part, rest, signature)
 

@@ -15,7 +15,7 @@ from dragoman._json import Raw
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_plain_object, is_same, told_once
+from dragoman.codec.parts.settled_arguments import is_plain_object, is_same, looks_plain, told_once
 from dragoman.protocols.ollama.wire import NOTHING, Call
 
 
@@ -53,8 +53,8 @@ class CallReader:
         self._held: list[_Held] = []
         self._last: _Held | None = None  # the last call that an entry named, when it was not whole
 
-    def read(self, call: Call, where: str) -> None:
-        """Take the next entry."""
+    def read(self, call: Call, where: str, *, is_told_once: bool = False) -> None:
+        """Take the next entry. `is_told_once`: the line that it stands in is JSON in which no key stands twice."""
         function = call.function
         if (
             function is not None
@@ -62,7 +62,7 @@ class CallReader:
             and function.parameters is NOTHING
             and call.arguments is NOTHING
             and self._last is None
-            and is_plain_object(text := (written := bytes(function.arguments)).decode("utf-8", "replace"), written)
+            and (looks_plain if is_told_once else is_plain_object)(text := _json.raw_text(function.arguments))
         ):  # the usual entry
             if not call.id and not call.type:
                 self._assembly.deviate("missing-type", where, severity="note")

@@ -17,6 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -219,7 +220,7 @@ class Decoder:
                     assembly.deviate("sibling-key", f"message.{name}")
                 assembly.thinking(assembly.lenient_text(thinking) if lenient else thinking)
                 break
-        if answer.tool_calls and torn_frames.repeats_key(frame):
+        if answer.tool_calls and repeats_key(frame):
             for call in answer.tool_calls:
                 named = (call.function and call.function.name) or call.name
                 torn_frames.refuse(assembly, "message.tool_calls", named or "")
@@ -231,7 +232,7 @@ class Decoder:
         for image in answer.images or ():
             assembly.whole_part(Media("image", image_type(image), image))
         for number, call in enumerate(answer.tool_calls or ()):
-            self._calls.read(call, f"message.tool_calls[{number}]")
+            self._calls.read(call, f"message.tool_calls[{number}]", is_told_once=not lenient)
 
     def _read_end(self, line: Line) -> None:
         assembly = self._assembly

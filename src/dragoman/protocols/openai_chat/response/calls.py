@@ -8,6 +8,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.settled_arguments import contradicts, told_once
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.wire import (
     NAME,
     NOTHING,
@@ -33,7 +34,7 @@ class CallReader:
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
-        if torn_frames.repeats_key(frame):
+        if repeats_key(frame):
             return self._refuse(pieces)
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
@@ -55,7 +56,7 @@ class CallReader:
             and self._slots.grow(piece.index, function.arguments)
         ):
             return  # the usual delta
-        if torn_frames.repeats_key(frame):
+        if repeats_key(frame):
             return self._refuse([piece])
         name, arguments, kind = parts_of(piece)
         if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
@@ -73,7 +74,7 @@ class CallReader:
 
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
-        if b"_call" in frame and torn_frames.repeats_key(frame):
+        if b"_call" in frame and repeats_key(frame):
             self._refuse(said.tool_calls or [CallPiece()])
             said.tool_calls = said.function_call = None
 

@@ -244,9 +244,10 @@ class Decoder:
         if chunk.usage is not None or chunk.x_groq is not None:
             self._usage(chunk)
         error = None if chunk.error is None else self._error_in(chunk.error)
-        if b"_call" in data:
+        choices = chunk.choices or ()
+        if b"_call" in data and not (choices and (said := choices[0].delta) is not None and said.tool_calls):
             self._calls.find_hidden(chunk, data)
-        for choice in chunk.choices or ():
+        for choice in choices:
             if choice.index != self._choice and not self._is_ours(choice.index):
                 self._calls.judge(choice.delta or choice.message or Delta(), data)
                 continue

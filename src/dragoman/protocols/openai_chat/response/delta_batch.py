@@ -59,7 +59,7 @@ _decode_arguments: Final = _json.lines_decoder(_chunk(_Arguments))
 _decode_usage: Final = _json.typed_decoder(_UsageChunk)
 _decode_text: Final = _json.typed_decoder(_chunk(_Text))
 _decode_call: Final = _json.typed_decoder(_chunk(_Arguments))
-_MOST_MISSES: Final = 64  # chunks of one response that are read twice in vain
+_MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
 class Growth:
@@ -86,6 +86,7 @@ class Growth:
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
                 text: str = told.delta.content
                 self._assembly.text(text)
+                self._misses = 0
                 return text
         else:
             may_repeat = data.count(b'"arguments"') > 1 or (
@@ -95,6 +96,7 @@ class Growth:
             if chunk is not None and type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
                 if call.function.arguments and self._slots.grow(call.index, call.function.arguments):
+                    self._misses = 0
                     return ""
         self.kind = ""
         self._misses += 1

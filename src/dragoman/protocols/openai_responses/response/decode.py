@@ -17,6 +17,7 @@ from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_responses.response.delta_batch import read_burst
@@ -175,7 +176,7 @@ class Decoder:
             self._assembly.deviate(*oddity(data))
         if not isinstance(value, dict):
             return self._assembly.deviate("unknown-event", "body", type(value).__name__)
-        if b"_call" in data and torn_frames.repeats_key(data):
+        if b"_call" in data and repeats_key(data, value):
             return torn_frames.refuse(self._assembly, "event", name_of(value))
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:

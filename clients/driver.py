@@ -54,18 +54,18 @@ class Start:
     words: str = ""
 
 
-def shell_lines(place: Place, client: str) -> list[str]:
+def shell_lines(place: Place, client: str, model: str = MODEL) -> list[str]:
     """Do what `dragoman env CLIENT` says: gives the lines for a shell, and writes the client's file if it has one."""
-    words = [sys.executable, "-m", "dragoman", "env", client, "--url", place.url, "--model", MODEL, "--json"]
+    words = [sys.executable, "-m", "dragoman", "env", client, "--url", place.url, "--model", model, "--json"]
     said = json.loads(subprocess.run(words, capture_output=True, check=True, timeout=60).stdout)
     if said["file"]:
         place.write(said["file"].removeprefix("~/"), said["text"])
     return [str(line) for line in said["shell"]]
 
 
-def preset(place: Place, client: str) -> dict[str, str]:
+def preset(place: Place, client: str, model: str = MODEL) -> dict[str, str]:
     """The variables that `dragoman env CLIENT` says; its file is written too."""
-    exports = [line.removeprefix("export ") for line in shell_lines(place, client) if line.startswith("export ")]
+    exports = [line.removeprefix("export ") for line in shell_lines(place, client, model) if line.startswith("export ")]
     return {name: value.strip('"') for name, _, value in (line.partition("=") for line in exports)}
 
 
@@ -77,6 +77,9 @@ class Driver:
     for the page. `is_textual`: it sends results as text of the user, and calls nowhere. `repeats`: requests that it
     may make beyond one a turn. `passes`: false where the gateway must write answers anew even for a clean provider.
     `check`: looks at the folder afterwards and gives what is missing, for clients not judged by what they print.
+    `searches`: providers of these protocols search the web, and others refuse a request for a
+    search. `is_same`: what a provider of its own protocol gets is what the
+    client sent, byte for byte.
     """
 
     name: str
@@ -92,6 +95,8 @@ class Driver:
     passes: bool = True
     prints_text: bool = True
     check: Callable[[Place], str] = lambda place: ""
+    searches: tuple[str, ...] = ()
+    is_same: bool = False
 
 
 def script(name: str, *, app: str = "", **environ: str) -> Callable[[Place], Start]:

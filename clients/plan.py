@@ -21,24 +21,53 @@ FINAL_TEXT = "All is recorded: naïve 東京 done-7f3a"
 
 @dataclass(frozen=True)
 class Call:
-    """A call that the model makes. `proof`: what its result holds when the tool saw exactly these arguments."""
+    """A call that the model makes. `proof`: what its result holds when the tool saw exactly these arguments.
+
+    `namespace`: of Responses, in which the function stands; other protocols have only the name that both make. `kind`:
+    what it is in Responses: "function", "custom" (free text, the argument `input`) or "tool_search". `refusal`: what
+    its result holds where it needs a search of the web and the provider has none.
+    """
 
     name: str
     arguments: dict[str, Any]
     proof: str
+    namespace: str = ""
+    kind: str = "function"
+    refusal: str = ""
+
+    def is_proven(self, result: str) -> bool:
+        """Whether a result is this call's."""
+        return self.proof in result or (self.refusal != "" and self.refusal in result)
+
+    @property
+    def own_name(self) -> str:
+        """The name within the namespace."""
+        return self.name.removeprefix(f"{self.namespace}__")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a search of the web finds that the provider runs, and what the model says of it."""
+
+    url: str = "https://example.test/sandbox-notes"
+    title: str = "Notes of the sandbox"
+    query: str = "newest sandbox"
+    text: str = "The newest sandbox is number 7f3a."
 
 
 @dataclass(frozen=True)
 class Plan:
     """The turns of the model: calls, calls, …, then a text, or a call that ends the client's work (`ending`).
 
-    `texts`: the turns of a model that is asked without tools.
+    `texts`: the turns of a model that is asked without tools. `page`: what it finds on the
+    web where it is asked to search there.
     """
 
     steps: tuple[tuple[Call, ...], ...]
     text: str = FINAL_TEXT
     ending: Call | None = None
     texts: tuple[str, ...] = ()
+    page: Page = Page()
 
 
 def record(text: str, tags: list[str], count: int) -> Call:
@@ -72,3 +101,12 @@ def plan_of_commands(tool: str, arguments: Callable[[str], dict[str, Any]], *, e
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
+
+
+def search_of(server: str, query: str, limit: int) -> Call:
+    """A call of the tool that each server of scripts/mcp_server.py has."""
+    proof = hashlib.sha256("\n".join([server, query, repr(limit)]).encode()).hexdigest()
+    return Call(f"mcp__{server}__search", {"query": query, "limit": limit}, proof, f"mcp__{server}")
+
+
+SEARCHES = (search_of("alpha", SHORT_TEXT, 3), search_of("beta", SHORT_TEXT, 4))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import isolated
 from driver import INSTALLED, MODEL, NODE, ROOT, Driver, Place
 from provider import Played, playing
+from tap import tapped
 from wire import MODEL as PROVIDERS_MODEL
 from wire import WIRES
 
@@ -26,6 +27,7 @@ CONFIG = """
 protocol = "{protocol}"
 base_url = "{url}{base}"
 clean = {clean}
+dialect = {{ hosted_tools = {hosted} }}
 
 [routes.{model}]
 targets = ["scripted/{theirs}"]
@@ -47,14 +49,25 @@ def play(driver: Driver, provider: str, keep: Path | None) -> dict[str, Any]:
         folder = Path(temporary)
         with playing(protocol, driver.plan, is_textual=driver.is_textual) as played:
             log = folder / "gateway.log"
-            with serving(folder, played, log, clean=provider != protocol) as url:
-                place = Place(url, INSTALLED / driver.lock, folder / "home", folder / "work")
+            hosted = ["web_search"] if protocol in driver.searches else []
+            with (
+                serving(folder, played, log, clean=provider != protocol, hosted=hosted) as url,
+                tapped(url, WIRES[driver.speaks].path) as sent,
+            ):
+                place = Place(sent.url, INSTALLED / driver.lock, folder / "home", folder / "work")
                 place.home.mkdir()
                 place.work.mkdir()
                 outcome = _run(driver, place)
                 faults = _faults(driver, place, played, outcome)
             said = log.read_text(encoding="utf-8")
-            faults += _faults_of_gateway(driver, said, passed=provider != protocol)
+            has_search = protocol in (driver.speaks, *driver.searches)
+            faults += _faults_of_gateway(
+                driver, said, refused=bool(driver.searches) and not has_search, passed=provider != protocol
+            )
+            if driver.is_same and protocol == driver.speaks:
+                faults += sent.differences(played.heads, played.bodies)
+            if driver.searches and has_search and not played.searches:
+                faults.append("the provider was not asked to search the web")
             if keep is not None:
                 _keep(keep / f"{driver.name}.{provider}", played, outcome, said, faults)
     return {
@@ -63,7 +76,7 @@ def play(driver: Driver, provider: str, keep: Path | None) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(folder: Path, played: Played, log: Path, *, clean: bool) -> Iterator[str]:
+def serving(folder: Path, played: Played, log: Path, *, clean: bool, hosted: Sequence[str] = ()) -> Iterator[str]:
     """`dragoman serve` in front of the scripted provider; gives its URL and writes its log."""
     config = folder / "dragoman.toml"
     text = CONFIG.format(
@@ -71,6 +84,7 @@ def serving(folder: Path, played: Played, log: Path, *, clean: bool) -> Iterator
         url=played.url,
         base=WIRES[played.protocol].base,
         clean=str(clean).lower(),
+        hosted=json.dumps(hosted),
         model=MODEL,
         theirs=PROVIDERS_MODEL,
     )
@@ -125,18 +139,21 @@ def _faults(driver: Driver, place: Place, played: Played, outcome: isolated.Outc
     return faults + ([problem] if problem else [])
 
 
-def _faults_of_gateway(driver: Driver, log: str, *, passed: bool) -> list[str]:
+def _faults_of_gateway(driver: Driver, log: str, *, refused: bool, passed: bool) -> list[str]:
     """What the gateway's own record of the requests says against it."""
     lines = (line for line in log.splitlines() if line.startswith("{"))
     records = [record for record in map(json.loads, lines) if record["kind"] == "request" and record.get("route")]
     faults = [f"the gateway's log: {line[:200]}" for line in log.splitlines() if "Traceback" in line]
-    faults += [f"a request ended as {one['outcome']!r}" for one in records if one["outcome"] != "done"]
+    failed = [one for one in records if one["outcome"] != "done"]
+    faults += [f"a request ended as {one['outcome']!r}" for one in failed if not refused or one.get("status") != 400]
+    if refused and not failed:
+        faults.append("no search was refused")
     faults += [f"it spoke {one.get('client')}" for one in records if one.get("client") != driver.speaks][:1]
     if not records:
         faults.append("the gateway's log tells of no request")
-    if not all(one["stream"] for one in records):
+    if not driver.searches and not all(one["stream"] for one in records):
         faults.append("an answer was asked for as a whole")
-    if passed and not all(one.get("passed") for one in records):
+    if passed and not all(one.get("passed") for one in records if one not in failed):
         faults.append("bytes were not passed through")
     return faults
 
@@ -151,6 +168,7 @@ def _keep(folder: Path, played: Played, outcome: isolated.Outcome, log: str, fau
     (folder / "faults").write_text("\n".join(faults), encoding="utf-8")
     for number, body in enumerate(played.bodies, 1):
         (folder / f"request-{number}.json").write_bytes(body)
+        (folder / f"head-{number}.json").write_text(json.dumps(played.heads[number - 1], indent=1), encoding="utf-8")
 
 
 def main(name: str, providers: str, keep: str) -> int:

@@ -8,23 +8,28 @@ from plan import plan_of_commands
 PROMPT = "Record the texts with your shell, then say that all is recorded."
 
 
+QUIET_CLAUDE = {
+    "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+}  # fmt: skip
+
+
 def _claude_code(place: Place) -> Start:
-    quiet = {"DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     command = [place.program("claude"), "-p", PROMPT, "--allowedTools", "Bash"]
-    return Start(command, preset(place, "claude-code") | quiet)
+    return Start(command, preset(place, "claude-code") | QUIET_CLAUDE)
 
 
-def _codex_words() -> list[str]:
+def codex_words() -> list[str]:
+    """What makes Codex act without asking."""
     return ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
 
 
 def _codex(place: Place) -> Start:
-    return Start([place.program("codex"), *_codex_words(), PROMPT], preset(place, "codex"))
+    return Start([place.program("codex"), *codex_words(), PROMPT], preset(place, "codex"))
 
 
 def _codex_oss(place: Place) -> Start:
     words = ["--oss", "--local-provider", "ollama", "-m", MODEL, PROMPT]
-    return Start([place.program("codex"), *_codex_words(), *words], preset(place, "codex-oss"))
+    return Start([place.program("codex"), *codex_words(), *words], preset(place, "codex-oss"))
 
 
 def _gemini_cli(place: Place) -> Start:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from plan import Plan
+from plan import Page, Plan
+from strict import CHECKS
 from wire import MODEL, WIRES, Asked, Wire
 
 #: What the model says beside its calls, and to requests without tools (titles, summaries).
@@ -35,10 +36,20 @@ class Played:
     ended: bool = False  # the last turn was given
     faults: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    heads: list[dict[str, str]] = field(default_factory=list)
+    searches: int = 0  # of the web, that it was asked for
+
+    def page(self, asked: Asked) -> Page | None:
+        """What a search of the web finds, where a request is for one."""
+        wanted = self.plan.steps[0][0].name if self.plan.steps else ""
+        return self.plan.page if asked.searches and wanted not in asked.tools else None
 
     def answer(self, asked: Asked) -> tuple[tuple[Any, ...], str]:
         """The calls and the text of the next turn."""
         plan = self.plan
+        if (page := self.page(asked)) is not None:
+            self.searches += 1
+            return (), page.text
         if plan.texts:
             self.requests += 1
             self.ended = self.requests >= len(plan.texts)
@@ -49,15 +60,18 @@ class Played:
         self.requests += 1
         if self.requests > len(plan.steps) + PATIENCE:
             raise ValueError("the client asks the same again and again")
-        results = [text for _, text in asked.results] + [asked.text]
+        results = [text for _, text in asked.results] + ([asked.text] if self.is_textual else [])
         done = 0
         for step in plan.steps:
-            if not all(any(call.proof in text for text in results) for call in step):
+            if not all(any(map(call.is_proven, results)) for call in step):
                 break
             done += 1
         if not self.is_textual:
             self._compare(asked, done)
         if done < len(plan.steps):
+            unknown = [call.name for call in plan.steps[done] if call.name not in asked.tools]
+            if unknown and not self.is_textual:
+                raise ValueError(f"the model would call {unknown}, but is offered {asked.tools} alone")
             return plan.steps[done], ASIDE
         self.ended = True
         return ((), plan.text) if plan.ending is None else ((plan.ending,), "")
@@ -71,7 +85,7 @@ class Played:
         for call, (call_id, name, arguments) in zip(expected, asked.calls, strict=False):
             if (name, arguments) != (call.name, call.arguments):
                 self.fault(f"the call came back changed: {_difference(call.arguments, arguments)} ({name})")
-            if call.proof not in told.get(call_id, ""):
+            if not call.is_proven(told.get(call_id, "")):
                 self.fault(f"the result of {name} stands with another call")
 
     def fault(self, what: str) -> None:
@@ -109,8 +123,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         with self.server.lock:
             played.bodies.append(body)
+            head = {name.lower(): value for name, value in self.headers.items()}
+            played.heads.append(head)
             try:
-                asked = wire.read(path, json.loads(body))
+                read = json.loads(body)
+                CHECKS[played.protocol](head, read)
+                asked = wire.read(path, read)
                 calls, text = played.answer(asked)
             except (ValueError, KeyError, TypeError, AttributeError) as problem:
                 played.fault(f"not a valid request of {played.protocol}: {problem!r}")
@@ -119,7 +137,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 )
                 return
             turn = len(played.bodies)
-        frames = wire.write(calls, text, turn, asked.stream, len(body) // CHARACTERS)
+        page = played.page(asked)
+        frames = wire.write(calls, text, turn, asked.stream, len(body) // CHARACTERS, page)
         if not asked.stream:
             self._send(200, b"".join(frames))
             return

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import agents
+import harder
 import programs
 import sdks
 from driver import Driver
 
-DRIVERS: list[Driver] = [*sdks.DRIVERS, *programs.DRIVERS, *agents.DRIVERS]
+DRIVERS: list[Driver] = [*sdks.DRIVERS, *programs.DRIVERS, *harder.DRIVERS, *agents.DRIVERS]

@@ -7,11 +7,11 @@ model, streamed in small pieces or whole; `read` is the number of tokens that th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from plan import Call
+from plan import Call, Page
 
 PIECE = 97  # characters of arguments or text in one event
 MODEL = "scripted-1"
@@ -29,6 +29,7 @@ class Asked:
     calls: list[tuple[str, str, Any]] = field(default_factory=list)  # (id, name, arguments)
     results: list[tuple[str, str]] = field(default_factory=list)  # (the id of the call, text)
     text: str = ""
+    searches: bool = False  # the provider may search the web
 
 
 Frames = Iterator[bytes]
@@ -46,7 +47,9 @@ def _parts(content: Any) -> str:
     if isinstance(content, list):
         return "".join(_parts(part) for part in content)
     if isinstance(content, dict):
-        return "".join(_parts(content[key]) for key in ("text", "content", "output", "result") if key in content)
+        return "".join(
+            _parts(content[key]) for key in ("text", "content", "output", "result", "tool_name") if key in content
+        )
     return ""
 
 
@@ -86,7 +89,9 @@ def read_ollama(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_ollama(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
+def write_ollama(
+    calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int, page: Page | None = None
+) -> Frames:
     """Lines; a call is whole in one of them."""
     head = {"model": MODEL, "created_at": "2026-11-22T10:00:00.123456789Z"}
     made = [
@@ -148,7 +153,9 @@ def read_chat(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_chat(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
+def write_chat(
+    calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int, page: Page | None = None
+) -> Frames:
     """Chunks; arguments in fragments, the calls one after the other."""
     usage = {"prompt_tokens": read, "completion_tokens": 34, "total_tokens": read + 34}
     made = [
@@ -192,14 +199,25 @@ def write_chat(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read
 def read_responses(path: str, body: dict[str, Any]) -> Asked:
     """https://platform.openai.com/docs/api-reference/responses"""
     asked = Asked(body.get("stream") is True)
-    asked.tools = [tool["name"] for tool in body.get("tools") or () if tool["type"] in ("function", "custom")]
+    asked.tools = _names_of_responses(body.get("tools") or ())
+    asked.searches = any(tool["type"].startswith("web_search") for tool in body.get("tools") or ())
     asked.text = body.get("instructions") or ""
     given = body["input"]
     for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         kind = item.get("type", "message")
         if kind == "function_call":
-            asked.calls.append((item["call_id"], item["name"], json.loads(item["arguments"])))
-        elif kind == "function_call_output":
+            space = f"{item['namespace']}__" if item.get("namespace") else ""
+            asked.calls.append((item["call_id"], space + item["name"], json.loads(item["arguments"])))
+        elif kind == "custom_tool_call":
+            asked.calls.append((item["call_id"], item["name"], {"input": item["input"]}))
+        elif kind == "tool_search_call":
+            asked.calls.append((item["call_id"], "tool_search", item["arguments"]))
+        elif kind in ("tool_search_output", "additional_tools"):
+            found = _names_of_responses(item["tools"])
+            asked.tools += found
+            if kind == "tool_search_output":
+                asked.results.append((item["call_id"], ", ".join(found)))
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             _expect(item["call_id"] in [call[0] for call in asked.calls], "call_id is that of a call")
             asked.results.append((item["call_id"], _parts(item["output"])))
         elif kind == "message":
@@ -209,19 +227,36 @@ def read_responses(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_responses(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
+def _names_of_responses(tools: Iterable[dict[str, Any]]) -> list[str]:
+    found = [tool["name"] for tool in tools if tool["type"] in ("function", "custom")]
+    found += [
+        f"{tool['name']}__{one['name']}" for tool in tools if tool["type"] == "namespace" for one in tool["tools"]
+    ]
+    return found + [tool["type"] for tool in tools if tool["type"] == "tool_search"]
+
+
+def write_responses(
+    calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int, page: Page | None = None
+) -> Frames:
     """Items, each with its events, and the whole at the end."""
     items: list[dict[str, Any]] = []
     if text:
-        part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        if page is not None:
+            action = {"type": "search", "query": page.query, "sources": [{"type": "url", "url": page.url}]}
+            items.append({"id": f"ws_{turn}", "type": "web_search_call", "status": "completed", "action": action})
+            cited = {
+                "type": "url_citation",
+                "url": page.url,
+                "title": page.title,
+                "start_index": 0,
+                "end_index": len(text),
+            }
+            part["annotations"] = [cited]
         items.append(
             {"id": f"msg_{turn}", "type": "message", "status": "completed", "role": "assistant", "content": [part]}
         )
-    for number, call in enumerate(calls):
-        items.append(
-            {"id": f"fc_{turn}{number}", "type": "function_call", "status": "completed",
-             "call_id": f"call_{turn}{number}XyZ", "name": call.name, "arguments": _text_of(call.arguments)}
-        )  # fmt: skip
+    items += [_item_of_call(call, f"{turn}{number}") for number, call in enumerate(calls)]
     usage = {
         "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 34,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + 34,
@@ -247,6 +282,18 @@ def write_responses(calls: tuple[Call, ...], text: str, turn: int, stream: bool,
         yield _sse({**event, "sequence_number": number}, event["type"])
 
 
+def _item_of_call(call: Call, place: str) -> dict[str, Any]:
+    if call.kind == "tool_search":
+        return {"id": f"tsc_{place}", "type": "tool_search_call", "execution": "client", "status": "completed",
+                "call_id": f"call_{place}XyZ", "arguments": call.arguments}  # fmt: skip
+    if call.kind == "custom":
+        return {"id": f"ctc_{place}", "type": "custom_tool_call", "status": "completed",
+                "call_id": f"call_{place}XyZ", "name": call.name, "input": call.arguments["input"]}  # fmt: skip
+    item = {"id": f"fc_{place}", "type": "function_call", "status": "completed",
+            "call_id": f"call_{place}XyZ", "name": call.own_name, "arguments": _text_of(call.arguments)}  # fmt: skip
+    return {**item, "namespace": call.namespace} if call.namespace else item
+
+
 def _item_events(item: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
     place = {"item_id": item["id"], "output_index": index}
     if item["type"] == "message":
@@ -254,11 +301,22 @@ def _item_events(item: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
         at = {**place, "content_index": 0}
         opened = {**item, "status": "in_progress", "content": []}
         yield {"type": "response.output_item.added", "output_index": index, "item": opened}
-        yield {"type": "response.content_part.added", **at, "part": {**part, "text": ""}}
+        yield {"type": "response.content_part.added", **at, "part": {**part, "text": "", "annotations": []}}
         for piece in _pieces(text):
             yield {"type": "response.output_text.delta", **at, "delta": piece, "logprobs": []}
+        for number, cited in enumerate(part["annotations"]):
+            added = {"annotation_index": number, "annotation": cited}
+            yield {"type": "response.output_text.annotation.added", **at, **added}
         yield {"type": "response.output_text.done", **at, "text": text, "logprobs": []}
         yield {"type": "response.content_part.done", **at, "part": part}
+    elif item["type"] in ("tool_search_call", "web_search_call"):
+        yield {"type": "response.output_item.added", "output_index": index, "item": {**item, "status": "in_progress"}}
+    elif item["type"] == "custom_tool_call":
+        opened = {**item, "status": "in_progress", "input": ""}
+        yield {"type": "response.output_item.added", "output_index": index, "item": opened}
+        for piece in _pieces(item["input"]):
+            yield {"type": "response.custom_tool_call_input.delta", **place, "delta": piece}
+        yield {"type": "response.custom_tool_call_input.done", **place, "input": item["input"]}
     else:
         opened = {**item, "status": "in_progress", "arguments": ""}
         yield {"type": "response.output_item.added", "output_index": index, "item": opened}
@@ -281,6 +339,7 @@ def read_anthropic(path: str, body: dict[str, Any]) -> Asked:
             "input_schema is an object",
         )
         asked.tools.append(tool["name"])
+        asked.searches = asked.searches or tool.get("type", "").startswith("web_search")
     asked.text = _parts(body.get("system"))
     open_calls: list[str] = []
     for message in body["messages"]:
@@ -311,9 +370,19 @@ def read_anthropic(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_anthropic(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
+def write_anthropic(
+    calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int, page: Page | None = None
+) -> Frames:
     """Blocks one after the other."""
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    if page is not None:
+        id = f"srvtoolu_{turn}aBc"
+        found = {"type": "web_search_result", "url": page.url, "title": page.title, "encrypted_content": "c2VhbA==",
+                 "page_age": None}  # fmt: skip
+        blocks[:0] = [
+            {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": page.query}},
+            {"type": "web_search_tool_result", "tool_use_id": id, "content": [found]},
+        ]
     blocks += [
         {"type": "tool_use", "id": f"toolu_{turn}{number}AbC", "name": call.name, "input": call.arguments}
         for number, call in enumerate(calls)
@@ -330,9 +399,9 @@ def write_anthropic(calls: tuple[Call, ...], text: str, turn: int, stream: bool,
     events: list[dict[str, Any]] = [{"type": "message_start", "message": opened}, {"type": "ping"}]
     for index, block in enumerate(blocks):
         is_text = block["type"] == "text"
-        start = {**block, "text": ""} if is_text else {**block, "input": {}}
+        start = {**block, "text": ""} if is_text else {**block, "input": {}} if "input" in block else block
         events.append({"type": "content_block_start", "index": index, "content_block": start})
-        for piece in _pieces(block["text"] if is_text else _text_of(block["input"])):
+        for piece in _pieces(block["text"] if is_text else _text_of(block["input"]) if "input" in block else ""):
             delta = (
                 {"type": "text_delta", "text": piece}
                 if is_text
@@ -355,6 +424,7 @@ def read_gemini(path: str, body: dict[str, Any]) -> Asked:
     asked = Asked(":streamGenerateContent" in path)
     for tool in body.get("tools") or ():
         asked.tools += [one["name"] for one in tool.get("functionDeclarations") or ()]
+        asked.searches = asked.searches or "googleSearch" in tool
     asked.text = _parts((body.get("systemInstruction") or {}).get("parts"))
     open_calls: list[tuple[str, str]] = []
     for content in body["contents"]:
@@ -381,7 +451,9 @@ def read_gemini(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def write_gemini(calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int) -> Frames:
+def write_gemini(
+    calls: tuple[Call, ...], text: str, turn: int, stream: bool, read: int, page: Page | None = None
+) -> Frames:
     """Parts; a call is whole in one of them, the first one signed."""
     usage = {"promptTokenCount": read, "candidatesTokenCount": 34, "totalTokenCount": read + 34}
     parts: list[dict[str, Any]] = [{"text": piece} for piece in (_pieces(text) if stream else [text] if text else [])]
@@ -389,20 +461,29 @@ def write_gemini(calls: tuple[Call, ...], text: str, turn: int, stream: bool, re
         signed = {} if number else {"thoughtSignature": SIGNATURE}
         parts.append({"functionCall": {"name": call.name, "args": call.arguments}, **signed})
 
+    if page is not None:
+        web = {"uri": page.url, "title": page.title}
+        segment = {"startIndex": 0, "endIndex": len(text.encode()), "text": text}
+        grounding = {
+            "webSearchQueries": [page.query], "groundingChunks": [{"web": web}],
+            "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0]}],
+        }  # fmt: skip
+    ending = {"finishReason": "STOP"} | ({"groundingMetadata": grounding} if page is not None else {})
+
     def response(some: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         candidate = {"content": {"role": "model", "parts": some}, "index": 0, **more}
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": MODEL, "responseId": f"r{turn}"}
 
     if not stream:
-        yield json.dumps(response(parts, finishReason="STOP")).encode()
+        yield json.dumps(response(parts, **ending)).encode()
         return
     for part in parts[:-1]:
         yield f"data: {_careful(response([part]))}\r\n\r\n".encode()
-    yield f"data: {_careful(response(parts[-1:], finishReason='STOP'))}\r\n\r\n".encode()
+    yield f"data: {_careful(response(parts[-1:], **ending))}\r\n\r\n".encode()
 
 
 Read = Callable[[str, dict[str, Any]], Asked]
-Write = Callable[[tuple[Call, ...], str, int, bool, int], Frames]
+Write = Callable[[tuple[Call, ...], str, int, bool, int, Page | None], Frames]
 
 
 @dataclass(frozen=True)

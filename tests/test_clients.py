@@ -11,6 +11,7 @@ from driver import SCRIPTS
 from plan import Plan, plan_of_commands, plan_of_records
 from provider import Played
 from roster import DRIVERS
+from strict import CHECKS
 from wire import MODEL, SIGNATURE, WIRES
 
 from cases import counter
@@ -116,3 +117,50 @@ def test_npm_locks_have_exact_versions_and_no_addresses(file: Path) -> None:
     assert all("resolved" not in package for package in packages.values())
     wanted = json.loads((file.parent / "package.json").read_text(encoding="utf-8"))["dependencies"]
     assert all(packages[f"node_modules/{name}"]["version"] == version for name, version in wanted.items())
+
+
+# ---------------------------------------------------------------- what vendors refuse by its form
+
+VERSION = {"anthropic-version": "2023-06-01"}
+TOOL = {
+    "ollama-chat": {"type": "function", "function": {"name": "f", "parameters": {}}},
+    "openai-chat": {"type": "function", "function": {"name": "f", "parameters": {}}},
+    "openai-responses": {"type": "function", "name": "f", "parameters": {}},
+    "anthropic-messages": {"name": "f", "input_schema": {"type": "object"}},
+    "gemini-generate": {"functionDeclarations": [{"name": "f"}]},
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_name_that_comes_twice_is_refused(protocol: str) -> None:
+    CHECKS[protocol](VERSION, {"tools": [TOOL[protocol]]})
+    with pytest.raises(ValueError, match="unique"):
+        CHECKS[protocol](VERSION, {"tools": [TOOL[protocol]] * 2})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "head", "body"),
+    [
+        ("anthropic-messages", {}, {}),
+        ("anthropic-messages", VERSION, {"context_management": {}}),
+        ("anthropic-messages", VERSION, {"reasoning_effort": "low"}),
+        ("anthropic-messages", VERSION, {"tools": [{"type": "function", "name": "f"}]}),
+        ("anthropic-messages", VERSION, {"tools": [{"type": "mcp_toolset", "mcp_server_name": "a"}]}),
+        ("anthropic-messages", VERSION, {"tools": [{"name": "a.b", "input_schema": {}}]}),
+        ("anthropic-messages", {"anthropic-version": "2026-10-21"}, {"temperature": 0.5}),
+        ("openai-chat", {}, {"thinking": {}}),
+        ("openai-chat", {}, {"tools": [{"type": "web_search"}]}),
+        ("openai-responses", {}, {"messages": []}),
+        ("openai-responses", {}, {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
+        ("gemini-generate", {}, {"model": "m"}),
+        ("gemini-generate", {}, {"tools": [{"web_search": {}}]}),
+    ],
+)
+def test_a_form_that_the_vendor_does_not_know_is_refused(protocol: str, head: dict, body: dict) -> None:
+    with pytest.raises(ValueError, match=r"required|unknown|beta header|a tool.s name"):
+        CHECKS[protocol](head, body)
+
+
+def test_a_beta_header_allows_its_field() -> None:
+    body = {"context_management": {"edits": []}, "tools": [{"type": "memory_20250818", "name": "memory"}]}
+    CHECKS["anthropic-messages"](VERSION | {"anthropic-beta": "x, context-management-2025-06-27"}, body)

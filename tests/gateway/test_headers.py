@@ -264,6 +264,13 @@ def test_a_request_of_which_nothing_is_changed_is_sent_byte_for_byte(reading: Ru
     assert sent(reading, agents_body()) == agents_body()
 
 
+def test_a_tool_without_arguments_changes_nothing(reading: Running) -> None:
+    tools = [{"name": "look", "input_schema": {"type": "object", "properties": {}}},
+             {"name": "hold", "input_schema": {"properties": {}, "type": "object"}, "defer_loading": True}]  # fmt: skip
+    body = agents_body(tools=tools)
+    assert sent(reading, body) == body
+
+
 def test_of_a_renamed_model_the_name_alone_changes(reading: Running) -> None:
     assert json.loads(sent(reading, agents_body(model="lab"))) == json.loads(agents_body())
     assert list(json.loads(sent(reading, agents_body(model="lab")))) == list(json.loads(agents_body()))
@@ -278,13 +285,15 @@ def test_of_a_renamed_model_the_name_alone_changes(reading: Running) -> None:
         {"max_tokens": None},
         {"system": "Be brief."},
         {"tools": [{"name": "look", "input_schema": {"type": "object"}}] * 2},
+        {"tools": [{"name": "look"}]},
+        {"tools": [{"name": "look", "input_schema": None}]},
         {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [
             {"type": "thinking", "thinking": "Hm.", "signature": ""}, {"type": "text", "text": "Yes."}]},
             {"role": "user", "content": "More"}]},
     ],
     ids=[
         "a call without a result", "an empty text", "no number of tokens", "no breakpoints",
-        "a name twice", "thinking without a seal",
+        "a name twice", "a tool without a schema", "a tool whose schema is null", "thinking without a seal",
     ],
 )  # fmt: skip
 def test_what_must_be_mended_is_written_anew(reading: Running, fields: dict[str, object]) -> None:

@@ -3,6 +3,7 @@ searches of the web. The requests have the shape that the agents send."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,6 +156,48 @@ def test_a_patch_comes_back_as_free_text(agents: Running, provider: str, stream:
     sent, tools = seen(agents, provider)
     assert "custom" not in json.dumps(sent)
     assert tools[1].kind == "function" and 'start: "*** Begin Patch"' in tools[1].description
+
+
+SHELL_TOOL = {"type": "shell", "environment": {"type": "local"}}
+ODD_NAME = "a" * 80  # is shortened
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("tool", "name", "arguments"),
+    [
+        (SEARCH, "tool_search", {"query": "search"}),
+        (SHELL_TOOL, "shell", {"commands": ["ls"]}),
+        (MCP[0], "mcp__alpha__search", {"page": 3}),
+        (PATCH, "apply_patch", {"input": "*** Begin Patch"}),
+        ({"type": "function", "name": ODD_NAME, "parameters": {"type": "object"}}, "", {}),
+    ],
+    ids=["search", "shell", "namespace", "patch", "long name"],
+)
+def test_a_call_in_the_clients_form_gets_its_seal_back(
+    agents: Running, tool: dict[str, Any], name: str, arguments: dict[str, Any], stream: bool
+) -> None:
+    """Gemini refuses a step whose first call lacks the signature that came with it; no client of Responses keeps it."""
+    gemini = "gemini-generate"
+    body = {"model": f"lab-model-{gemini}", "stream": stream, "store": False, "input": [USER], "tools": [tool]}
+    if not name:
+        answer(agents, gemini, Text("Hello."), stream=stream)
+        post(agents, "/v1/responses", body)
+        [name] = [found.name for found in seen(agents, gemini)[1]]
+    seal = base64.b64encode(f"{name} {stream}".encode()).decode()
+    made = ToolCall("call_1", name, json.dumps(arguments), signature=seal)
+    answer(agents, gemini, made, stream=stream)
+    _, _, frames = post(agents, "/v1/responses", body)
+    [call] = items(frames)
+    result = {"type": f"{call['type']}_output", "call_id": call["call_id"], "output": "found"}
+    if call["type"] == "tool_search_call":
+        result = {"type": "tool_search_output", "call_id": call["call_id"], "execution": "client", "tools": MCP}
+    answer(agents, gemini, Text("Done."), stream=stream)
+    status, _, _ = post(agents, "/v1/responses", {**body, "input": [USER, call, result]})
+    assert status == 200
+    sent, _ = seen(agents, gemini)
+    parts = [part for content in sent["contents"] for part in content["parts"] if "functionCall" in part]
+    assert [part["thoughtSignature"] for part in parts] == [seal]
 
 
 # ---------------------------------------------------------------- searches of the web

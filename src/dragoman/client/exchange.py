@@ -15,6 +15,7 @@ from dragoman.errors import failure_kind
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
 from dragoman.history import SignatureWatch, fit
 from dragoman.offering import DROPPED, Offer, dropped_header
+from dragoman.offering.restoring import Restored
 from dragoman.pipe import Reader
 from dragoman.protocol import Expectation, HttpRequest, NewId, Rendered
 from dragoman.providers.endpoint import Outgoing
@@ -50,8 +51,8 @@ class Exchange:
     __slots__ = (
         "_asked", "_deviations", "_error_body", "_head", "_headers", "_new_id", "_offer", "_on_deviation",
         "_on_wire", "_origin", "_price_of",
-        "_prompt_estimate", "_reader", "_request", "_status", "_target", "_trace_parent", "_watch", "_withdraw",
-        "outgoing",
+        "_prompt_estimate", "_reader", "_request", "_restored", "_status", "_target", "_trace_parent", "_watch",
+        "_withdraw", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -81,13 +82,11 @@ class Exchange:
         so far: while it stays so, and the target speaks its protocol, its bytes are sent."""
         protocol = target.protocol
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
-        given = request
-        request, unfit = _fit(made.request, target)
-        self._request = request
-        self._asked = asked = asked or first_attempt(target, request)
+        self._request, unfit = _fit(made.request, target)
+        self._asked = asked = asked or first_attempt(target, self._request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
-        if is_as_came and asked.request is given and not asked.deviations:
-            rendered = _as_came(rendered, given, target, head)
+        if is_as_came and asked.request is request and not asked.deviations:
+            rendered = _as_came(rendered, request, target, head)
         self.outgoing, unsaid = addressed(target, rendered.http, head)
         self._head = head
         self._trace_parent = trace_parent
@@ -98,7 +97,8 @@ class Exchange:
             *said, *unsaid, *made.deviations, *unfit, *asked.deviations, *rendered.deviations
         ]  # fmt: skip
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
-        self._reader = _reader(target, asked, made, rendered.expectation, new_id)
+        self._restored = made.stages()
+        self._reader = _reader(target, asked, self._restored, rendered.expectation, new_id)
         self._new_id = new_id
         self._price_of = price_of
         self._on_deviation = on_deviation
@@ -218,10 +218,14 @@ class Exchange:
         if events and type(failure := events[-1]) is Failure:
             events = [*events[:-1], explained(failure, self._target, self.outgoing.url)]
         if self._watch is not None:
-            self._watch.add(events)
+            self._watch.add(self._as_sent(events))
         if self._on_deviation is not None or self._withdraw is not None:
             self._tell(events)
         return events
+
+    def _as_sent(self, events: list[Event]) -> list[Event]:
+        """Events with calls as the provider made them: by these its seals are found when the client returns them."""
+        return self._restored[0].as_sent(events) if self._restored else events
 
     def _tell(self, events: list[Event]) -> None:
         """Tell of deviations. What a connection that breaks leaves behind is not the server's way to speak."""
@@ -287,7 +291,7 @@ def _as_came(rendered: Rendered, request: Request, target: Target, head: ClientH
     return rendered if body is None else Rendered(HttpRequest(http.path, body, http.headers), (), rendered.expectation)
 
 
-def _reader(target: Target, asked: Asked, made: Offer, expectation: Expectation, new_id: NewId) -> Reader:
+def _reader(target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId) -> Reader:
     """What reads the answer: its calls are mended by the names that were sent, then given the client's."""
     tools, dialect = asked.tools, target.dialect
     decoder = target.protocol.decoder(
@@ -298,4 +302,4 @@ def _reader(target: Target, asked: Asked, made: Offer, expectation: Expectation,
         bounds=target.bounds,
     )
     stages = stages_for(tools, asked.policy, new_id=new_id, dialect=dialect, expectation=expectation)
-    return Reader(decoder, [*stages, *made.stages()] if made.forms else stages)
+    return Reader(decoder, [*stages, *restored] if restored else stages)

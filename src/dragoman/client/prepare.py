@@ -15,10 +15,12 @@ from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import EndpointCache, PassthroughExchange, RawRequest
 from dragoman.client.started_servers import LocalServers
 from dragoman.client.target_state import TargetStates
+from dragoman.client.tool_mode import offer_tools
 from dragoman.events import Deviation
 from dragoman.history import SignatureWatch, Vault
 from dragoman.http.timeouts import Timeouts
 from dragoman.ids import new_id
+from dragoman.offering import Offer
 from dragoman.routing.resolve import with_defaults
 from dragoman.routing.target import Target
 from dragoman.types import Request
@@ -106,19 +108,27 @@ class Preparation:
         limit = means.timeouts.first_event_of(
             local=is_local, reasoning=read.params.reasoning is not None, whole=not read.stream
         )
-        restored = await means.vault.restored(wanted, self._owner)
+        protocol = self._head.protocol if self._head is not None else None
+        if self._size <= LARGE:
+            made = offer_tools(ready, wanted, protocol)
+        else:
+            made = await run_sized(self._size, partial(offer_tools, ready, wanted, protocol))
+        # By the names and forms that are sent: a call that the client's protocol says otherwise has its seal, too.
+        restored = await means.vault.restored(made.request, self._owner)
+        if restored is not made.request:
+            made = msgspec.structs.replace(made, request=restored)
         is_as_came = self._adapt is None and restored is wanted and read is self._request
         if is_as_came and wanted.params is not read.params:
             is_as_came = msgspec.structs.replace(wanted.params, cache=read.params.cache) == read.params
         if self._size <= LARGE:
-            return self._usual(ready, wanted, restored, is_as_came), limit
-        return await run_sized(self._size, partial(self._usual, ready, wanted, restored, is_as_came)), limit
+            return self._usual(ready, wanted, made, is_as_came), limit
+        return await run_sized(self._size, partial(self._usual, ready, wanted, made, is_as_came)), limit
 
-    def _usual(self, target: Target, wanted: Request, restored: Request, is_as_came: bool = False) -> Exchange:
+    def _usual(self, target: Target, wanted: Request, made: Offer | None, is_as_came: bool = False) -> Exchange:
         means = self._means
         return Exchange(
             target,
-            restored,
+            wanted if made is None else made.request,
             new_id=new_id,
             price_of=means.target_states.prices.cost if self._has_price else None,
             on_deviation=self._on_deviation,
@@ -128,13 +138,14 @@ class Preparation:
             trace_parent=self._trace_parent,
             on_wire=means.on_wire,
             head=self._head,
+            offered=made,
             is_as_came=is_as_came,
         )
 
     def _passing(self, target: Target, original: RawRequest) -> PassthroughExchange:
         def mended() -> Exchange:
             wanted = with_defaults(original.parsed().request, target)
-            return self._usual(target, wanted, wanted)
+            return self._usual(target, wanted, None)
 
         return PassthroughExchange(
             target,

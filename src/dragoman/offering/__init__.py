@@ -22,7 +22,7 @@ from dragoman.errors import UsageError
 from dragoman.events import Deviation
 from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
-from dragoman.protocol import Dialect, Protocol, Stage
+from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
 from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
 
@@ -52,7 +52,7 @@ class Offer(msgspec.Struct, frozen=True):
     forms: dict[str, Form] = {}
     writer: ToolForms = ANY_NAME
 
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[Restored]:
         """What gives the calls of an answer the client's form again."""
         return [Restored(self.forms, self.writer)] if self.forms else []
 

@@ -42,7 +42,7 @@ class Restored:
     A call whose form is another than a function's is held until it is whole.
     """
 
-    __slots__ = ("_forms", "_held", "_named", "_writer", "handles")
+    __slots__ = ("_forms", "_held", "_named", "_sent", "_writer", "handles")
 
     def __init__(self, forms: dict[str, Form], writer: ToolForms) -> None:
         """`forms`: by the name that was sent. `writer`: the client's protocol."""
@@ -50,6 +50,7 @@ class Restored:
         self._writer = writer
         self._held: dict[int, ToolCallStart] = {}
         self._named: dict[int, Form] = {}
+        self._sent: dict[int, ToolCall] = {}
         self.handles: frozenset[type] = _HANDLED
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -70,6 +71,17 @@ class Restored:
                 out.append(event)
         return out
 
+    def as_sent(self, events: list[Event]) -> list[Event]:
+        """What this stage gave, with the calls that ended as the provider made them."""
+        if not self._sent:
+            return events
+        return [
+            ToolCallEnd(event.index, self._sent[event.index])
+            if (type(event) is ToolCallEnd or type(event) is PartEvent) and event.index in self._sent
+            else event
+            for event in events
+        ]
+
     def _start(self, event: ToolCallStart, form: Form, out: list[Event]) -> None:
         self._named[event.index] = form
         event = msgspec.structs.replace(event, name=form.name, native=form.native or event.native)
@@ -80,6 +92,7 @@ class Restored:
 
     def _end(self, event: ToolCallEnd, out: list[Event]) -> None:
         form, held = self._named.pop(event.index), self._held.pop(event.index, None)
+        self._sent[event.index] = event.call
         call = msgspec.structs.replace(event.call, name=form.name, native=form.native or event.call.native)
         if held is None:
             out.append(ToolCallEnd(event.index, call))

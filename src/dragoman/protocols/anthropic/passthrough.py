@@ -34,12 +34,11 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
 
 def goes_as_came(request: Request) -> bool:
     """As `GoesAsCame`: no, where the renderer adds without a word what the API requires, or leaves out what it refuses:
-    a number of tokens, a tool's schema, empty texts; nor where it sets the breakpoints of the cache, because the client
+    a number of tokens, empty texts; nor where it sets the breakpoints of the cache, because the client
     set none, or takes them out."""
     return (
         request.params.max_tokens is not None
         and (request.params.cache is None or (request.params.cache != "none" and _has_breakpoints(request)))
-        and all(tool.schema is not None for tool in request.tools)
         and all(_is_sayable(part) for message in request.messages for part in message.parts)
     )
 

@@ -52,6 +52,7 @@ _MODELLED: Final = frozenset({
 _EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 #: A longer schema says something: bytes.
 _LONGEST_EMPTY: Final = 100
+_NULL: Final = Raw(b"null")
 #: claude-code names its session inside `metadata.user_id`, as `…_session_<uuid>` or as JSON.
 _SESSION: Final = re.compile(r'session(?:_id"?\s*:\s*"|_)([0-9A-Za-z-]{8,64})')
 
@@ -121,7 +122,7 @@ class _Parser:
         tools: list[Tool] = []
         server_tools: list[Raw] = []
         plain = _decode_plain_tools(value or UNSET)
-        if not isinstance(plain, Malformed):
+        if not isinstance(plain, Malformed) and _NULL not in [tool.input_schema for tool in plain]:
             return tuple([_parse_plain_tool(tool) for tool in plain]), server_tools
         for index, item in enumerate(read_items(value) or ()):
             fields = read_fields(item)
@@ -135,7 +136,8 @@ class _Parser:
             if not name:
                 raise WireError("expected the name of a tool", path=f"tools[{index}].name")
             schema = fields.get("input_schema")
-            if schema is None:
+            if schema is None or schema == _NULL:
+                schema = None
                 self.deviate("missing-field", f"tools[{index}].input_schema")
             elif _says_nothing(schema):
                 schema = None
@@ -237,7 +239,7 @@ def parse_tool(fields: dict[str, Raw]) -> Tool | None:
 
 
 def _says_nothing(schema: Raw) -> bool:
-    return len(schema) <= _LONGEST_EMPTY and read(schema) in (None, EMPTY_SCHEMA)
+    return len(schema) <= _LONGEST_EMPTY and read(schema) == EMPTY_SCHEMA
 
 
 def read_reasoning(thinking: Json, effort: str) -> Reasoning | None:

@@ -68,7 +68,7 @@ def messages() -> tuple[list[Frame], list[Path]]:
             frames.append({"type": "content_block_delta", "index": at, "delta": delta})
         frames.append({"type": "content_block_stop", "index": at})
     end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}, {"type": "message_stop"}]
-    return [*frames, *end], [("content_block",), ("delta", "partial_json"), ("index",)]
+    return [*frames, *end], [("content_block",), ("delta",), ("index",), ("type",)]
 
 
 def messages_whole() -> tuple[list[Frame], list[Path]]:
@@ -95,7 +95,24 @@ def responses() -> tuple[list[Frame], list[Path]]:
         frames.append({"type": "response.output_item.done", "output_index": at, "item": output[-1]})
     final = {"id": "r", "object": "response", "status": "completed", "output": output}
     frames.append({"type": "response.completed", "response": final})
-    return frames, [("item",), ("output_index",), ("item_id",), ("delta",), ("arguments",), ("response", "output")]
+    return frames, [
+        ("item",),
+        ("output_index",),
+        ("item_id",),
+        ("delta",),
+        ("arguments",),
+        ("type",),
+        ("response", "output"),
+    ]
+
+
+def responses_deltas() -> tuple[list[Frame], list[Path]]:
+    """Of each call nothing but its beginning and its pieces: nothing later tells them again."""
+    frames, places = responses()
+    told = ("response.function_call_arguments.done", "response.output_item.done")
+    kept = [frame for frame in frames[:-1] if frame["type"] not in told]
+    end = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}
+    return [*kept, end], places
 
 
 def responses_items() -> tuple[list[Frame], list[Path]]:
@@ -156,7 +173,8 @@ def ollama() -> tuple[list[Frame], list[Path]]:
 WIRES = {
     "openai-chat": chat, "openai-chat, at once": chat_at_once, "openai-chat, whole": chat_whole,
     "anthropic-messages": messages, "anthropic-messages, whole": messages_whole, "openai-responses": responses,
-    "openai-responses, items": responses_items, "openai-responses, whole": responses_whole,
+    "openai-responses, items": responses_items, "openai-responses, deltas": responses_deltas,
+    "openai-responses, whole": responses_whole,
     "gemini-generate": gemini, "gemini-generate, pieces": gemini_pieces, "ollama-chat": ollama,
 }  # fmt: skip
 
@@ -177,7 +195,9 @@ def other_than(value: object) -> object:
         case int():
             return 1 - value
         case str():
-            return {"ring": "toll", "toll": "ring"}.get(value, f"{value}x")
+            # Of arguments others that are as whole, so that nothing else gives them away.
+            told = value.translate(str.maketrans("abe2", "yzo3")) if set(value) & set('{}"') else f"{value}x"
+            return {"ring": "toll", "toll": "ring"}.get(value, told)
         case list():
             return [other_than(item) for item in value]
         case dict():
@@ -195,6 +215,14 @@ def less_than(value: object) -> list[object]:
             less += [{name: inner for name, inner in value.items() if name != key} for key in value]
             less.append({"content": "x"})
     return less
+
+
+ESCAPED = " :"  # the joint behind keys that are written otherwise where they come again
+
+
+def escaped(key: str) -> str:
+    """A key as a reader of JSON knows it, and a search for its bytes does not."""
+    return f'"{key[:1]}' + "".join(f"\\u{ord(character):04x}" for character in key[1:]) + '"'
 
 
 def doubled(value: object, path: Path, other: object, *, is_last: bool, joint: str) -> str:
@@ -215,7 +243,7 @@ def doubled(value: object, path: Path, other: object, *, is_last: bool, joint: s
             + joint
             + doubled(item, path[1:] if key == path[0] else (), other, is_last=is_last, joint=joint)
         )
-        again = json.dumps(key) + joint + json.dumps(other)
+        again = (escaped(key) if joint == ESCAPED else json.dumps(key)) + joint + json.dumps(other)
         told += [own] if (key,) != path else [own, again] if is_last else [again, own]
     return f"{{{', '.join(told)}}}"
 
@@ -258,7 +286,7 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
         paths = [path for path in members(frame, ()) if any(path[: len(place)] == place for place in places)]
         if not any("all" in line or "tool_use" in line or "_json" in line for line in lines[number : number + 1]):
             paths = []  # nothing of a call
-        for path, is_last, joint in itertools.product(paths, (True, False), (":", ": ")):
+        for path, is_last, joint in itertools.product(paths, (True, False), (":", ": ", ESCAPED)):
             own = value_at(frame, path)
             others = [other_than(own), *less_than(own)] if joint == ":" else [other_than(own)]
             for other, is_same in (*((other, False) for other in others), (own, True)):
@@ -300,8 +328,35 @@ def test_a_whole_answer_with_a_key_told_twice_does_not_pass(protocol: str):
         if path[: len(place)] != place[: len(path)]:
             continue
         own = value_at(whole, path)
-        for other, is_last in itertools.product([other_than(own), *less_than(own)], (True, False)):
-            told = doubled(whole, path, other, is_last=is_last, joint=":")
+        for other, is_last, joint in itertools.product(
+            [other_than(own), *less_than(own)], (True, False), (":", ESCAPED)
+        ):
+            told = doubled(whole, path, other, is_last=is_last, joint=joint)
             assert other == own or found.check_whole(told.encode()) is None, told
             tried += 1
     assert tried > 50
+
+
+#: What makes a frame one that only the lenient reader reads, by the text at its end; the last is no JSON at all.
+ODDITIES = {
+    "nothing": "", "a bare control character": ', "note": "a\x01b"', "no number": ', "note": NaN',
+    "half a surrogate pair": ', "note": "\\ud800"', "another type": ', "created": "y", "usage": "x"',
+    "no JSON": ', "note": ]',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if "pieces" not in wire])
+@pytest.mark.parametrize("oddity", ODDITIES)
+def test_a_call_whose_frame_is_refused_is_told_by_its_name(wire: str, oddity: str):
+    frames, _ = WIRES[wire]()
+    whole = [json.dumps(frame) for frame in frames]
+    for number, text in enumerate(whole):
+        if '"name": "ring"' not in text:
+            continue
+        lines = list(whole)
+        lines[number] = '{"said": 1, "said": 2, ' + text[1:-1] + ODDITIES[oddity] + "}"
+        reply = read(wire, [body_of(wire, lines)])
+        assert reply.error is not None, lines[number]
+        if not (oddity == "no JSON" and wire.endswith("whole")):  # then there is no answer
+            assert "ring" in [call.name for call in reply.failed_calls], lines[number]
+        assert all(call in CALLS for call in made(reply))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ BODIES = [
     (b'{"a":1}', [A], [], "document"),
     (b'{"a":1}{"b":2}', [A, B], [], "document"),
     (b'{\n  "a": 1\n}\n', [(b'{\n  "a": 1\n}\n', b"")], [], "document"),
-    (b'{"a":\n{"b":2}\n{"a":1}\n', [(b'{"a":', b""), B, A], [], "document"),
+    (b'{"a":\n{"b":2}\n{"a":1}\n', [(b'{"a":', b""), B, A], [], "lines"),
     (b'[{"a":1},\r\n{"b":2}\n]', [A, B], [], "array"),
     (b'[{"a":"]},[\\""}\n,[1,2],3]', [(b'{"a":"]},[\\""}', b""), (b"[1,2]", b""), (b"3", b"")], [], "array"),
     (b'[{"a":1},{"b', [A, (b'{"b', b"")], [], "array"),
@@ -181,3 +182,39 @@ def test_gzip_in_many_members_is_bounded() -> None:
     body = gzip.compress(b'data: {"a":1}\n\n') + gzip.compress(b'data: {"b":2}\n\n')
     assert read([body])[0] == [A, B]
     assert read([gzip.compress(b"") * 20_000])[0] == []
+
+
+#: (as it came, as it is given out): the letters of keys, and nothing of a value.
+ESCAPED = [
+    (rb'{"t\u006fol\u005Fcalls": [{"\u0061": "\u0061\\"}]}', rb'{"tool_calls": [{"a": "\u0061\\"}]}'),
+    (rb'{"a\\u0061": 1, "\u0031": 2, "\u0022": 3}', rb'{"a\\u0061": 1, "\u0031": 2, "\u0022": 3}'),
+    (rb'{"x": "\"\u0061\":1", "\u0078" :"\u0078"}', rb'{"x": "\"\u0061\":1", "x" :"\u0078"}'),
+    (rb'{"x": "\u00e9\u003c", "\u00e9": "}"}', rb'{"x": "\u00e9\u003c", "\u00e9": "}"}'),
+]
+
+
+@pytest.mark.parametrize(("came", "given"), ESCAPED)
+@pytest.mark.parametrize("form", ["events", "lines", "array", "document", "gzip"])
+def test_no_frame_has_a_key_with_escaped_letters(came: bytes, given: bytes, form: str) -> None:
+    plain = b'{"a": "\\n"}'
+    many = [plain] * 9 + [came] + [plain] * 9
+    events = b"".join(write_event(each) for each in many)
+    body = {
+        "events": events,
+        "lines": b"".join(map(write_line, many)),
+        "array": b"[" + b",".join(many) + b"]",
+        "document": came,
+        "gzip": gzip.compress(events),
+    }[form]
+    wanted = [(each, b"") for each in ([given] if form == "document" else [given if x is came else x for x in many])]
+
+    class TakesNoBatch:
+        def read_batch(self, lines: list[bytes]) -> bool:
+            assert came not in lines, "the key slips past"
+            return False
+
+    decoder = TakesNoBatch()
+    for size in (1, 2, 3, 7, 50, len(body)):
+        pieces = [body[at : at + size] for at in range(0, len(body), size)]
+        frames, _, _ = read(pieces, decoder=weakref.ref(decoder))
+        assert [(data.strip(), name) for data, name in frames] == wanted, size

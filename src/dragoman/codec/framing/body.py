@@ -23,6 +23,7 @@ from dragoman.codec.framing.event_stream import EventLines, too_large, with_line
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
+from dragoman.codec.framing.plain_keys import has_escaped_letters, with_plain_keys
 
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
@@ -31,6 +32,7 @@ _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _BOM: Final = b"\xef\xbb\xbf"
+_ESCAPE: Final = 6  # bytes of an escape: `\\u006f`
 _USUAL: Final = (b"data: ", b"event: ")  # beginnings of an event stream
 
 
@@ -43,8 +45,8 @@ class BodyReader:
     """
 
     __slots__ = (
-        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_events", "_head", "_limit", "_most", "_name",
-        "_size", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
+        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_head", "_is_escaped", "_limit",
+        "_most", "_name", "_size", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +64,8 @@ class BodyReader:
         self._tail: list[bytes] = []  # bytes after the last line end
         self._size = 0
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
+        self._edge = b""  # the end of a chunk that may be half an escape
+        self._is_escaped = False  # keys may be written with escapes
         self._decoder = decoder
         self._events: EventLines | None = None  # these three once they are needed
         self._array: ArrayItems | None = None
@@ -80,6 +84,8 @@ class BodyReader:
         """
         size = len(data)
         self._total = total = self._total + size
+        if (b"\\u00" in data or self._edge) and self._looks_escaped(data):  # else no key is
+            return map(with_plain_keys, self._feed_unusual(data))
         head = self._head
         if (
             head
@@ -125,7 +131,25 @@ class BodyReader:
                 self._usual = "lines"
         return self._usual
 
+    def _looks_escaped(self, data: bytes) -> bool:
+        """Whether letters were escaped in what came, so that keys may be. From then on each frame is looked at."""
+        if self._is_escaped:
+            return True
+        if has_escaped_letters(self._edge + data[:_ESCAPE]) or has_escaped_letters(data):
+            self._look_at_each()
+        return self._is_escaped
+
+    def _look_at_each(self) -> None:
+        """Every frame from now on may have a key that is written with escapes. Batches would not be looked at."""
+        self._is_escaped, self._edge = True, b"\\"
+        self._usual, self._head, self._decoder = "", b"", None
+        if self._events is not None:
+            self._events.read_singly()
+
     def _feed_unusual(self, data: bytes) -> Iterable[Frame]:
+        if not self._is_escaped:
+            edge = (self._edge + data[-_ESCAPE:])[-_ESCAPE:]
+            self._edge = edge if b"\\" in edge and data[-1:] != b"\n" else b""
         if self._carry or self._tail or self._unzip is not None or self._total > self._most:
             return self._feed(data)
         is_object = self.kind == "unknown" and data[:1] == b"{"
@@ -145,6 +169,10 @@ class BodyReader:
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
         is_packed = self._unzip is not None
+        if is_packed and not self._is_escaped:  # what is packed, no search has seen
+            self._look_at_each()
+            yield from map(with_plain_keys, self._feed(data))
+            return
         for plain in self._inflate(data) if is_packed else (data,):
             self._total += len(plain) if is_packed else 0
             if self._total > self._most:
@@ -183,7 +211,7 @@ class BodyReader:
     def close(self) -> Iterable[Frame]:
         """The body ended: what was held is given out, whole or not."""
         if self._tail or self._carry or self.kind == "array" or (self._events is not None and self._events.is_open):
-            return self._close()
+            return map(with_plain_keys, self._close()) if self._is_escaped else self._close()
         return ()
 
     def _close(self) -> Iterator[Frame]:
@@ -357,6 +385,7 @@ class BodyReader:
             if type(_json.decode_lenient(text)) is not Malformed or text.count(b"\n{") == 0:
                 yield text, b""
             else:
+                self.kind = "lines"
                 yield from self._line_frames(text)
             return
         for value in values:

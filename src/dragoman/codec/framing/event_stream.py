@@ -65,6 +65,10 @@ class EventLines:
         self._tries = 0
         self.is_open = False
 
+    def read_singly(self) -> None:
+        """Give every event out as a frame from now on."""
+        self._decoder = None
+
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take whole lines (each ended by LF)."""
         if self.is_open:

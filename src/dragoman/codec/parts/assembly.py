@@ -577,17 +577,16 @@ class Assembly:
         self._close_parts(proven=self.reason not in ("length", "content_filter"))
         self.phase = "ended"
 
-    def unreadable(self, where: str, problem: str) -> None:
-        """A frame could not be read: what it held is lost, so every call that is open fails.
-
-        After a stop reason the calls have come, and what is lost is usage or the end marker.
-        """
+    def unreadable(self, where: str, problem: str) -> set[str]:
+        """A frame could not be read: what it held is lost, so every call that is open fails. Gives their names. After a
+        stop reason the calls have come, and what is lost is usage or the end marker."""
         self.deviate("unreadable-frame", where, problem)
         self._unreadable = self._unreadable or problem
-        for call in list(self._calls.values()) if self.reason is None else ():
-            self._fail_call(
-                call, "lost", f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
-            )
+        lost = list(self._calls.values()) if self.reason is None else []
+        for call in lost:
+            words = f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
+            self._fail_call(call, "lost", words)
+        return {call.name for call in lost}
 
     def fail(
         self,

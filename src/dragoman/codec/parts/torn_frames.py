@@ -1,16 +1,21 @@
-"""Frames that hold a call and have a key twice, with different values: readers differ in which of the two counts."""
+"""Frames that hold a call and cannot be read for sure: a key stands in them twice, with different values, and readers
+differ in which of the two counts; or they are no JSON."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
+from dragoman import _json
 from dragoman._json import TOLD_TWICE
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import repeats_key
 
-#: A call under the keys of the protocols, not an empty list.
+#: A call under the keys of the protocols, not an empty list; or as the type of an item or block.
 _CALL: Final = re.compile(rb'(?:tool_calls"\s*:\s*\[\s*[^]\s]|(?:tool_calls|function_?[cC]all)"\s*:\s*\{)')
+_TYPE: Final = re.compile(rb'"type"\s*:\s*"(?:tool_use|function_call|custom_tool_call)"')
+_NAME: Final = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.){1,512}")')
+_MOST_NAMES: Final = 32
 
 
 def hides_call(frame: bytes) -> bool:
@@ -18,11 +23,37 @@ def hides_call(frame: bytes) -> bool:
     return _CALL.search(frame) is not None and repeats_key(frame)
 
 
-def refuse(assembly: Assembly, where: str, name: str = "") -> None:
+def refuse(assembly: Assembly, where: str, frame: bytes, name: str = "") -> None:
     """Take a call out of such a frame: what it says, and of which call, has two readings. So each open call fails, and
-    one more for what is lost. `name`: of that, where it is told."""
+    one more for what is lost. `name`: of that; without it, all whose names the frame tells."""
     if assembly.phase == "open":
         assembly.unreadable(where, TOLD_TWICE)
-        assembly.drop_call(
-            assembly.open_call(None, name, wait=True), "contradicted", f"tool call {name or '(no name)'}: {TOLD_TWICE}"
-        )
+        for lost in [name] if name else _names_in(frame, assembly.offered_names) or [""]:
+            _lose(assembly, lost, "contradicted", TOLD_TWICE)
+
+
+def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is_stream: bool) -> None:
+    """A frame could not be read: each open call fails, and each one that it names, which nobody else tells. A body that
+    is one document and no JSON fails as a whole."""
+    if assembly.phase != "open":
+        return
+    told = assembly.unreadable(where, problem)
+    is_twice = problem == TOLD_TWICE
+    if not (is_stream or is_twice) or not (_CALL.search(frame) or _TYPE.search(frame)):
+        return
+    for name in _names_in(frame, assembly.offered_names):
+        if name not in told:
+            message = TOLD_TWICE if is_twice else "its frame could not be read"
+            _lose(assembly, name, "contradicted" if is_twice else "lost", message)
+
+
+def _lose(assembly: Assembly, name: str, kind: Literal["contradicted", "lost"], problem: str) -> None:
+    assembly.drop_call(assembly.open_call(None, name, wait=True), kind, f"tool call {name or '(no name)'}: {problem}")
+
+
+def _names_in(frame: bytes, offered: frozenset[str]) -> list[str]:
+    """The names in a frame, each once: those that were offered; where none were, the only one."""
+    read = [_json.decode(found[1]) for found in _NAME.finditer(frame)]
+    names = list(dict.fromkeys(name for name in read if isinstance(name, str)))
+    known = [name for name in names if name in offered]
+    return known[:_MOST_NAMES] if offered else names if len(names) == 1 else []

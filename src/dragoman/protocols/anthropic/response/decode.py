@@ -151,7 +151,8 @@ class Decoder:
 
     def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
         if (b"partial_json" in frame or b"tool_use" in frame) and repeats_key(frame):
-            torn_frames.refuse(self._assembly, kind, read_text((read_fields(event.content_block) or {}).get("name")))
+            name = read_text((read_fields(event.content_block) or {}).get("name"))
+            torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         if kind == "content_block_delta":
             self._blocks.grow(event, frame)
@@ -366,7 +367,8 @@ class Decoder:
             return self._fail(frame)
         value = _json.decode_lenient(frame)
         if isinstance(value, Malformed):
-            self._assembly.unreadable("stream", value.problem)
+            is_stream = self._reader.kind != "document"
+            torn_frames.unreadable(self._assembly, "stream", value.problem, frame, is_stream=is_stream)
         elif isinstance(value, dict):
             try:
                 event, plain = read_event_leniently(value, frame, self._assembly)

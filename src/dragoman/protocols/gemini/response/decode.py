@@ -142,7 +142,7 @@ class Decoder:
     def _read_odd_frame(self, frame: bytes) -> None:
         """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
         if (b"functionCall" in frame or b"function_call" in frame) and repeats_key(frame):
-            return torn_frames.refuse(self._assembly, "functionCall")
+            return torn_frames.refuse(self._assembly, "functionCall", frame)
         found = split(frame)
         chunk = decode_chunk(found.frame) if found is not None else None
         if type(chunk) is Chunk and found is not None:
@@ -152,7 +152,8 @@ class Decoder:
             self._read_loosely(value)
         elif isinstance(value, Malformed):
             if frame.strip() != b"[DONE]":
-                self._assembly.unreadable("chunk", value.problem)
+                is_stream = self._reader.kind != "document"
+                torn_frames.unreadable(self._assembly, "chunk", value.problem, frame, is_stream=is_stream)
         elif isinstance(value, list):
             self._assembly.deviate("envelope", "chunk", "a list")
             for item in value:
@@ -184,7 +185,7 @@ class Decoder:
             self._begin(chunk, frame)
         candidates = chunk.candidates
         if b"unction" in frame and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
-            torn_frames.refuse(self._assembly, "functionCall")
+            torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
             for place, candidate in enumerate(candidates):
                 self._read_candidate(candidate, place, frame, found)
@@ -293,7 +294,7 @@ class Decoder:
                 if (call := part.functionCall) is not None or "functionCall" in rest:
                     is_twice = repeats_key(frame) if is_twice is None else is_twice
                     if is_twice or (call is not None and "functionCall" in rest):
-                        torn_frames.refuse(self._assembly, "functionCall", (call and call.name) or "")
+                        torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue
                 self._read_part(part, rest)
         if found is not None:

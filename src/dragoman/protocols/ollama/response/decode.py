@@ -134,9 +134,8 @@ class Decoder:
         if isinstance(value, dict):
             self._read_line(read_line_leniently(value, self._assembly.deviate), frame, value=value)
         elif isinstance(value, Malformed) and frame.strip() != b"[DONE]":
-            self._assembly.unreadable("line", value.problem)
-            if torn_frames.hides_call(frame):  # it is JSON, which the lenient reader refuses for its keys
-                torn_frames.refuse(self._assembly, "line")
+            is_stream = self._reader.kind != "document"
+            torn_frames.unreadable(self._assembly, "line", value.problem, frame, is_stream=is_stream)
         elif isinstance(value, list):
             self._assembly.deviate("envelope", "line", "a list")
             for item in value:
@@ -172,7 +171,7 @@ class Decoder:
         if not self._begun:
             self._begin(line, frame, value, is_known=is_known)
         if b'_calls"' in frame and not (answer and answer.tool_calls) and torn_frames.hides_call(frame):
-            torn_frames.refuse(assembly, "message.tool_calls")
+            torn_frames.refuse(assembly, "message.tool_calls", frame)
         if answer is None:
             assembly.deviate("missing-field", "message")
         else:
@@ -223,7 +222,7 @@ class Decoder:
         if answer.tool_calls and repeats_key(frame):
             for call in answer.tool_calls:
                 named = (call.function and call.function.name) or call.name
-                torn_frames.refuse(assembly, "message.tool_calls", named or "")
+                torn_frames.refuse(assembly, "message.tool_calls", frame, named or "")
             answer.tool_calls = None
         if answer.content:
             assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)

@@ -35,7 +35,7 @@ class CallReader:
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
         if repeats_key(frame):
-            return self._refuse(pieces)
+            return self._refuse(pieces, frame)
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
         for piece in pieces:
@@ -57,7 +57,7 @@ class CallReader:
         ):
             return  # the usual delta
         if repeats_key(frame):
-            return self._refuse([piece])
+            return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
         if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
             self._slots.pass_over(piece.index)
@@ -75,19 +75,19 @@ class CallReader:
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
         if b"_call" in frame and repeats_key(frame):
-            self._refuse(said.tool_calls or [CallPiece()])
+            self._refuse(said.tool_calls or [CallPiece()], frame)
             said.tool_calls = said.function_call = None
 
     def find_hidden(self, chunk: Chunk, frame: bytes) -> None:
         """Tell of a call in a frame that names one, where none was read."""
         said = [one for choice in chunk.choices or () for one in (choice.delta, choice.message) if one is not None]
         if not any(one.tool_calls or one.function_call for one in said) and torn_frames.hides_call(frame):
-            self._refuse([CallPiece()])
+            self._refuse([CallPiece()], frame)
 
-    def _refuse(self, pieces: list[CallPiece]) -> None:
+    def _refuse(self, pieces: list[CallPiece], frame: bytes) -> None:
         self._slots.tear()
         for piece in pieces:
-            torn_frames.refuse(self._assembly, "tool_calls", parts_of(piece)[0])
+            torn_frames.refuse(self._assembly, "tool_calls", frame, parts_of(piece)[0])
 
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Whether a piece has arguments, and nothing that names their call."""

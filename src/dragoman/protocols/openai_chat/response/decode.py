@@ -11,6 +11,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.events import Event, Failure
@@ -178,7 +179,8 @@ class Decoder:
         elif self.ended:
             self._assembly.deviate("after-end", "chunk")
         else:
-            self._assembly.unreadable("chunk", value.problem)
+            is_stream = self._reader.kind != "document"
+            torn_frames.unreadable(self._assembly, "chunk", value.problem, text, is_stream=is_stream)
 
     def _odd_value(self, value: Json, data: bytes, name: bytes, *, is_exact: bool = False) -> None:
         """JSON that does not fit the Structs: an object is read without the fields that they do not know, then field by

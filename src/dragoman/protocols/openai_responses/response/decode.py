@@ -136,7 +136,12 @@ class Decoder:
                         item.pieces.append(delta)
                         assembly.add(item.part, delta)
                         continue
-                    if kind == ARGUMENTS_DELTA and (call := item.call) is not None:
+                    if (
+                        kind == ARGUMENTS_DELTA
+                        and (call := item.call) is not None
+                        and data.count(b'"delta"') < 2
+                        and (len(live) < 2 or data.count(b'"output_index"') < 2)
+                    ):
                         id, call_id = event.item_id, event.call_id
                         if (id == item.id and not call_id and call.live is not None) or are_own(item, id, call_id):
                             assembly.add_arguments(call, delta)
@@ -170,14 +175,14 @@ class Decoder:
                 return self._assembly.deviate("unknown-event", "body", "[DONE]")
             value = read_leniently(data)
             if type(value) is Malformed:
-                if self._assembly.phase == "open":
-                    self._assembly.unreadable(f"event {name.decode('utf-8', 'replace')}".strip(), value.problem)
-                return
+                where = f"event {name.decode('utf-8', 'replace')}".strip()
+                is_stream = self._reader.kind != "document"
+                return torn_frames.unreadable(self._assembly, where, value.problem, data, is_stream=is_stream)
             self._assembly.deviate(*oddity(data))
         if not isinstance(value, dict):
             return self._assembly.deviate("unknown-event", "body", type(value).__name__)
         if b"_call" in data and repeats_key(data, value):
-            return torn_frames.refuse(self._assembly, "event", name_of(value))
+            return torn_frames.refuse(self._assembly, "event", data, name_of(value))
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = name.decode("utf-8", "replace")

@@ -49,6 +49,9 @@ def read_burst(lines: list[bytes]) -> Burst | None:
         grown = _decode_arguments(lines)
         if grown is None:
             return None
+        joined = b"\n".join(lines)
+        if joined.count(b'"delta"') > len(lines) or joined.count(b'"output_index"') > len(lines):
+            return None  # it may be told twice
         item, place = grown[0].output_index, -1
         texts = [each.delta for each in grown if each.output_index == item]
         ids = set(map(_ids_of, grown))

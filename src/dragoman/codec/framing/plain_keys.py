@@ -1,0 +1,36 @@
+"""Keys that are written with escapes (`"to\\u006fl_calls"`), written anew without them.
+
+A reader of JSON knows such a key, a search for its bytes does not. Whatever looks for a key in a frame, to see whether
+it comes twice or a call hides there, would be passed by. So no frame leaves `body.py` with one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.
+_LETTER: Final = re.compile(rb"\\u00[4-7]")
+#: Strings, each up to its end or that of the text, so that each begins where one begins; a key with its colon.
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"(\s*:)?|\\?\Z)', re.S)
+_ESCAPE: Final = re.compile(rb"\\(?:u00([4-7][0-9A-Fa-f])|.)", re.S)
+
+
+def has_escaped_letters(data: bytes) -> bool:
+    """Whether a letter in a text of JSON is escaped, or may be."""
+    return b"\\u00" in data and _LETTER.search(data) is not None  # the first look is faster
+
+
+def with_plain_keys(frame: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """A frame whose keys have no escaped letters; values stay as they are written."""
+    data, name = frame
+    return (_STRING.sub(_plain_key, data), name) if has_escaped_letters(data) else frame
+
+
+def _plain_key(string: re.Match[bytes]) -> bytes:
+    return _ESCAPE.sub(_letter, string[0]) if string[1] else string[0]
+
+
+def _letter(escape: re.Match[bytes]) -> bytes:
+    character = bytes.fromhex(escape[1].decode()) if escape[1] else b""
+    return character if character.isalpha() or character == b"_" else escape[0]

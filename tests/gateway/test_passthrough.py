@@ -329,6 +329,64 @@ def test_a_call_that_breaks_while_bytes_flow_does_not_end_well(clean: Running, p
     assert "after-end" not in [deviation.code for deviation in told.deviations], answer
 
 
+def again(protocol: str, intact: bytes) -> bytes:
+    """A frame that tells the call of an answer once more, and otherwise than it came."""
+    call = next(iter(read_any(protocol, intact).tool_calls))
+    if protocol == "openai-chat":
+        function = {"name": call.name, "arguments": '{"other": 1}'}
+        message = {"role": "assistant", "tool_calls": [{"id": call.id, "type": "function", "function": function}]}
+        return json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
+    delta = {"type": "input_json_delta", "partial_json": ', "other": 1}'}
+    return b'{"type": "content_block_delta", "index": 1, "delta": %b}' % json.dumps(delta).encode()
+
+
+REASONS = {"openai-chat": b'"finish_reason":"tool_calls"', "anthropic-messages": b'"stop_reason":"tool_use"'}
+
+
+@pytest.mark.parametrize("place", ["before the reason", "behind it"])
+@pytest.mark.parametrize("ending", ["end mark", "none"])
+@pytest.mark.parametrize("space", [b"", b" "], ids=["compact", "spaced"])
+@pytest.mark.parametrize("protocol", REASONS)
+def test_no_reason_leaves_where_a_whole_call_is_contradicted(
+    clean: Running, protocol: str, space: bytes, ending: str, place: str
+) -> None:
+    """A client runs its calls when it is told why the answer ended: that waits until the end was read."""
+    data = wire(protocol, reply("text-call"))
+    frames = [frame for frame in data.split(b"\n\n") if frame]
+    at = next(number for number, frame in enumerate(frames) if REASONS[protocol] in frame)
+    frames[at] = frames[at].replace(REASONS[protocol], REASONS[protocol].replace(b":", b":" + space))
+    reason = REASONS[protocol].replace(b":", b":" + space)
+    frames.insert(at + (place == "behind it"), b"data: " + again(protocol, data))
+    if ending == "none":
+        del frames[-1]
+    steps: list[Step] = [head(200, PROTOCOLS[protocol].stream_type)]
+    for frame in frames:
+        steps += [chunk(frame + b"\n\n"), 0.01]
+    clean.answer([*steps, END])
+    status, answer, is_whole = post(clean, *asked(protocol))
+    assert (status, is_whole) == (200, True)
+    assert answer.startswith(frames[0]), "bytes flowed"
+    assert read_any(protocol, answer).error is not None, answer
+    assert reason not in answer, answer
+
+
+@pytest.mark.parametrize("protocol", REASONS)
+def test_a_good_end_that_comes_in_pieces_leaves_whole(clean: Running, protocol: str) -> None:
+    data = wire(protocol, reply("text-call"))
+    steps: list[Step] = [head(200, PROTOCOLS[protocol].stream_type)]
+    for frame in data.split(b"\n\n"):
+        steps += [chunk(frame + b"\n\n"), 0.01] if frame else []
+    end = threading.Semaphore(0)  # the body's end, behind that of the answer
+    clean.answer([*steps, end, END])
+    path, body = asked(protocol)
+    with closing(http.client.HTTPConnection("127.0.0.1", clean.gateway.port, timeout=20)) as connection:
+        connection.request("POST", path, body)
+        response = connection.getresponse()
+        assert response.read(len(data)) == data, "what ends well does not wait for the end of the body"
+        end.release()
+        assert response.read() == b""
+
+
 @pytest.mark.parametrize(
     ("protocol", "change"),
     [
@@ -353,7 +411,10 @@ def test_half_a_frame_does_not_leave(clean: Running, protocol: str) -> None:
     clean.answer([head(200, PROTOCOLS[protocol].stream_type), chunk(data[:cut]), "close"])
     path, body = asked(protocol)
     _, answer, _ = post(clean, path, body)
-    passed = data[: data.rindex(end, 0, cut) + len(end)]
+    stop = PROTOCOLS[protocol].stop_mark
+    reason = stop.search(data) if stop is not None else None  # it waits for the end
+    last = min(cut, reason.start()) if reason is not None else cut
+    passed = data[: data.rindex(end, 0, last) + len(end)]
     assert answer.startswith(passed)
     rest = read_any(protocol, answer)
     assert isinstance(rest.error, Failure) or rest.failed_calls

@@ -49,7 +49,7 @@ async def pour(
     def fed(data: bytes) -> None:
         watch.last_byte = now()
         if passing is not None:
-            _pass_on(data, passing, read_along, send)
+            _pass_on(data, passing, read_along, apart, send)
         else:
             read(data)
 
@@ -69,15 +69,19 @@ async def pour(
     return failure
 
 
-def _pass_on(data: bytes, passing: PassthroughExchange, read_along: ReadAlong, send: Callable[[bytes], None]) -> None:
+def _pass_on(
+    data: bytes, passing: PassthroughExchange, read_along: ReadAlong, apart: Apart, send: Callable[[bytes], None]
+) -> None:
     """Give bytes on and read them after; before, where the answer's end may be in them."""
     whole = passing.pass_on(data)
-    if is_last := passing.may_end(whole):
+    if passing.may_end(whole):
         read_along.keep(data)
         read_along.catch_up()
-    if whole and not passing.keeps_back(whole):
-        send(whole)
-    if not is_last:
+        if released := passing.released(whole, is_read=not apart.is_busy):
+            send(released)
+    else:
+        if whole:
+            send(whole)
         read_along.keep(data, is_plain=whole is data)
 
 

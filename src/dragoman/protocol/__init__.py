@@ -6,6 +6,7 @@ protocol are a `Dialect` (data).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, final
 from typing import Protocol as Interface
@@ -328,7 +329,8 @@ class Protocol(msgspec.Struct, frozen=True):
     `sibling`: the protocol whose requests clients send to this one's path.
     `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
     address; `address_path`: what stands there behind host and port. `end_mark`: what
-    the frame that ends a stream holds; b"" where no frame does.
+    the frame that ends a stream holds; b"" where no frame does. `stop_mark`: the same of a frame before it that says
+    why the answer ends; such bytes stand in no text.
     """
 
     name: ProtocolName
@@ -358,6 +360,7 @@ class Protocol(msgspec.Struct, frozen=True):
     takes_result_media: bool = True
     address_path: str = ""
     end_mark: bytes = b""
+    stop_mark: re.Pattern[bytes] | None = None
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

@@ -6,6 +6,7 @@ before something of the answer has left (an error, a deviation, another form) br
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -29,6 +30,8 @@ from dragoman.types import Message, Request, Text
 _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
 _LONGEST_CHOICE: Final = 512
+#: Keys under which requests offer tools.
+_TOOLS: Final = frozenset({"tools", "functions"})
 #: Events that tell of something that may not pass.
 _ODD: Final = frozenset[type]({Deviation, Failure, ToolCallFailed})
 #: Reasons that say themselves why a call is not whole.
@@ -103,6 +106,12 @@ class Frames:
             return self._without_usage(data)
         return data
 
+    def before(self, data: bytes, stop_mark: re.Pattern[bytes] | None, end_mark: bytes) -> int:
+        """Where the first frame of whole ones begins that has one of these marks; 0 where it is not seen."""
+        found = stop_mark.search(data) if stop_mark is not None else None
+        place = found.start() if found is not None else data.find(end_mark)
+        return _after(data[: max(place, 0)], self._end)
+
     def close(self) -> bytes:
         """What is left at the end of a body that is whole."""
         rest, self._held = self._held, b""
@@ -128,8 +137,9 @@ class PassthroughExchange:
     """
 
     __slots__ = (
-        "_decoder", "_expectation", "_failed_call", "_frames", "_headers", "_held", "_is_stream", "_kept_back",
-        "_make_usual", "_on_deviation", "_original", "_said", "_status", "_target", "_usual", "_withdraw", "outgoing",
+        "_decoder", "_expectation", "_failed_call", "_frames", "_headers", "_held", "_is_odd", "_is_stream",
+        "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original", "_said", "_status", "_stop_mark",
+        "_target", "_usual", "_withdraw", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -170,6 +180,10 @@ class PassthroughExchange:
         self._headers: Mapping[str, str] = {}
         self._held: list[bytes] | None = []  # the body so far; None when it flows
         self._failed_call: ToolCallFailed | None = None
+        self._is_odd = False  # so its end tells whether a call of it failed
+        # Without tools no call is waited for, so nothing is lost that hangs on the reason.
+        self._stop_mark = protocol.stop_mark if not _TOOLS.isdisjoint(peek.fields) else None
+        self._is_stopping = False
         self._kept_back: list[bytes] = []
 
     @property
@@ -245,20 +259,29 @@ class PassthroughExchange:
         held, self._held = self._held or [], None
         self._original.release()
         del self._make_usual
-        return self.pass_on(b"".join(held))
+        data = self.pass_on(b"".join(held))
+        return self.released(data, is_read=True) if self.may_end(data) else data
 
     def may_end(self, data: bytes) -> bool:
-        """Whether the answer's end may be in these bytes: they are read before they leave."""
+        """Whether the answer's end may be in these bytes, or the reason why it ends, with which a client may run its
+        calls: they, and all behind them, are read before they leave."""
+        if not self._is_stopping and self._stop_mark is not None:
+            self._is_stopping = self._stop_mark.search(data) is not None
         mark = self._target.protocol.end_mark
-        return bool(mark) and mark in data
+        return self._is_stopping or (bool(mark) and mark in data)
 
-    def keeps_back(self, data: bytes) -> bool:
-        """Whether these bytes, which were read, do not leave yet: they end an answer of which a call failed, and may
-        say that it is whole. `rest` gives them, if they say that it was cut."""
-        if self._failed_call is None or not self._decoder.ended:
-            return False
-        self._kept_back.append(data)
-        return True
+    def released(self, data: bytes, *, is_read: bool) -> bytes:
+        """What leaves after bytes that may end the answer: they, and what was kept back, once its end was read and
+        nothing of it was odd. Else they are kept until the body's end, and `rest` gives them where no call failed.
+        `is_read`: the decoder has had them."""
+        if not (self._is_odd if is_read and self._decoder.ended else self._is_stopping or not is_read):
+            data = b"".join([*self._kept_back, data]) if self._kept_back else data
+            self._kept_back.clear()
+            return data
+        self._is_stopping = True
+        before = 0 if self._kept_back else self._frames.before(data, self._stop_mark, self._target.protocol.end_mark)
+        self._kept_back.append(data[before:])
+        return data[:before]
 
     def pass_on(self, data: bytes) -> bytes:
         """The bytes that leave for the next ones that came; `feed` is told them after. They are the same object when
@@ -287,6 +310,7 @@ class PassthroughExchange:
             if type(event) is Deviation:
                 if self._expectation.explains(event):
                     continue
+                self._is_odd = True
                 if self._held is not None and event.severity != "note" and is_of_the_wire(event.code):
                     return self._turn()
                 self._on_deviation(self._target.name, event)
@@ -297,7 +321,7 @@ class PassthroughExchange:
             elif type(event) is Failure:  # the last event
                 events = [*events[:-1], explained(event, self._target, self.outgoing.url)]
             elif type(event) is ToolCallFailed:
-                self._failed_call = event
+                self._failed_call, self._is_odd = event, True
         if (failed := self._failed_call) is not None and events:
             end = events[-1]
             if type(end) is Finish and end.reason not in _CUTS:

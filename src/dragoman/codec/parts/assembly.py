@@ -287,8 +287,9 @@ class Assembly:
                 self.deviate("duplicate-id", f"call {call.name}")
             elif self._needs_ids:
                 self.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
-            call.id = f"call_{self._new_id()}"
-            self._ids[call.id] = call
+            while (made := f"call_{self._new_id()}") in self._ids:  # by the wire, which made it up likewise
+                pass
+            self._ids[made], call.id = call, made
         call.id, call.name = whole_characters(call.id), whole_characters(call.name)
         if self.offered_names and call.name not in self.offered_names:
             self.deviate("unknown-tool", f"call {call.index}", call.name)

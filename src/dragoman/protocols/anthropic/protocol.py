@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
@@ -33,4 +34,5 @@ PROTOCOL: Final = Protocol(
     goes_as_came=goes_as_came,
     id_header="request-id",
     end_mark=b'"message_stop"',
+    stop_mark=re.compile(rb'stop_reason"\s*:\s*"[^"]'),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
@@ -37,4 +38,5 @@ PROTOCOL: Final = Protocol(
     expect=expect,
     sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
     end_mark=b"[DONE]",
+    stop_mark=re.compile(rb'finish_reason"\s*:\s*"[^"]'),
 )

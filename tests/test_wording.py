@@ -58,7 +58,7 @@ REWRITTEN = [
     (
         "any other words refuse and are told",
         "chat-with-a-model.md",
-        "Keys typed before the question appeared are ignored.",
+        "Keys typed before the question appeared do not answer it",
     ),
     ("ways that work: {", "report/table.py", "Tool calling: {tools}. Stream: {stream}."),
     ("Who leaves takes his costs along", "reliability.md", "A client that leaves stops the cost."),

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from dragoman.agent.pick_model import check_target, full_name
-from dragoman.agent.safe_text import plain_line
+from dragoman.agent.safe_text import counted, plain_line
 from dragoman.agent.session.compaction import FULL
+from dragoman.agent.session.records import sum_spent
 from dragoman.agent.session.session import Session
 from dragoman.agent.session.store import find_session, list_sessions
 from dragoman.agent.start import fit_agent, learn_window, make_agent, new_session
 from dragoman.agent.undo import undo_run
 from dragoman.agent.wire_recorder import WireRecorder
 from dragoman.errors import DragomanError, UsageError
+from dragoman.types import ToolResult
 
 if TYPE_CHECKING:
     from dragoman.agent.environment import Environment
@@ -42,6 +44,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "models": ("[PROVIDER or MODEL]", "list the models that you can ask; with a model's name: as /model"),
     "model": ("[NAME]", "go on with another model: a route, provider/model, or its name alone"),
     "tools": ("", "what the model may call, and what needs no asking"),
+    "unfold": ("[N]", "the last result in full, as the model got it; N: the Nth last; so does Ctrl-O"),
     "wire": ("", "the last exchange: bytes, events and deviations side by side"),
     "cost": ("", "tokens and dollars of this session"),
     "undo": ("", "take back the file changes of the last turn that made some"),
@@ -90,13 +93,18 @@ class Commands:
 
     def _works(self) -> dict[str, Callable[[str], Awaitable[Page]]]:
         return {
-            "help": self._help, "models": self._models, "model": self._model, "tools": self._tools, "wire": self._wire,
-            "cost": self._cost, "undo": self._undo, "compact": self._compact, "save": self._save,
-            "resume": self._resume, "clear": self._clear, "quit": self._quit,
+            "help": self._help, "models": self._models, "model": self._model, "tools": self._tools,
+            "unfold": self._unfold, "wire": self._wire, "cost": self._cost, "undo": self._undo,
+            "compact": self._compact, "save": self._save, "resume": self._resume, "clear": self._clear,
+            "quit": self._quit,
         }  # fmt: skip
 
     async def _help(self, argument: str) -> Page:
         rows = tuple((f"/{name} {usage}".strip(), words) for name, (usage, words) in COMMANDS.items())
+        rows += (
+            ("@FILE", "attach a file of the work folder to the prompt"),
+            ("!COMMAND", "run a command yourself, in the sandbox; the model gets its output with your next prompt"),
+        )
         keys = "Enter sends, Alt-Enter or Ctrl-J makes a new line, Tab completes, Ctrl-C stops the turn."
         return Page(keys, ("command", "does"), rows)
 
@@ -163,6 +171,21 @@ class Commands:
         holding = self._bench.holding
         return Page("\n".join([f"needs no asking: {rules}", holding.summary, *holding.gaps]), ("tool", "does"), rows)
 
+    async def _unfold(self, argument: str) -> Page:
+        """The Nth last result: what called it, and its text."""
+        messages = self.agent.session.messages
+        results = [part for message in messages for part in message.parts if isinstance(part, ToolResult)]
+        if argument and not (argument.isascii() and argument.isdigit() and int(argument)):
+            raise UsageError(f"expected /unfold N, the Nth last result, got {argument[:40]!r}")
+        number = int(argument or 1)
+        if number > len(results):
+            return Page(f"there are {counted(len(results), 'result')}" if results else "there is no result yet")
+        result = results[-number]
+        calls = (call for message in reversed(messages) for call in message.tool_calls)
+        call = next((call for call in calls if call.id == result.call_id), None)
+        title = plain_line(f"{result.name} {call.arguments if call is not None else ''}", 300)
+        return Page(f"{title}\n{result.text}")
+
     async def _wire(self, argument: str) -> Page:
         if not self.recording.request:
             return Page("nothing was asked yet")
@@ -171,18 +194,14 @@ class Commands:
         return Page(head, ("bytes", "events", "deviations"), rows)
 
     async def _cost(self, argument: str) -> Page:
-        from decimal import Decimal
-
-        spent = self.agent.session.spent
-        priced = [Decimal(each.usd) for each in spent if each.usd is not None]
-        dollars = f"${sum(priced, Decimal(0)):f}" if priced else "no price is known"
-        if priced and len(priced) < len(spent):
-            dollars += f" and {len(spent) - len(priced)} answers without a known price"
+        spent = sum_spent(self.agent.session.spent)
+        dollars = spent.dollars or "no price is known"
+        if spent.usd is not None and spent.unpriced:
+            dollars = f"${spent.usd:f} and {counted(spent.unpriced, 'answer')} without a known price"
         tokens, window = self.agent.prompt_tokens(), self.agent.window
         share = f" of {window:,} ({tokens * 100 // window} %)" if window else ""
         return Page(
-            f"{len(spent)} answers: {sum(each.input or 0 for each in spent):,} tokens in, "
-            f"{sum(each.output or 0 for each in spent):,} out; {dollars}\n"
+            f"{counted(spent.answers, 'answer')}: {spent.input:,} tokens in, {spent.output:,} out; {dollars}\n"
             f"the next prompt: about {tokens:,} tokens{share}"
         )
 
@@ -219,7 +238,7 @@ class Commands:
             session.close()
             raise UsageError(f"that session belongs to {session.folder}")
         await self._enter(session)
-        return Page(f"{len(session.messages)} messages with {session.target}")
+        return Page(f"{counted(len(session.messages), 'message')} with {session.target}")
 
     async def _clear(self, argument: str) -> Page:
         await self._enter(new_session(self._store, self._bench, self.agent.session.target))

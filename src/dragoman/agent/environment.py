@@ -107,6 +107,11 @@ class Environment:
             ]
         )
 
+    @property
+    def typed_tools(self) -> Toolbox:
+        """What the user himself may type at a prompt, whatever the model is offered: files, and commands."""
+        return Toolbox([read_tool(self.folder), shell_tool(self.folder, self.sandbox)])
+
     def _check_names(self, allow: Iterable[str]) -> None:
         """Raises UsageError for a rule that names a tool that there is not."""
         names = ["shell", *(tool.name for tool in self.toolbox.tools)]

@@ -19,6 +19,7 @@ from dragoman.agent.limits import Limits, Meter, Reason
 from dragoman.agent.run_calls import Calls
 from dragoman.agent.session.compaction import FULL, next_fold, plain_summary, sent_messages, summary_request
 from dragoman.agent.session.session import Session
+from dragoman.agent.tool_plan import Outcome, Taint
 from dragoman.agent.tools import Toolbox
 from dragoman.client import AsyncClient
 from dragoman.events import Failure, Reply, ToolCallFailed
@@ -114,17 +115,26 @@ class Agent:
         """About how many tokens the next prompt has."""
         return int(estimate_tokens(self.request()) * self._ratio)
 
+    def fitted(self, outcome: Outcome) -> Outcome:
+        """An outcome of which the model gets as much as its window takes."""
+        self.calls.window = self.window
+        return self.calls.fitted(outcome)
+
     # ------------------------------------------------------------ the loop
 
-    async def run(self, prompt: str) -> Reason:
+    async def run(self, prompt: str, attached: Sequence[Text] = ()) -> Reason:
         """Do what the prompt says; gives why it is over. When its task is cancelled: "interrupted".
+
+        Args:
+            prompt: What the user says.
+            attached: Text of others that goes with it: files, outputs.
 
         Raises:
             UsageError, ConfigError: the target cannot be asked at all.
         """
         await self.settle()
-        self.session.prompt(Message("user", (Text(prompt),)), at=int(time.time()))
-        return await self._watched()
+        self.session.prompt(Message("user", (Text(prompt), *attached)), at=int(time.time()))
+        return await self._watched(taint="folder" if attached else "none")
 
     async def go_on(self) -> Reason:
         """Go on where the last run ended, without a new word of the user."""
@@ -135,9 +145,9 @@ class Agent:
         """Give every call that has no result one: the session of a killed process comes back like that."""
         await self.calls.settle()
 
-    async def _watched(self) -> Reason:
+    async def _watched(self, *, taint: Taint = "none") -> Reason:
         self.meter = Meter(self._limits, now=self._clock())
-        self.calls.begin_run(self.meter)
+        self.calls.begin_run(self.meter, taint=taint)
         self.calls.window = self.window
         try:
             return await self._steps()

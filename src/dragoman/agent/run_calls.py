@@ -78,11 +78,11 @@ class Calls:
         """What is offered to the model."""
         return self.toolbox.tools
 
-    def begin_run(self, meter: Meter) -> None:
-        """The user has spoken."""
+    def begin_run(self, meter: Meter, *, taint: Taint = "none") -> None:
+        """The user has spoken. `taint`: of what was sent with it."""
         self._meter = meter
         self._wire = {}
-        self.taint = "none"
+        self.taint = taint
 
     # ------------------------------------------------------------ the answer
 
@@ -191,13 +191,13 @@ class Calls:
         self._end(call, plan, outcome, was_run=True)
 
     def _end(self, call: ToolCall, plan: Plan | None, outcome: Outcome, *, was_run: bool = False) -> None:
-        outcome = self._fitted(outcome)
+        outcome = self.fitted(outcome)
         self._session.end(call, outcome, was_run=was_run)
         if self._meter is not None:
             self._meter.count_outcome(call, plan, outcome)
         self._face.tell(CallEnded(call, plan, outcome, was_run))
 
-    def _fitted(self, outcome: Outcome) -> Outcome:
+    def fitted(self, outcome: Outcome) -> Outcome:
         """An outcome of which the model gets as much as its window takes."""
         if self.window is None:
             return outcome

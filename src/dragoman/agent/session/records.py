@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Final, TypeAlias
 
 import msgspec
@@ -40,6 +41,33 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
     input: int | None = None
     output: int | None = None
     usd: str | None = None
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What answers came to. `usd` None: of none of them a price is known; `unpriced` of them have none."""
+
+    answers: int
+    input: int
+    output: int
+    usd: Decimal | None
+    unpriced: int
+
+    @property
+    def dollars(self) -> str:
+        """The cost in words; "" where no price is known."""
+        return "" if self.usd is None else f"${self.usd:f}{' and more' if self.unpriced else ''}"
+
+
+def sum_spent(answers: Sequence[Answered]) -> Spent:
+    """The sums of these answers."""
+    priced = [Decimal(each.usd) for each in answers if each.usd is not None]
+    return Spent(
+        len(answers),
+        sum(each.input or 0 for each in answers),
+        sum(each.output or 0 for each in answers),
+        sum(priced, Decimal(0)) if priced else None,
+        len(answers) - len(priced),
+    )
 
 
 class Told(msgspec.Struct, frozen=True, tag="told"):

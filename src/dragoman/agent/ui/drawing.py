@@ -17,8 +17,8 @@ from rich.text import Text
 
 from dragoman.agent.commands import Page
 from dragoman.agent.interface import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
-from dragoman.agent.safe_text import plain_line, plain_text
-from dragoman.agent.tool_plan import Plan
+from dragoman.agent.safe_text import counted, plain_line, plain_text
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.ui.approval_view import Showing, show_action, show_head
 from dragoman.agent.ui.blocks import BLOCK_LIMIT, Blocks
 from dragoman.events import (
@@ -37,7 +37,16 @@ from dragoman.events import (
     ToolCallFailed,
     ToolCallStart,
 )
+from dragoman.types import Message, ToolCall, ToolResult
+from dragoman.types import Text as Words
 
+#: What is waited for, when it is an answer.
+MODEL: Final = "waiting for the model"
+_SIGNS: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_SIGN_SECONDS: Final = 0.12
+_OLD_PROMPTS: Final = 2
+_OWN_LINES: Final = 200
+_UNFOLDS: Final = " (Ctrl-O shows all)"
 _FRAME_SECONDS: Final = 0.06
 _RESULT_LINES: Final = 6
 _TAIL: Final = 4_096  # characters
@@ -49,7 +58,10 @@ _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 class Screen:
     """Draws events and notices. One part of the answer is open at a time."""
 
-    __slots__ = ("_approved", "_blocks", "_kind", "_last", "_live", "_size", "_spent", "_tail", "_title", "console")
+    __slots__ = (
+        "_approved", "_blocks", "_doing", "_kind", "_last", "_live", "_since", "_size", "_spent", "_tail", "_title",
+        "console",
+    )  # fmt: skip
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -62,6 +74,24 @@ class Screen:
         self._spent = 0.0  # seconds that Markdown has taken
         self._title = ""
         self._approved = ""  # the plan that was shown last for approval, so that it is not shown again
+        self._doing = ""  # what is waited for, and since when
+        self._since = 0.0
+
+    # ------------------------------------------------------------ signs of life
+
+    def wait(self, doing: str) -> str:
+        """Say from now on what goes on, where nothing else is drawn; "" says nothing. Gives what went on before."""
+        before, self._doing, self._since = self._doing, doing, time.monotonic()
+        if not doing and not self._kind:
+            self._stop()
+        return before
+
+    def tick(self) -> None:
+        """Draw the next picture of the sign of life."""
+        if self._doing and not self._kind and self.console.is_terminal:
+            now = time.monotonic()
+            sign = _SIGNS[int(now / _SIGN_SECONDS) % len(_SIGNS)]
+            self._refresh(Text(f"{sign} {self._doing}  {now - self._since:.0f} s", "dim"))
 
     # ------------------------------------------------------------ the answer
 
@@ -124,10 +154,13 @@ class Screen:
         if now - self._last < _FRAME_SECONDS:
             return
         self._last = now
+        self._refresh(self._region())
+
+    def _refresh(self, region: RenderableType) -> None:
         if self._live is None:
             self._live = Live(console=self.console, auto_refresh=False, transient=True, vertical_overflow="crop")
             self._live.start()
-        self._live.update(self._region(), refresh=True)
+        self._live.update(region, refresh=True)
 
     def _region(self) -> RenderableType:
         width, height = self.console.width, max(self.console.height - 4, 3)
@@ -154,11 +187,13 @@ class Screen:
                 self.close()
                 if plan.identity != self._approved:
                     self._print(_title_of(plan))
+                self.wait(f"{plain_line(plan.tool, 40)} is running")
             case CallEnded(_, plan):
                 self.close()
                 is_new = plan is not None and plan.identity != self._approved
                 self._approved = ""
                 self._print(_outcome(notice, with_diff=is_new))
+                self.wait(MODEL)
             case Shortened(messages, before, after, summary, by_model):
                 who = "by the model" if by_model else "without the model"
                 head = f"{messages} messages are summarised from here, {who}: {before:,} → {after:,} tokens"
@@ -202,7 +237,35 @@ class Screen:
         self.close()
         self._print(Text(plain_text(words), style))
 
+    def show_output(self, outcome: Outcome) -> None:
+        """What a command that the user typed has written."""
+        self._print(
+            Text(_clip(plain_text(outcome.shown or outcome.text), _OWN_LINES), "red" if outcome.is_error else "")
+        )
+
+    def show_history(self, messages: Sequence[Message]) -> None:
+        """The end of a conversation that goes on: the last prompts with what followed."""
+        prompts = [place for place, message in enumerate(messages) if message.role == "user"]
+        first = prompts[-_OLD_PROMPTS] if len(prompts) > _OLD_PROMPTS else 0
+        if first:
+            self.say(f"… {counted(first, 'message')} before")
+        for message in messages[first:]:
+            for place, part in enumerate(message.parts):
+                match part:
+                    case Words(text) if message.role == "user":
+                        self._print(Text(_first(f"› {text}" if not place else text, 3), "cyan"))
+                    case Words(text):
+                        self._spent = 0.0
+                        self._print_block(text)
+                    case ToolCall(_, name, arguments):
+                        self._print(Text(f"▸ {plain_line(f'{name} {arguments}', 160)}", "bold"))
+                    case ToolResult():
+                        self._print(Text(_indented(_clip(plain_text(part.text), _RESULT_LINES, _UNFOLDS)), "dim"))
+                    case _:
+                        pass
+
     def _print(self, renderable: RenderableType) -> None:
+        self._stop()
         self.console.print(renderable, highlight=False, soft_wrap=False)
 
 
@@ -214,11 +277,15 @@ def _outcome(ended: CallEnded, *, with_diff: bool) -> RenderableType:
     shown = plain_text(ended.outcome.shown or ended.outcome.text)
     if not ended.was_run:
         return Text(f"  {plain_line(ended.call.name, 60)}: {plain_line(shown, 300)}", "yellow")
-    body = Text("\n".join(f"  {line}" for line in _clip(shown, _RESULT_LINES).split("\n")))
+    body = Text(_indented(_clip(shown, _RESULT_LINES, _UNFOLDS)))
     body.stylize("red" if ended.outcome.is_error else "dim")
     if with_diff and ended.plan is not None and ended.plan.diff and not ended.outcome.is_error:
         return Group(draw_diff(_clip(ended.plan.diff, 40)), body)
     return body
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
 
 
 def draw_diff(diff: str) -> Text:
@@ -230,9 +297,17 @@ def draw_diff(diff: str) -> Text:
     return out
 
 
-def _clip(text: str, lines: int) -> str:
+def _clip(text: str, lines: int, note: str = "") -> str:
     """The last lines of a text, and how many are missing."""
     every = text.rstrip("\n").split("\n")
     if len(every) <= lines:
         return "\n".join(every)
-    return "\n".join([f"… {len(every) - lines:,} lines before", *every[-lines:]])
+    return "\n".join([f"… {counted(len(every) - lines, 'line')} before{note}", *every[-lines:]])
+
+
+def _first(text: str, lines: int) -> str:
+    """The first lines of a text, and how many are missing."""
+    every = plain_text(text).rstrip("\n").split("\n")
+    return "\n".join(
+        every if len(every) <= lines else [*every[:lines], f"… {counted(len(every) - lines, 'line')} more"]
+    )

@@ -10,15 +10,17 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
+from dragoman.agent.attachments import Attachments
 from dragoman.agent.commands import COMMANDS, Commands
 from dragoman.agent.environment import Environment
 from dragoman.agent.interface import Notice, StepEnded, Verdict
 from dragoman.agent.limits import Meter, Reason
 from dragoman.agent.pick_model import EMBEDDED
 from dragoman.agent.safe_text import counted, plain_line, revealed_text
+from dragoman.agent.session.records import sum_spent
 from dragoman.agent.session.session import Session
 from dragoman.agent.start import Wish, learn_window, make_agent, make_bench, open_session, session_store
-from dragoman.agent.tool_plan import Plan
+from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed
 from dragoman.agent.ui.prompt import Line, Words
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
@@ -41,6 +43,8 @@ _REASONS: Final[dict[Reason, str]] = {
     "repeated_call": "the model has made the same call three times",
     "repeated_error": "the same error has come three times",
 }
+_PULSE_SECONDS: Final = 0.12
+_CHOICE: Final = "[y] this once  [n] no, or say why not: "
 _CHOICES: Final = "[y] once  [s] for identical calls of this session  [n] no, or say why not: "
 
 
@@ -63,6 +67,7 @@ class Chat:
     """
 
     __slots__ = (
+        "_attachments",
         "_bench",
         "_commands",
         "_config",
@@ -87,6 +92,7 @@ class Chat:
         self._looking: asyncio.Task[None] | None = None
         self._stack = contextlib.AsyncExitStack()  # connections of the sitting
         self._used: StepEnded | None = None
+        self._attachments = Attachments(bench.typed_tools)
         words = Words(tuple(COMMANDS), lambda: self._models, bench.folder)
         history = session_store().parent / "chat-history"
         self._line = Line(words, history=history, status=self._status)
@@ -97,17 +103,18 @@ class Chat:
         sys.stdout.write(_greeting(self._session, why, self._bench))
         sys.stdout.flush()
         try:
+            if self._session.messages:
+                self._drawing().show_history(self._session.messages)
             if self._session.pending:
                 await self._opened()
                 await self._interruptible(self._work().agent.settle())
             while (line := await self._next_line()) is not None:
                 await self._opened()
                 if line.startswith("/"):
-                    page = await self._interruptible(self._work().run(line))
-                    if page is not None:
-                        self._see().show_page(page)
-                        if page.ends:
-                            break
+                    if await self._command(line):
+                        break
+                elif line.startswith("!"):
+                    await self._run_command(line[1:].strip())
                 elif line:
                     await self._turn(line)
         finally:
@@ -128,20 +135,27 @@ class Chat:
         """Load what the first line needs."""
         if self._commands is not None or self._session is None:
             return
-        from rich.console import Console
-
-        from dragoman.agent.ui.drawing import Screen
         from dragoman.client import AsyncClient
 
-        self._screen = Screen(Console(highlight=False, markup=False, emoji=False))
+        screen = self._drawing()
         client = AsyncClient(self._config, on_wire=self._on_wire)
         # Ctrl-C at a question about a changed tool leaves out the tools that were still to come.
         for problem in await self._interruptible(self._bench.reach_remotes(self._stack, self._config, self)) or ():
-            self._screen.say(problem, "yellow")
+            screen.say(problem, "yellow")
         agent = make_agent(client, self._session, self._bench, self)
         self._commands = Commands(client, agent, self._bench, face=self, store=session_store())
         await learn_window(agent, client)
         self._looking = asyncio.create_task(self._look_around(client))
+
+    def _drawing(self) -> Screen:
+        """What draws, loaded now if it is not there."""
+        if self._screen is None:
+            from rich.console import Console
+
+            from dragoman.agent.ui.drawing import Screen
+
+            self._screen = Screen(Console(highlight=False, markup=False, emoji=False))
+        return self._screen
 
     async def _look_around(self, client: AsyncClient) -> None:
         """Learn the models' names for completion, while the first answer comes."""
@@ -165,8 +179,15 @@ class Chat:
 
     async def _turn(self, prompt: str) -> None:
         agent, screen = self._work().agent, self._see()
+        notes = await self._interruptible(self._attachments.add_files(prompt, self._may_attach, agent.fitted))
+        if notes is None:  # stopped at the question about a file
+            self._attachments.take()
+            screen.say(_REASONS["interrupted"], "yellow")
+            return
+        for note in notes:
+            screen.say(note)
         try:
-            reason = await self._interruptible(agent.run(prompt))
+            reason = await self._interruptible(agent.run(prompt, self._attachments.take()), "waiting for the model")
         except (DragomanError, OSError) as problem:
             screen.say(plain_line(str(problem), 600), "red")
             return
@@ -175,16 +196,63 @@ class Chat:
             screen.say(_REASONS[reason], "yellow")
         screen.say(_summary(agent.meter, self._used))
 
-    async def _interruptible(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The work's value; Ctrl-C stops it. The loop gives "interrupted", other work gives None."""
+    async def _command(self, line: str) -> bool:
+        """A command of the chat; gives whether it ends the chat."""
+        work = self._work()
+        session = work.agent.session
+        page = await self._interruptible(work.run(line), "working")
+        if page is None:
+            return False
+        if work.agent.session is not session:  # what was meant for one conversation goes into no other
+            self._attachments.take()
+            self._used = None
+            self._see().show_history(work.agent.session.messages)
+        self._see().show_page(page)
+        return page.ends
+
+    async def _run_command(self, script: str) -> None:
+        """A command that the user typed: nobody is asked, and the model gets its output with the next prompt."""
+        screen = self._see()
+        try:
+            plan = self._attachments.plan_command(script)
+
+            async def run() -> Outcome:
+                return await plan.do()
+
+            outcome = await self._interruptible(run(), "the command is running")
+        except (ToolFailed, OSError) as problem:
+            screen.say(plain_line(str(problem), 600), "yellow")
+            return
+        if outcome is None:
+            screen.say("the command was stopped", "yellow")
+            return
+        screen.show_output(outcome)
+        screen.say(f"{plan.facts}: the model gets this with your next prompt")
+        self._attachments.add_output(script, outcome, self._work().agent.fitted)
+
+    async def _may_attach(self, plan: Plan, why: str) -> bool:
+        self._see().show_plan(plan)
+        return (await self._ask(f"{why} [y/n] ", "yn")).lower() in ("y", "yes")
+
+    async def _interruptible(self, work: Coroutine[Any, Any, T], doing: str = "") -> T | None:
+        """The work's value; Ctrl-C stops it. The loop gives "interrupted", other work gives None.
+
+        `doing`: what is said to go on, as long as nothing else is drawn.
+        """
+        screen = self._drawing()
         task = asyncio.create_task(work)
+        pulse = asyncio.create_task(_pulse(screen))
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, task.cancel)
+        screen.wait(doing)
         try:
-            return await task
+            with self._line.unseen():
+                return await task
         except asyncio.CancelledError:
             return None
         finally:
+            pulse.cancel()
+            screen.wait("")
             loop.remove_signal_handler(signal.SIGINT)
 
     # ------------------------------------------------------------ the face
@@ -204,14 +272,15 @@ class Chat:
         showing = self._see().show_plan(plan)
         if why:
             self._see().say(plain_line(why, 400), "yellow")
-        answer = await self._ask(_CHOICES if plan.asks != "always" else "[y] this once  [n] no, or say why not: ")
-        is_yes = answer.lower() in ("y", "yes") or (answer.lower() in ("s", "session") and plan.asks != "always")
+        may_stay = plan.asks != "always"
+        answer = await self._ask(_CHOICES if may_stay else _CHOICE, "ysn" if may_stay else "yn")
+        is_yes = answer.lower() in ("y", "yes") or (answer.lower() in ("s", "session") and may_stay)
         if is_yes and showing.left_out and not await self._knows(plan, showing):
             return Verdict("no")
         match answer.lower():
             case "y" | "yes":
                 return Verdict("once")
-            case "s" | "session" if plan.asks != "always":
+            case "s" | "session" if may_stay:
                 return Verdict("session")
             case "" | "n" | "no":
                 return Verdict("no")
@@ -224,7 +293,7 @@ class Chat:
             words = (
                 f"{counted(showing.lines, 'line')}, {counted(showing.left_out, 'row')} not shown. [y] yes, all of it"
             )
-            answer = (await self._ask(f"{words}  [a] show all  [n] no: ")).lower()
+            answer = (await self._ask(f"{words}  [a] show all  [n] no: ", "yan")).lower()
             if answer not in ("a", "all"):
                 return answer in ("y", "yes")
             self._see().show_plan(plan, whole=True)
@@ -232,20 +301,22 @@ class Chat:
     async def go_on(self, reason: Reason) -> bool:
         """Ask whether it may go on past a limit."""
         self._see().say(_REASONS.get(reason, reason), "yellow")
-        return (await self._ask("go on, as far again? [y/n] ")).lower() in ("y", "yes")
+        return (await self._ask("go on, as far again? [y/n] ", "yn")).lower() in ("y", "yes")
 
     async def run_again(self, call: ToolCall) -> bool:
         """Ask whether a call whose outcome nobody knows may be run again."""
         self._see().say(plain_line(revealed_text(f"{call.name} {call.arguments}"), 300), "bold")
-        return (await self._ask("run it again? [y/n] ")).lower() in ("y", "yes")
+        return (await self._ask("run it again? [y/n] ", "yn")).lower() in ("y", "yes")
 
-    async def _ask(self, question: str) -> str:
-        """An answer. Ctrl-C and Ctrl-D at the question stop the turn."""
+    async def _ask(self, question: str, keys: str) -> str:
+        """An answer; each of `keys` is one without Enter. Ctrl-C and Ctrl-D at the question stop the turn."""
+        doing = self._see().wait("")
         try:
-            return await self._line.ask(question)
+            return await self._line.ask(question, keys=keys)
         except (KeyboardInterrupt, EOFError):
             raise asyncio.CancelledError from None
         finally:
+            self._see().wait(doing)
             task = asyncio.current_task()
             if task is not None:  # the prompt had the signal for itself
                 asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
@@ -265,7 +336,17 @@ class Chat:
         words = [session.target if session is not None else "…", str(_short(self._bench.folder.path))]
         if self._used is not None:
             words.append(_meter(self._used))
+        if session is not None and session.spent:
+            spent = sum_spent(session.spent)
+            words += [f"{spent.input:,} in, {spent.output:,} out", *([spent.dollars] if spent.dollars else [])]
         return " · ".join(words)
+
+
+async def _pulse(screen: Screen) -> None:
+    """Shows that it is alive, until it is cancelled."""
+    while True:
+        await asyncio.sleep(_PULSE_SECONDS)
+        screen.tick()
 
 
 def _greeting(session: Session, why: str, bench: Environment) -> str:

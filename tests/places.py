@@ -101,7 +101,7 @@ def wire_place(protocol: str, make: Callable[[str], list[list[Event]]]) -> Place
 
     def run(text: str) -> None:
         encoder = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1)
-        reader = _reader(protocol)
+        reader = reader_of(protocol)
         for events in make(text):
             reader.feed(encoder.encode(events))
         reader.close()
@@ -109,7 +109,8 @@ def wire_place(protocol: str, make: Callable[[str], list[list[Event]]]) -> Place
     return run
 
 
-def _reader(protocol: str) -> Reader:
+def reader_of(protocol: str) -> Reader:
+    """A decoder with every stage behind it."""
     decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=NAMES)
     return Reader(decoder, stages_for(TOOLS, Policy(sequential=True), new_id=counter()))
 
@@ -118,7 +119,7 @@ def raw_place(protocol: str, first: str) -> Place:
     """The text itself is the body of a response."""
 
     def run(text: str) -> None:
-        reader = _reader(protocol)
+        reader = reader_of(protocol)
         for piece in pieces(first + text, _WIRE):
             reader.feed(piece.encode("utf-8", "replace"))
         reader.close()
@@ -268,6 +269,11 @@ PLACES: dict[str, Place] = {
 }
 #: What a place's text begins with, beside nothing.
 BEGINNINGS: dict[str, tuple[str, ...]] = {
-    f"family {family.name}": tuple(f"{family.openers[0]}{more}" for more in ("", '{"name":"f","arguments":{"a":"'))
-    for family in FAMILIES
+    **{
+        f"family {family.name}": tuple(f"{family.openers[0]}{more}" for more in ("", '{"name":"f","arguments":{"a":"'))
+        for family in FAMILIES
+    },
+    # They let go of most other texts at the first character.
+    "inner json": ("[", "{", '{"a":'),
+    "json": ("", "[", "{"),
 }

@@ -29,7 +29,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     frame: int = 16 * _MIB
     answer: int = 128 * _MIB
     whole: int = 32 * _MIB
-    apart: int = 64 * 1024
+    apart: int = 16 * 1024
 
 
 USUAL_BOUNDS: Final = AnswerBounds()

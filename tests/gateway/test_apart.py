@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cases import counter
-from dragoman.client.apart import Apart
+from dragoman.client.apart import AT_ONCE, Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
@@ -85,11 +85,37 @@ def test_small_frames_are_read_in_the_loop(tmp_path: Path, threads: list[tuple[s
     end = '{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}\n'
     with gateway(tmp_path) as running:
         loop_thread = running.run(name_of_thread())
-        data = (line * 20_000 + end).encode()
+        data = (line * 150 + end).encode()
         running.answer([head(200, content_type="application/x-ndjson"), chunk(data), b"0\r\n\r\n"])
         method, path, body = asking("openai-chat", "via-ollama-chat")
         code, _, _ = running.request(method, path, body.replace(b'"stream": false', b'"stream": true'))
     assert code == 200 and {name for name, _ in threads} == {loop_thread}
+
+
+@pytest.mark.parametrize("unit", ["#,", "x\n", "{}\n", "data: x\n\n"])
+def test_what_is_much_work_is_read_apart(tmp_path: Path, threads: list[tuple[str, int]], unit: str) -> None:
+    """Few bytes may hold many frames: of one read the loop takes what it reads in some milliseconds."""
+    first = "[" if unit == "#," else '{"a":1}\n' if unit[-2] != "\n" else ""
+    data = (first + unit * (400_000 // len(unit))).encode()
+    with gateway(tmp_path) as running:
+        loop_thread = running.run(name_of_thread())
+        running.answer([head(200, content_type="text/event-stream"), chunk(data), b"0\r\n\r\n"])
+        method, path, body = asking("openai-chat", "via-ollama-chat")
+        code, _, _ = running.request(method, path, body.replace(b'"stream": false', b'"stream": true'))
+    assert code == 502
+    assert sum(size for _, size in threads) == len(data), "bytes were lost or read twice"
+    in_the_loop = [size for name, size in threads if name == loop_thread]
+    assert max(in_the_loop) <= AT_ONCE and {name for name, _ in threads} != {loop_thread}
+
+
+def test_bytes_in_slices_are_the_same_bytes() -> None:
+    """Whatever is read apart, in order, and none is lost."""
+    fed: list[bytes] = []
+    apart = Apart(lambda data: fed.append(data) or [], most=100_000)  # type: ignore[func-returns-value]
+    data = b"".join(b"%d\n" % number for number in range(12_000))
+    events, rest = apart.some(data)
+    assert not events and b"".join([*fed, rest]) == data and max(map(len, fed)) <= AT_ONCE
+    assert apart.unread + len(rest) == len(data)
 
 
 def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +126,7 @@ def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytes
 
     def stop(self: Apart) -> None:
         before(self)
-        if self.is_busy:
-            stopped.set()
+        stopped.set()
 
     feed = Exchange.feed
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from dragoman.bounds import USUAL_BOUNDS
 from dragoman.events import Event
 from dragoman.http.response import Response
+
+#: Bytes that are read without a look at the clock: some tens of milliseconds, of whatever they are.
+AT_ONCE: Final = 8 * 1024
+#: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
+#: text of openers, take a hundred times as long as an answer's usual ones.
+_MOST_SECONDS: Final = 0.01
 
 
 @final
@@ -44,7 +51,29 @@ class Apart:
 
     async def run(self, data: bytes) -> list[Event]:
         """The events of the next bytes, for who waits for each read."""
-        events = await asyncio.to_thread(self._feed, data) if self.is_due(len(data)) else self._feed(data)
+        if self.is_due(len(data)):
+            events, rest = list[Event](), data
+        else:
+            events, rest = self.some(data)
+        if rest:
+            events += await asyncio.to_thread(self._fed, rest)
+        return events
+
+    def some(self, data: bytes) -> tuple[list[Event], bytes]:
+        """The events of the next bytes, and those of the bytes that are too much work to be read at once: a thread is
+        to read these."""
+        if len(data) <= AT_ONCE:
+            return self._fed(data), b""
+        until = time.thread_time() + _MOST_SECONDS
+        events: list[Event] = []
+        while data and not (self.is_due(min(AT_ONCE, len(data))) or time.thread_time() > until):
+            cut = data.rfind(b"\n", 0, AT_ONCE) + 1 or AT_ONCE
+            events += self._fed(data[:cut])
+            data = data[cut:]
+        return events, data
+
+    def _fed(self, data: bytes) -> list[Event]:
+        events = self._feed(data)
         self.unread = 0 if events else self.unread + len(data)
         return events
 
@@ -70,9 +99,7 @@ class Apart:
             while self._kept:
                 data = b"".join(self._kept)
                 self._kept.clear()
-                events = await asyncio.to_thread(self._feed, data)
-                self.unread = 0 if events else self.unread + len(data)
-                give(events)
+                give(await asyncio.to_thread(self._fed, data))
         except Exception as problem:  # an error of the reader's; it is told where it waits
             self._problem = problem
             response.abort()

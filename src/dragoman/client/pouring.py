@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.client.apart import Apart
+from dragoman.client.apart import AT_ONCE, Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.read_along import ReadAlong
@@ -39,6 +39,11 @@ async def pour(
     def read(data: bytes) -> None:
         if apart.is_due(len(data)):
             apart.keep(data, response, given)
+        elif len(data) > AT_ONCE:
+            events, rest = apart.some(data)
+            given(events)
+            if rest:
+                apart.keep(rest, response, given)
         elif events := exchange.feed(data):
             apart.unread = 0
             give(note_progress(exchange, watch, events))

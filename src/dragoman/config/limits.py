@@ -37,7 +37,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frame_mib: Positive = 16
     answer_mib: Positive = 128
     whole_mib: Positive = 32
-    apart_kib: Positive = 64
+    apart_kib: Positive = 16
 
     def answers(self) -> AnswerBounds:
         """Those of an answer."""

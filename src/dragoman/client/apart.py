@@ -83,6 +83,14 @@ class Apart:
 
     # ------------------------------------------------------------ while bytes are poured
 
+    def take(self, data: bytes, response: Response, give: Callable[[list[Event]], None]) -> None:
+        """Read what of these bytes may be read at once, and the rest in a thread; `give` as in `keep`."""
+        if not self.is_due(len(data)):
+            events, data = self.some(data)
+            give(events)
+        if data:
+            self.keep(data, response, give)
+
     def keep(self, data: bytes, response: Response, give: Callable[[list[Event]], None]) -> None:
         """Read these bytes in a thread, after those that are being read; the connection waits until that is done.
 

@@ -37,13 +37,8 @@ async def pour(
     """
 
     def read(data: bytes) -> None:
-        if apart.is_due(len(data)):
-            apart.keep(data, response, given)
-        elif len(data) > AT_ONCE:
-            events, rest = apart.some(data)
-            given(events)
-            if rest:
-                apart.keep(rest, response, given)
+        if len(data) > AT_ONCE or apart.is_due(len(data)):
+            apart.take(data, response, given)
         elif events := exchange.feed(data):
             apart.unread = 0
             give(note_progress(exchange, watch, events))

@@ -23,7 +23,10 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request, ToolCall, ToolResult
 from gateway.process.test_gateway import serve
 from gateway.running import Running, gateway, stream_of, whole_of, wire
+from profiles import IS_SOAK, MORE_IN_SOAK
 from scripted import Scripted, serving, streamed
+
+pytestmark = MORE_IN_SOAK
 
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
 
@@ -258,18 +261,22 @@ def worker_config(folder: Path, url: str) -> Path:
     return file
 
 
+#: Turns before a restart, and after it.
+EACH = 500 if IS_SOAK else 120
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are workers only where there is fork")
-def test_1000_follow_ups_over_two_workers_and_a_restart(tmp_path: Path) -> None:
+def test_follow_ups_over_two_workers_and_a_restart(tmp_path: Path) -> None:
     """No miss and no cross-key read. The kernel spreads the connections, one a request, over both workers."""
     with serving(whole_of("openai-chat", reply("text"))) as provider:
         follow_ups = FollowUps(provider)
         words = ("--config", str(worker_config(tmp_path, provider.url)), "--workers", "2")
         for _ in range(2):
             with serve(tmp_path, *words) as (program, port):
-                follow_ups.go_on(500, (port,))
+                follow_ups.go_on(EACH, (port,))
                 program.terminate()
                 assert program.wait(20) == 0
-    assert (follow_ups.turns, follow_ups.misses, follow_ups.foreign) == (1_000, 0, 0)
+    assert (follow_ups.turns, follow_ups.misses, follow_ups.foreign) == (2 * EACH, 0, 0)
 
 
 def test_follow_ups_at_the_other_worker(tmp_path: Path) -> None:

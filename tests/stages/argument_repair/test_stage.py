@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import _json
@@ -25,6 +25,9 @@ from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.types import Tool, ToolCall
 from grammar import check
+from profiles import IS_SOAK, MORE_IN_SOAK
+
+pytestmark = MORE_IN_SOAK
 
 SCHEMA = {
     "type": "object",
@@ -212,6 +215,7 @@ def test_what_left_is_a_prefix_of_the_final_text_and_that_is_an_object(text, ste
         assert [how for _, _, how in repairer.codes] == done
 
 
+@settings(max_examples=1000 if IS_SOAK else 25)
 @given(OBJECTS)
 def test_no_prefix_of_an_object_is_delivered(value):
     text = json.dumps(value)

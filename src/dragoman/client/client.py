@@ -191,18 +191,9 @@ class Requester:
         """
         chain, said = self._lined_up(asked)
         preparation = Preparation(
-            self._means,
-            request,
-            on_deviation=self._noting(on_deviation),
-            said=said,
-            has_price=keeps_reply,
-            owner=owner,
-            trace_parent=trace_parent,
-            original=original,
-            head=head,
-            size=size,
-            adapt=adapt,
-        )
+            self._means, request, on_deviation=self._noting(on_deviation), said=said, has_price=keeps_reply,
+            owner=owner, trace_parent=trace_parent, original=original, head=head, size=size, adapt=adapt,
+        )  # fmt: skip
         return ResponseStream(
             preparation.make_ready,
             self._attempts(chain, meter) if begun is None else begun.course,

@@ -88,23 +88,17 @@ class Exchange:
         if is_as_came and asked.request is request and not asked.deviations:
             rendered = _as_came(rendered, request, target, head)
         self.outgoing, unsaid = addressed(target, rendered.http, head)
-        self._head = head
-        self._trace_parent = trace_parent
+        self._head, self._trace_parent = head, trace_parent
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
-        self._deviations: list[Event] = [
-            *said, *unsaid, *made.deviations, *unfit, *asked.deviations, *rendered.deviations
-        ]  # fmt: skip
+        self._deviations: list[Event] = [*said, *unsaid, *made.deviations, *unfit, *asked.deviations]
+        self._deviations += rendered.deviations
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         self._restored = made.stages()
         self._reader = _reader(target, asked, self._restored, rendered.expectation, new_id)
-        self._new_id = new_id
-        self._price_of = price_of
-        self._on_deviation = on_deviation
-        self._on_wire = on_wire
-        self._withdraw = withdraw
-        self._watch = watch
+        self._new_id, self._price_of, self._watch = new_id, price_of, watch
+        self._on_deviation, self._on_wire, self._withdraw = on_deviation, on_wire, withdraw
         may_truncate = target.provider.local or protocol.truncates_silently
         self._prompt_estimate = estimate_tokens(asked.request) if may_truncate else 0
         self._status = 200

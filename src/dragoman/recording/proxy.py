@@ -289,6 +289,15 @@ def _answered(
         return 500 if isinstance(problem, UsageError) else 502, f"dragoman: {problem}"
 
 
+def _reaches_client(write: Callable[..., object], *data: bytes) -> bool:
+    """Write to a client; False when it has left."""
+    try:
+        write(*data)
+    except OSError:
+        return False
+    return True
+
+
 def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -320,29 +329,16 @@ def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
-            try:
-                self.end_headers()
-            except OSError:  # the client has left
-                return False
-            return True
+            return _reaches_client(self.end_headers)
 
         def _write(self, data: bytes) -> bool:
-            try:
-                self.wfile.write(data)
-                self.wfile.flush()
-            except OSError:  # the client has left
-                return False
-            return True
+            return _reaches_client(self.wfile.write, data)
 
         def _refuse(self, status: int, message: str) -> None:
             data = f"{message}\n".encode("utf-8", "replace")
             self.close_connection = True
-            length = {
-                "content-type": "text/plain; charset=utf-8",
-                "content-length": str(len(data)),
-                "connection": "close",
-            }
-            if self._begin(status, length):
+            length = {"content-length": str(len(data)), "connection": "close"}
+            if self._begin(status, {"content-type": "text/plain; charset=utf-8", **length}):
                 self._write(data)
 
         def log_message(self, format: str, *arguments: Any) -> None:

@@ -101,6 +101,8 @@ _KIND_OF_STATUS: Final[dict[int, FailureKind]] = {
 }  # fmt: skip
 
 
+#: The code of a failure that is a deviation, which `strict` refuses.
+DEVIATION_REFUSED: Final = "deviation_refused"
 #: The code of a failure that is a call's: the answer came, and a call in it cannot be delivered.
 CALL_FAILED: Final = "tool_call_failed"
 #: Stop reasons that stand although a call failed: they say why.

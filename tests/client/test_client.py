@@ -537,6 +537,20 @@ def test_strict_mode_is_set_for_a_client_a_provider_a_model_or_a_route(where, tm
     assert "(strict)" in caught.value.failure.message
 
 
+def test_what_strict_refuses_is_asked_of_the_next_target_and_not_again(tmp_path):
+    with serving(streamed(*ODD)) as server:
+        with dragoman.Client(config_for(server, tmp_path), strict=True, retries=2) as client:
+            with pytest.raises(CallFailed) as caught:
+                client.reply("lab/m", "hello", tools=[get_weather])
+        assert (caught.value.failure.code, len(server.requests)) == ("deviation_refused", 1)
+    with serving(streamed(*ODD), streamed(*call("get_weather", '{"city": "Paris"}'))) as server:
+        more = '[routes.two]\ntargets = ["lab/m", "lab/n"]\nstrict = true'
+        with dragoman.Client(config_for(server, tmp_path, more)) as client:
+            reply = client.reply("two", "hello", tools=[get_weather])
+        assert reply.tool_calls[0].values() == {"city": "Paris"}
+        assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize(("policy", "city"), [("live", "5"), ("whole", "5"), ("raw", 5)])
 def test_a_route_says_how_arguments_are_treated(policy, city, tmp_path):
     more = f'[routes.coder]\ntargets = ["lab/m"]\narguments = "{policy}"'

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.config import MOST_RETRIES
-from dragoman.errors import RETRYABLE
+from dragoman.errors import DEVIATION_REFUSED, RETRYABLE
 from dragoman.events import Failure
 
 #: Requests that one request of a caller becomes at most, while only retries multiply it.
@@ -64,6 +64,8 @@ def refuses_retry(failure: Failure, *, is_local: bool = False) -> str:
         return f"another try does not mend {failure.kind}"
     if failure.code in _SETTLED_CODES or (failure.code == "refused" and is_local):
         return "the connection fails the same way again"
+    if failure.code == DEVIATION_REFUSED:
+        return "strict refuses what the server sends, which another try does not change"
     if failure.kind == "timeout" and failure.status is None:
         return "the time was spent"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.errors import DEVIATION_REFUSED
 from dragoman.events import EVERY_KIND, Deviation, Event, Failure
 
 
@@ -26,5 +27,6 @@ class Strict:
                 self.handles = EVERY_KIND
                 where = f" at {event.where}" if event.where else ""
                 seen = f": {event.seen}" if event.seen else ""
-                return [*events[: position + 1], Failure("wire", f"deviation {event.code}{where}{seen} (strict)")]
+                words = f"deviation {event.code}{where}{seen} (strict)"
+                return [*events[: position + 1], Failure("wire", words, code=DEVIATION_REFUSED)]
         return events

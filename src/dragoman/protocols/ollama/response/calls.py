@@ -61,6 +61,7 @@ class CallReader:
             and function.name
             and function.parameters is NOTHING
             and call.arguments is NOTHING
+            and (not call.name or call.name == function.name)
             and self._last is None
             and (looks_plain if is_told_once else is_plain_object)(text := _json.raw_text(function.arguments))
         ):  # the usual entry

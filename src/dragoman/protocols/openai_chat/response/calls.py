@@ -7,6 +7,7 @@ from dragoman._json import Json
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import contradicts, told_once
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.wire import (
@@ -96,8 +97,8 @@ class CallReader:
         name, arguments, _ = parts_of(piece)
         return not name and bool(arguments.strip())
 
-    def read_whole(self, piece: CallPiece) -> None:
-        """Take a call of a whole message."""
+    def read_whole(self, piece: CallPiece) -> OpenCall:
+        """Take a call of a whole message, and give it."""
         name, arguments, kind = parts_of(piece)
         if not piece.type:
             self._assembly.deviate("missing-type", f"call {name}")
@@ -107,25 +108,28 @@ class CallReader:
         call = self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
         if not _is_told_once(piece):
             self._assembly.contradict(call, f"call {name}")
+        return call
 
     def read_legacy(self, delta: Delta) -> None:
         """Take a piece of the older `function_call`."""
-        self._compare_legacy(delta)
+        indices = [piece.index or 0 for piece in delta.tool_calls or ()]
+        self._compare_legacy(delta, [call for index in indices if (call := self._slots.by_index.get(index))])
         name, arguments = legacy_call(delta)
         if name or arguments:
             self._assembly.deviate("legacy-function-call", "function_call")
             self._slots.fragment(0, "", name, arguments, where="function_call")
 
-    def read_whole_legacy(self, message: Delta) -> None:
-        """Take the older `function_call` of a whole message."""
-        self._compare_legacy(message)
+    def read_whole_legacy(self, message: Delta, calls: list[OpenCall]) -> None:
+        """Take the older `function_call` of a whole message that tells these calls."""
+        self._compare_legacy(message, calls)
         name, arguments = legacy_call(message)
         if name or arguments:
             self._assembly.deviate("legacy-function-call", "function_call")
             self._slots.whole("", name, arguments)
 
-    def _compare_legacy(self, said: Delta) -> None:
-        """Where both forms of calls stand, the older one must say what an entry of the newer one says."""
+    def _compare_legacy(self, said: Delta, calls: list[OpenCall]) -> None:
+        """Where both forms of calls stand, the older one must say what an entry of the newer one says: a client runs
+        those of the form that it knows. `calls`: what the entries were read as."""
         function = said.function_call
         if function is None or not said.tool_calls or not (function.name or function.arguments):
             return
@@ -134,7 +138,8 @@ class CallReader:
             other, told, _ = parts_of(piece)
             if (name in ("", other) or not other) and not contradicts(arguments, told):
                 return
-        self._assembly.contradict(self._assembly.open_call(None, name), "function_call")
+        for call in (self._assembly.open_call(None, name), *calls):
+            self._assembly.contradict(call, "function_call")
 
     def close(self, *, is_ended: bool) -> None:
         """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
@@ -146,7 +151,7 @@ class CallReader:
 def _is_told_once(piece: CallPiece) -> bool:
     """Whether the keys under which a name and arguments may stand do not contradict each other."""
     function = piece.function
-    name = function.name if function is not None else None
+    name = (function.name if function is not None else None) or piece.name
     # A `custom` of empty texts is the frame that some servers write around every kind of call.
     if name and ((piece.name or name) != name or (isinstance(piece.custom, dict) and any(piece.custom.values()))):
         return False

@@ -352,10 +352,9 @@ class Decoder:
             self._assembly.text(content)
         if rare and not self._said:
             rare.read(message)
-        for piece in message.tool_calls or ():
-            self._calls.read_whole(piece)
+        calls = [self._calls.read_whole(piece) for piece in message.tool_calls or ()]
         if rare:
-            self._calls.read_whole_legacy(message)
+            self._calls.read_whole_legacy(message, calls)
 
     def _rare_fields(self) -> Extensions:
         if self._rare is None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import dragoman
 from conversations import reply
 from dragoman import _json
 from dragoman.protocols import PROTOCOLS
@@ -299,3 +300,75 @@ def test_a_provider_that_has_the_tool_is_given_it_in_its_own_words(tmp_path: Pat
             sent = seen(running, "anthropic-messages")[0]
             mark = {"cache_control": {"type": "ephemeral"}}
             assert sent["tools"] == [{"type": "web_search_20250305", "name": "web_search", **mark}]
+
+
+# ---------------------------------------------------------------- what a search found, in the client's words
+
+PAGE, OTHER = "https://example.test/a?b=1", "https://example.test/b"
+GROUNDED = {"candidates": [{"content": {"role": "model", "parts": [{"text": "It is 7."}]}, "finishReason": "STOP",
+    "groundingMetadata": {"webSearchQueries": ["newest sandbox"], "groundingChunks": [
+        {"web": {"uri": PAGE, "title": "A"}}, {"web": {"uri": OTHER, "title": "B"}}]}}]}  # fmt: skip
+CITED = [{"type": "url_citation", "url": PAGE, "title": "A", "start_index": 0, "end_index": 8}]
+SEARCHED = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
+    {"id": "ws_1", "type": "web_search_call", "status": "completed",
+     "action": {"type": "search", "query": "newest sandbox", "sources": [{"type": "url", "url": OTHER}]}},
+    {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
+     "content": [{"type": "output_text", "text": "It is 7.", "annotations": CITED}]},
+]}  # fmt: skip
+BLOCKS = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "content": [
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "newest sandbox"}},
+    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+        {"type": "web_search_result", "url": PAGE, "title": "A", "encrypted_content": "c2VhbA=="},
+        {"type": "web_search_result", "url": OTHER, "title": "B", "encrypted_content": "c2VhbA=="}]},
+    {"type": "text", "text": "It is 7."},
+], "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
+ANSWERS = {"gemini-generate": GROUNDED, RESPONSES: SEARCHED, "anthropic-messages": BLOCKS}
+
+
+def written(source: str, target: str, *, stream: bool) -> str:
+    """An answer of one protocol in another one's words."""
+    protocol = PROTOCOLS[target]
+    if not stream:
+        found = dragoman.decode(json.dumps(ANSWERS[source]).encode(), source)
+        return protocol.render_response(found, new_id=lambda: "0" * 24, model="m", created=1).decode()
+    encoder = protocol.encoder(new_id=lambda: "0" * 24, model="m", created=1)
+    decoder = PROTOCOLS[source].decoder(new_id=lambda: "0" * 24)
+    events = [*decoder.feed(json.dumps(ANSWERS[source]).encode()), *decoder.close()]
+    return "".join(encoder.encode([event]).decode() for event in events)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("source", [RESPONSES, "gemini-generate"])
+def test_pages_that_others_found_are_links_to_clients_of_messages(source: str, stream: bool) -> None:
+    told = written(source, "anthropic-messages", stream=stream)
+    again = dragoman.decode(told.encode(), "anthropic-messages")
+    blocks = [json.loads(bytes(part.raw)) for part in again.parts if isinstance(part, Opaque)]
+    assert [block["type"] for block in blocks] == ["server_tool_use", "web_search_tool_result"]
+    assert blocks[0]["id"] == blocks[1]["tool_use_id"] and blocks[0]["input"] == {"query": "newest sandbox"}
+    assert {page["url"] for page in blocks[1]["content"]} == {PAGE, OTHER}
+    assert "A" in [page["title"] for page in blocks[1]["content"]]
+    assert (again.text, again.deviations) == ("It is 7.", ())
+
+
+@pytest.mark.parametrize("provider", PROTOCOLS)
+def test_links_that_were_made_up_for_a_client_go_to_no_provider(agents: Running, provider: str) -> None:
+    content = json.loads(written(RESPONSES, "anthropic-messages", stream=False))["content"]
+    assert len(content) == 3
+    answer(agents, provider, Text("Good."), stream=False)
+    body = {"model": f"claude-{provider}", "max_tokens": 9, "messages": [
+        USER_TURN, {"role": "assistant", "content": content}, {"role": "user", "content": "And now?"}]}  # fmt: skip
+    status, _, _ = post(agents, "/v1/messages", body)
+    assert status == 200
+    sent = json.dumps(seen(agents, provider)[0])
+    assert "It is 7." in sent and PAGE not in sent and "srvtoolu" not in sent
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_search_of_messages_is_one_of_responses_and_grounds_gemini(stream: bool) -> None:
+    again = dragoman.decode(written("anthropic-messages", RESPONSES, stream=stream).encode(), RESPONSES)
+    [item] = [json.loads(bytes(part.raw)) for part in again.parts if isinstance(part, Opaque)]
+    assert (item["type"], item["action"]["query"]) == ("web_search_call", "newest sandbox")
+    assert [source["url"] for source in item["action"]["sources"]] == [PAGE, OTHER]
+    told = written("anthropic-messages", "gemini-generate", stream=stream)
+    for word in (PAGE, OTHER, '"newest sandbox"', "groundingChunks"):
+        assert word in told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
 import msgspec
@@ -34,13 +34,16 @@ class CitationForm(msgspec.Struct, frozen=True):
     """How a protocol cites a page: as an entry of the `annotations` of a text. None: as a page of the whole answer.
 
     `has_places`: it says which characters of the text a page stands behind, `of_message`: counted over all texts;
-    `has_quotes`: and words of the page.
+    `has_quotes`: and words of the page. `render_search`: a search that found pages as a part of its own.
+    `render_blocks`: what was asked and all pages as parts that end the answer.
     """
 
     render: Callable[[Citation], Json] | None
     has_places: bool = False
     has_quotes: bool = False
     of_message: bool = False
+    render_search: Callable[[str, Sequence[Citation]], Raw] | None = None
+    render_blocks: Callable[[str, Sequence[Citation]], list[Raw]] | None = None
 
 
 def take_citations(fields: Fields, form: CitationForm) -> tuple[list[Citation], Fields, list[str]]:
@@ -122,7 +125,18 @@ def take_grounding(metadata: Raw) -> tuple[list[Citation], Raw]:
     return found, _json.raw(fields)
 
 
-def render_grounding(citations: Iterable[Citation]) -> Json:
+def take_queries(metadata: Raw) -> tuple[str, Raw]:
+    """What was searched for by an answer's `groundingMetadata`, and what is left of it."""
+    fields = read_fields(metadata) or {}
+    queries = read(fields.get("webSearchQueries"))
+    if not isinstance(queries, list) or not queries or not all(isinstance(query, str) for query in queries):
+        return "", metadata
+    del fields["webSearchQueries"]
+    return ", ".join(queries), _json.raw(fields)
+
+
+def render_grounding(citations: Iterable[Citation], queries: Sequence[str] = ()) -> Json:
     """Pages as `groundingMetadata`, each once."""
     pages = dict.fromkeys((each.url, each.title) for each in citations)
-    return {"groundingChunks": [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in pages]}
+    chunks = [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in pages]
+    return {"groundingChunks": chunks} | ({"webSearchQueries": list(queries)} if queries else {})

@@ -13,8 +13,16 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.codec.citations import Citation, CitationForm, render_grounding, take_citations, take_grounding
+from dragoman.codec.citations import (
+    Citation,
+    CitationForm,
+    render_grounding,
+    take_citations,
+    take_grounding,
+    take_queries,
+)
 from dragoman.codec.json_fields import Fields, read_fields, read_items, read_text
+from dragoman.codec.searches import Searches, each_once
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,
@@ -55,9 +63,10 @@ class CrossProtocol:
 
     Attributes:
         lost: a note for each field that could not be said, with its path in the answer.
+        blocks: parts to be written before the end, known when that is taken.
     """
 
-    __slots__ = ("_cited", "_form", "_protocol", "_texts", "_told", "lost")
+    __slots__ = ("_cited", "_form", "_pages", "_protocol", "_queries", "_searches", "_texts", "_told", "blocks", "lost")
 
     def __init__(self, protocol: ProtocolName | None, form: CitationForm | None = None) -> None:
         self._protocol = protocol
@@ -66,6 +75,10 @@ class CrossProtocol:
         self._texts = 0  # that are over
         self._told: Native | None = None  # of the end: its pages were told with the last text
         self.lost: list[Deviation] = []
+        self.blocks: list[Opaque] = []
+        self._pages: list[Citation] = []  # that searches found
+        self._queries: list[str] = []
+        self._searches: Searches | None = None
 
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
         """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
@@ -84,6 +97,9 @@ class CrossProtocol:
         elif type(event) is ToolCallEnd:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:
+            search = self._search(event)
+            if search is not None:
+                return search
             self._part(event.part, event.index)
         elif type(event) is NativeEvent and event.protocol != self._protocol and not event.of_part:
             self._lose(f"events.{_kind_of(event.raw)}", f"only {event.protocol} has it")
@@ -102,7 +118,8 @@ class CrossProtocol:
         elif reply.native is not None:
             self._native(reply.native, "")
         taken = fold([self.take(event, events) for event in events])
-        return msgspec.structs.replace(reply, parts=taken.parts, native=taken.native or reply.native)
+        parts = (*taken.parts, *self.blocks)
+        return msgspec.structs.replace(reply, parts=parts, native=taken.native or reply.native)
 
     def _text(self, event: TextStart | TextEnd, events: Iterable[Event]) -> TextStart | TextEnd:
         native, is_end = event.native, type(event) is TextEnd
@@ -143,13 +160,57 @@ class CrossProtocol:
         return pages.cited
 
     def _end(self, event: Finish) -> Finish:
-        native = event.native
+        native, form = event.native, self._form
         if native is not None and native.protocol != self._protocol:
-            self._native(self._told or native, "")
-        if not self._cited or self._form is None or self._form.render is not None or self._protocol is None:
+            told = self._told or native
+            if form is not None and form.render_blocks is not None:
+                told = self._take_end(told)
+            self._native(told, "")
+        pages = each_once([*self._pages, *self._cited])
+        if form is None or form.render is not None or self._protocol is None or not (pages or self._queries):
             return event
-        found = _json.raw([{"groundingMetadata": render_grounding(self._cited)}])
+        if form.render_blocks is not None:
+            query = ", ".join(dict.fromkeys(self._queries))
+            self.blocks = [Opaque(self._protocol, raw) for raw in form.render_blocks(query, pages)]
+            return event
+        found = _json.raw([{"groundingMetadata": render_grounding(pages, self._queries)}])
         return msgspec.structs.replace(event, native=Native(self._protocol, {"candidates": found}))
+
+    def _take_end(self, native: Native) -> Native:
+        """The end of the answer without its pages and queries, which are kept."""
+        pages = _take_pages(native)
+        if pages is None:
+            return native
+        self._cited += pages.cited
+        [candidate] = [read_fields(item) or {} for item in (read_items(pages.rest.fields.get("candidates")) or ())[:1]]
+        query, candidate["groundingMetadata"] = take_queries(candidate["groundingMetadata"])
+        self._queries += [query] if query else []
+        return Native(native.protocol, {**pages.rest.fields, "candidates": _json.raw([candidate])})
+
+    def _search(self, event: PartEvent) -> Event | None:
+        """What a part tells of a search of the web, in the protocol's words; None where that cannot be said. A part
+        whose words come later is left as it is: no encoder writes what another protocol has."""
+        part, form = event.part, self._form
+        if type(part) is not Opaque or part.protocol == self._protocol or form is None or self._protocol is None:
+            return None
+        if form.render is not None and form.render_search is None:
+            return None
+        self._searches = self._searches or Searches()
+        search = self._searches.take(part.raw)
+        if search is None:
+            return None
+        for path in search.besides:
+            self._lose(f"parts[{event.index}].<{_kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
+        if not search.query and not search.pages:
+            return event
+        if form.render_search is not None:  # by their addresses alone
+            if any(page.title for page in search.pages):
+                self._lose(f"parts[{event.index}].content[].title", f"only {part.protocol} has it")
+            raw = form.render_search(search.query, search.pages)
+            return PartEvent(event.index, Opaque(self._protocol, raw))
+        self._pages += search.pages
+        self._queries += [search.query] if search.query else []
+        return event
 
     def _part(self, part: Text | Thinking | Media | ToolCall | ToolResult | Opaque, index: int) -> None:
         if type(part) is not Opaque:

@@ -23,6 +23,8 @@ UNSET: Final = Raw(b"")
 _LONGEST_ID: Final = 64
 #: What a tool without declared arguments is sent with: the API requires a schema.
 EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}
+#: How the ids of searches begin that stand for those of another provider.
+MADE_SEARCH: Final = "srvtoolu_dragoman"
 
 
 class Delta(msgspec.Struct, gc=False):

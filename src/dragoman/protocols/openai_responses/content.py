@@ -5,7 +5,9 @@ Specification: https://platform.openai.com/docs/api-reference/responses/create (
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from dragoman import _json
@@ -32,7 +34,15 @@ def _render_citation(cited: Citation) -> Json:
     return {"type": "url_citation", "url": cited.url, "title": cited.title or "", **places}
 
 
-CITED: Final = CitationForm(_render_citation, has_places=True)
+def _render_search(query: str, pages: Sequence[Citation]) -> Raw:
+    seen = hashlib.sha256("\0".join([query, *(page.url for page in pages)]).encode("utf-8", "replace"))
+    sources = [{"type": "url", "url": page.url} for page in pages]
+    action = {"type": "search", "query": query, "queries": [query], "sources": sources}
+    item = {"id": f"ws_{seen.hexdigest()[:24]}", "type": "web_search_call", "status": "completed", "action": action}
+    return _json.raw(item)
+
+
+CITED: Final = CitationForm(_render_citation, has_places=True, render_search=_render_search)
 
 
 def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:

@@ -13,7 +13,17 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.parts.call_ids import CallIds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocols.anthropic.wire import NAME, UNSET, keep, read, read_fields, read_items, read_text, rest_of
+from dragoman.protocols.anthropic.wire import (
+    MADE_SEARCH,
+    NAME,
+    UNSET,
+    keep,
+    read,
+    read_fields,
+    read_items,
+    read_text,
+    rest_of,
+)
 from dragoman.types import Media, Message, Native, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
@@ -150,9 +160,11 @@ class Conversation:
             if text is not None and not isinstance(text, str):
                 raise WireError("expected a string or a list of blocks", path=where)
             return (Text(text),) if text else ()
-        return tuple(self._part(item, f"{where}[{index}]") for index, item in enumerate(items))
+        parts = (self._part(item, f"{where}[{index}]") for index, item in enumerate(items))
+        return tuple([part for part in parts if part is not None])
 
-    def _part(self, item: Raw, where: str) -> Part:
+    def _part(self, item: Raw, where: str) -> Part | None:
+        """A block; None for one that was made up for this client, from which no provider reads anything."""
         fields = read_fields(item)
         if fields is None:
             text = read(item)
@@ -178,6 +190,9 @@ class Conversation:
         if kind == "redacted_thinking":
             return Thinking("", redacted=read_text(fields.get("data")), native=rest_of(fields, "type", "data"))
         media = _media(kind, fields)
+        if read_text(fields.get("tool_use_id") or fields.get("id")).startswith(MADE_SEARCH):
+            self._deviations.append(Deviation("dropped", where, "pages that another provider found", "note"))
+            return None
         return media if media is not None else Opaque(NAME, keep(item))
 
     def _call(self, fields: dict[str, Raw], where: str) -> ToolCall:

@@ -37,6 +37,7 @@ from dragoman.events import (
     UsageUpdate,
 )
 from dragoman.protocol import NewId, ReplyStyle
+from dragoman.protocols.anthropic.response.search_blocks import CITED
 from dragoman.protocols.anthropic.response.usage import render_usage
 from dragoman.protocols.anthropic.wire import (
     ERROR_TYPES,
@@ -98,7 +99,7 @@ class Encoder:
         self._head = b""  # what stands before the text of a delta
         self._aborted = False
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME)
+        self._crossing = CrossProtocol(NAME, CITED)
         self.lost = self._crossing.lost
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -143,6 +144,8 @@ class Encoder:
         if failure is not None:
             self._fail(failure, out)
             return
+        for part in self._crossing.blocks:
+            self._write_whole(dict(read_fields(part.raw) or {}), out)
         delta: _Object = {"stop_reason": _stop_word(event.reason, event.native_reason), "stop_sequence": None}
         said = own_fields(event.native)
         delta |= {key: value for key, value in self._kept.items() if key.startswith("stop_") and key != "stop_reason"}
@@ -270,7 +273,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole message. `created` and `style` say nothing that this protocol could write."""
-    reply = crossed(reply, NAME, None, lost)
+    reply = crossed(reply, NAME, CITED, lost)
     blocks = [_block(part) for part in reply.parts]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     message: _Object = {

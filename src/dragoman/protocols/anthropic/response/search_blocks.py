@@ -1,0 +1,41 @@
+"""Pages that another provider found or cited, as the blocks by which Messages tells of a search of the web.
+
+Its clients look for links there. The blocks have no seal, so that no provider gets them back: they are known again by
+their id.
+
+Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.citations import Citation, CitationForm
+from dragoman.protocols.anthropic.wire import MADE_SEARCH
+
+_DIGITS: Final = 16
+
+
+def _render_blocks(query: str, pages: Sequence[Citation]) -> list[Raw]:
+    """A search and what it found. Both hang together by an id that depends on them alone."""
+    seen = hashlib.sha256("\0".join([query, *(page.url for page in pages)]).encode("utf-8", "replace"))
+    id = MADE_SEARCH + seen.hexdigest()[:_DIGITS]
+    found: list[Json] = [
+        {
+            "type": "web_search_result",
+            "url": page.url,
+            "title": page.title or page.url,
+            "encrypted_content": "",
+            "page_age": None,
+        }
+        for page in pages
+    ]
+    asked = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": query}}
+    return [_json.raw(asked), _json.raw({"type": "web_search_tool_result", "tool_use_id": id, "content": found})]
+
+
+CITED: Final = CitationForm(None, render_blocks=_render_blocks)

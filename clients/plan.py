@@ -70,18 +70,18 @@ class Plan:
     page: Page = Page()
 
 
-def record(text: str, tags: list[str], count: int) -> Call:
+def record(text: str, tags: list[str], count: int, name: str = TOOL) -> Call:
     """A call of the drivers' own tool; each driver computes the same proof in its own language."""
     proof = hashlib.sha256("\n".join([text, *tags, str(count)]).encode()).hexdigest()
-    return Call(TOOL, {"text": text, "tags": tags, "count": count}, proof)
+    return Call(name, {"text": text, "tags": tags, "count": count}, proof)
 
 
-def plan_of_records() -> Plan:
-    """For clients that bring no tools."""
+def plan_of_records(name: str = TOOL) -> Plan:
+    """For clients that bring no tools. `name`: what the model knows the drivers' tool as."""
     return Plan(
         (
-            (record(SHORT_TEXT, ["größer", ""], 3),),
-            (record(LONG_TEXT, [], -1), record("two", ["b"], 0)),
+            (record(SHORT_TEXT, ["größer", ""], 3, name),),
+            (record(LONG_TEXT, [], -1, name), record("two", ["b"], 0, name)),
         )
     )
 

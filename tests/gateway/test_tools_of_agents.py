@@ -266,6 +266,22 @@ def test_a_route_says_what_becomes_of_a_tool(
             assert ("web_search" in json.dumps(seen(running, target)[0])) == (target == RESPONSES and dropped is None)
 
 
+@pytest.mark.parametrize(
+    ("route", "model", "status"),
+    [("refuse", "drop", 200), ("drop", "refuse", 400), (None, "refuse", 400), ("refuse", None, 400)],
+)
+def test_a_model_says_so_too_and_its_word_wins(
+    tmp_path: Path, route: str | None, model: str | None, status: int
+) -> None:
+    tables = '[routes.mine]\ntargets = ["openai-chat/model-1"]\n'
+    tables += f'tool_policy = {{ web_search = "{route}" }}\n' if route else ""
+    tables += f'[models."openai-chat/model-1"]\ntool_policy = {{ web_search = "{model}" }}\n' if model else ""
+    with gateway(tmp_path, tables) as running:
+        answer(running, "openai-chat", Text("Hello."), stream=True)
+        body = {"model": "mine", "stream": True, "input": [USER], "tools": [SHELL, WEB]}
+        assert post(running, "/v1/responses", body)[0] == status
+
+
 def test_a_provider_that_has_the_tool_is_given_it_in_its_own_words(tmp_path: Path) -> None:
     has = 'dialect = { hosted_tools = ["web_search"] }\n'
     more = "".join(

@@ -319,6 +319,7 @@ def _model(name: str, table: Mapping[str, Any], catalog: Catalog) -> ModelConfig
     set_fields = _subtable(table, "dialect", where)
     dialect = _convert(set_fields, Dialect, f"{where}.dialect")
     model = _convert(table, ModelConfig, where)
+    _check_keys(model.tool_policy, POLICY_KEYS, f"{where}.tool_policy")
     return msgspec.structs.replace(model, dialect={name: getattr(dialect, name) for name in set_fields})
 
 

@@ -139,12 +139,14 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What differs for one target. `dialect` holds only the fields that are set; None is "as the provider or route".
 
     `paid`: it costs money, so that validation asks it only with leave; None goes by whether a price is known.
+    `tool_policy`: its words win over the same ones of the route.
     """
 
     dialect: dict[str, Any] = {}
     strict: Strictness | None = None
     tools: ToolsMode | None = None
     tools_required: bool | None = None
+    tool_policy: dict[str, ToolPolicy] = {}
     thinking: ThinkingPolicy | None = None
     options: Params = Params()
     clean: bool | None = None

@@ -16,6 +16,7 @@ from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
+from dragoman.gateway.hosted_paths import HostedPaths
 from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
 from dragoman.gateway.model_names import ModelNames, UnknownModel
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
@@ -37,8 +38,8 @@ class App:
     """The gateway as an `Application`."""
 
     __slots__ = (
-        "_addresses", "_exact", "_guard", "_ledger", "_limits", "_names", "_observer", "_operations", "_patterns",
-        "_relay", "_served", "_since",
+        "_addresses", "_exact", "_guard", "_hosted", "_ledger", "_limits", "_names", "_observer", "_operations",
+        "_patterns", "_relay", "_served", "_since",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +69,7 @@ class App:
         self._exact: dict[str, list[tuple[tuple[str, ...], Handler]]] = {}
         self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Handler]] = []
         served = self._served = tuple(protocols)
+        self._hosted = HostedPaths(path for name in served for path in PROTOCOLS[name].hosted_paths)
         for endpoint in endpoints:
             if endpoint.protocol in served:
                 self._add(endpoint.methods, endpoint.pattern, endpoint)
@@ -85,6 +87,7 @@ class App:
         for pattern, methods, _ in self._patterns:
             path = re.sub(r"\\(.)", r"\1", pattern.pattern).replace("(.+)", "{model}")
             yield from ((method, path) for method in methods)
+        yield from (("POST", path.pattern) for path in self._hosted)
         yield from (("GET", path) for path in sorted(PATHS))
 
     def _add(self, methods: tuple[str, ...], pattern: str, handler: Handler) -> None:
@@ -152,9 +155,11 @@ class App:
 
     async def _respond(self, head: Head, body: bytes, response_writer: ResponseWriter, record: Record) -> None:
         found = self._find(head)
+        hosted = self._hosted.find(head) if isinstance(found, Failure) else None
+        if hosted is not None:
+            found = self._find(head := hosted.head(head))
         if isinstance(found, Failure):
-            self._send_refusal(self._refusal(head, found), found, response_writer, record)
-            return
+            return self._send_refusal(self._refusal(head, found), found, response_writer, record)
         handler, name = found
         protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
@@ -168,6 +173,8 @@ class App:
                 check_shape(body, self._limits.shape)
             else:
                 await run_sized(len(body), partial(check_shape, body, self._limits.shape))
+            if hosted is not None:
+                head, body = hosted.own(head, body)
             if self._ledger is not None and not isinstance(handler, Page):
                 self._ledger.check()
             if isinstance(handler, Endpoint):

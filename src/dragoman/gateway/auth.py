@@ -17,7 +17,7 @@ from dragoman.gateway.messages import Head
 from dragoman.ledger.keys import KeyRing, VirtualKey
 from dragoman.secret import Secret
 
-_KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key")
+_KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
 #: Host headers that are remembered.
 _KEPT: Final = 64
 _SHA256: Final = "sha256:"

@@ -20,6 +20,7 @@ from dragoman.protocol.dialect import PLAIN as PLAIN
 from dragoman.protocol.dialect import UNKNOWN_MODEL as UNKNOWN_MODEL
 from dragoman.protocol.dialect import Dialect as Dialect
 from dragoman.protocol.dialect import ModelLimits as ModelLimits
+from dragoman.protocol.hosted_path import HostedPath as HostedPath
 from dragoman.protocol.native_tools import ANY_NAME, ToolForms
 from dragoman.types import ProtocolName, Request
 
@@ -327,6 +328,7 @@ class Protocol(msgspec.Struct, frozen=True):
     protocol whose streams tell usage only where it was asked for (`Peek.usage`). `takes_result_media`: a result of a
     tool may hold images; where not, they follow in a message of the user.
     `sibling`: the protocol whose requests clients send to this one's path.
+    `hosted_paths`: where clouds serve it.
     `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
     address; `address_path`: what stands there behind host and port. `end_mark`: what
     the frame that ends a stream holds; b"" where no frame does. `stop_mark`: the same of a frame before it that says
@@ -361,6 +363,7 @@ class Protocol(msgspec.Struct, frozen=True):
     address_path: str = ""
     end_mark: bytes = b""
     stop_mark: re.Pattern[bytes] | None = None
+    hosted_paths: tuple[HostedPath, ...] = ()
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

@@ -150,7 +150,7 @@ def _target(
         thinking=model.thinking or route.thinking,
         client_login=theirs.client_login,
         bounds=config.server.limits.answers(),
-        tool_policy=route.tool_policy,
+        tool_policy={**route.tool_policy, **model.tool_policy} if model.tool_policy else route.tool_policy,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
+from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, peek
 from dragoman.protocols.anthropic.request.foreign_tools import FORMS
 from dragoman.protocols.anthropic.request.parse import parse_request
@@ -14,6 +15,10 @@ from dragoman.protocols.anthropic.request.render import render_request
 from dragoman.protocols.anthropic.response.decode import Decoder, parse_error
 from dragoman.protocols.anthropic.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.anthropic.wire import NAME
+
+#: Fields of a body that clouds have in place of headers.
+_OF_CLOUDS: Final = ("anthropic_version",)
+_HEADS: Final = {"anthropic_beta": "anthropic-beta"}
 
 PROTOCOL: Final = Protocol(
     name=NAME,
@@ -35,4 +40,12 @@ PROTOCOL: Final = Protocol(
     id_header="request-id",
     end_mark=b'"message_stop"',
     stop_mark=re.compile(rb'stop_reason"\s*:\s*"[^"]'),
+    hosted_paths=(
+        *(
+            HostedPath(f"{base}/models/{{model}}:{verb}", "/v1/messages", adds, _OF_CLOUDS, _HEADS)
+            for base in ("/v1/projects/{project}/locations/{location}/publishers/anthropic",)  # Vertex
+            for verb, adds in (("rawPredict", {}), ("streamRawPredict", {"stream": True}))
+        ),
+        HostedPath("/model/{model}/invoke", "/v1/messages", {}, _OF_CLOUDS, _HEADS),  # Bedrock
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
+from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.gemini.passthrough import check_whole, peek
 from dragoman.protocols.gemini.request.foreign_tools import FORMS
 from dragoman.protocols.gemini.request.parse import parse_request
@@ -34,4 +35,12 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     tools=FORMS,
     tells_failed_calls=True,
+    hosted_paths=tuple(  # Vertex
+        HostedPath(
+            f"/{version}/projects/{{project}}/locations/{{location}}/publishers/google/models/{{model}}:{verb}",
+            f"/v1beta/models/{{model}}:{verb}",
+        )
+        for version in ("v1", "v1beta1")
+        for verb in ("generateContent", "streamGenerateContent", "countTokens")
+    ),
 )

@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol, Sibling
+from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.openai_chat.passthrough import check_whole, peek, without_usage
 from dragoman.protocols.openai_chat.request.expectation import expect
 from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
@@ -39,4 +40,10 @@ PROTOCOL: Final = Protocol(
     sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
     end_mark=b"[DONE]",
     stop_mark=re.compile(rb'finish_reason"\s*:\s*"[^"]'),
+    hosted_paths=(  # Azure
+        HostedPath("/openai/deployments/{model}/chat/completions", "/v1/chat/completions"),
+        HostedPath("/openai/deployments/{model}/embeddings", "/v1/embeddings"),
+        HostedPath("/openai/v1/chat/completions", "/v1/chat/completions"),
+        HostedPath("/openai/v1/embeddings", "/v1/embeddings"),
+    ),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
+from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.openai_responses.passthrough import check_whole, peek
 from dragoman.protocols.openai_responses.request.expectation import expect
 from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
@@ -35,4 +36,8 @@ PROTOCOL: Final = Protocol(
     expect=expect,
     tells_failed_calls=True,
     end_mark=b'"response.completed"',
+    hosted_paths=(  # Azure
+        HostedPath("/openai/responses", "/v1/responses"),
+        HostedPath("/openai/v1/responses", "/v1/responses"),
+    ),
 )

@@ -36,6 +36,7 @@ _FIRST: Final = b'"{[-0123456789NIntf \t\r\n'
 _FIRST_TEXT: Final = _FIRST.decode()
 _NO_VALUE: Final = Malformed("Expecting value: line 1 column 1 (char 0)")  # as the lenient reader says it
 
+_LF, _CR = b"\n\r"
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 #: JSON allows them bare in strings; to Python's `splitlines` they end a line, and so to the clients that are built
 #: on it (ollama, all that read with httpx's `iter_lines`).
@@ -289,7 +290,7 @@ def encode(value: object) -> bytes:
 def _on_one_line(data: bytes) -> bytes:
     """JSON with every character escaped that ends a line somewhere. A bare line end stands between values only, where
     a `Raw` had it."""
-    if b"\n" in data or b"\r" in data:
+    if _LF in data or _CR in data:
         data = data.replace(b"\n", b" ").replace(b"\r", b" ")
     if not data.isascii():
         for seen, escaped in _LINE_ENDS:

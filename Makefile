@@ -16,7 +16,7 @@ PYTEST := .venv/bin/pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test search bench bench-peers bench-against bench-gateway models soak agent-screens clients clients-lock reliability security ledger lock docs clean
+.PHONY: help install page-screens fuzz mutants demo demo-validate live quick test search bench bench-peers bench-against bench-gateway models soak screens agent-screens command-screens clients clients-lock reliability security ledger lock docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -81,6 +81,11 @@ bench-gateway: $(STAMP)  ## the gateway beside nginx and other gateways: CPU per
 
 models: $(STAMP)  ## which way to ask for tools works with real small models: LARGE=1 fetches 1.07 GB more, OPTIONS=--show
 	.venv/bin/python bench/models/measure.py $(if $(LARGE),--large) $(OPTIONS)
+
+screens: agent-screens command-screens page-screens  ## what one looks at, each moment: agent, commands, pages (tmux, chromium)
+
+command-screens: $(STAMP)  ## 18 moments of the commands in tmux (apt install tmux), compared with those that are kept
+	.venv/bin/pytest -m screens tests/cli/test_screens.py
 
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent

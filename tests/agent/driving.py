@@ -128,13 +128,13 @@ class PseudoTerminal:
 class Tmux:
     """A server of its own, so that nobody else's sessions are touched."""
 
-    def __init__(self, command: list[str], *, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, command: list[str], *, folder: Path, environ: Mapping[str, str], columns: int = COLUMNS) -> None:
         program = shutil.which("tmux")
         assert program is not None, "needs tmux: apt install tmux"
         self._tmux = [program, "-L", f"dragoman-{secrets.token_hex(4)}", "-f", "/dev/null"]
         line = " ".join(["exec", "env", "-i", *(f"{key}={shlex.quote(value)}" for key, value in environ.items())])
         line += " " + shlex.join(command)
-        self._run("new-session", "-d", "-s", "it", "-x", str(COLUMNS), "-y", str(LINES), "-c", str(folder), line)
+        self._run("new-session", "-d", "-s", "it", "-x", str(columns), "-y", str(LINES), "-c", str(folder), line)
         self._run("set-option", "-g", "history-limit", "5000")
         self._run("set-option", "-g", "remain-on-exit", "on")
         self.pid = int(self._run("display-message", "-p", "-t", "it", "#{pane_pid}"))
@@ -153,6 +153,14 @@ class Tmux:
     def text(self) -> str:
         """The screen and what has scrolled off it."""
         return self._run("capture-pane", "-p", "-t", "it", "-S", "-5000")
+
+    def ended(self) -> str:
+        """The screen, when the command has ended."""
+        end = time.monotonic() + SECONDS
+        while self._run("display-message", "-p", "-t", "it", "#{pane_dead}").strip() != "1":
+            assert time.monotonic() < end, f"it did not end; the screen:\n{self.text()[-4000:]}"
+            time.sleep(0.05)
+        return self.text()
 
     def close(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):

@@ -70,7 +70,7 @@ def test_check_names_what_is_wrong(settings: Path, capsys: pytest.CaptureFixture
     assert "NOT_SET is not set" in capsys.readouterr().err
     write(settings, "[routes.a]\ntargets = ['ollama/x']\n")
     assert main(["config", "check"]) == 0
-    assert "good (0 providers, 1 routes" in capsys.readouterr().out
+    assert "good (0 providers, 1 route," in capsys.readouterr().out
 
 
 SECRETS = """

@@ -85,3 +85,12 @@ def test_a_deviation_tells_of_the_field_whose_path_it_spells_alone() -> None:
 def test_the_short_names_of_protocols_are_taken(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--to", "lab/claude", "--from", "responses", str(file)]) == 0
     assert "asked in anthropic-messages" in capsys.readouterr().out
+
+
+def test_a_target_without_a_key_is_explained(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent, so a key is nothing to ask for."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    found = explained(capsys, "anthropic/claude-sonnet-4-5", str(file))
+    assert found["url"] == "https://api.anthropic.com/v1/messages"

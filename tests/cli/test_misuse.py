@@ -119,7 +119,7 @@ def test_help_and_version_have_every_usual_form(capsys: pytest.CaptureFixture[st
     _, out, _ = said(capsys, "help")
     assert all(f"\n{title}:\n" in out for title in GROUPS)
     assert [name for group in GROUPS.values() for name in group] == list(COMMANDS)
-    for word in ("DRAGOMAN_CONFIG", "NO_COLOR", "2 wrong usage", "130 interrupted"):
+    for word in ("DRAGOMAN_CONFIG", "NO_COLOR", "2    the command line is wrong", "130  interrupted"):
         assert word in out
 
 

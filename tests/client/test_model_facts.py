@@ -225,3 +225,17 @@ def test_the_client_tells_of_every_model_it_can_ask(tmp_path: Path) -> None:
     picked = pick_default(one for one in found if one.is_local)
     assert picked is not None and picked.target == "ollama/granite4:latest"
     assert check_model(found, "ollama/llama3.2:3b").endswith("with tools there is: ollama/granite4:latest")
+
+
+def test_a_list_that_failed_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By an error where one provider was asked, else in the log; an empty list says that there is none."""
+    with answering({}) as url, answering({"/v1/models": {"data": []}}) as empty:
+        lab = {"protocol": "openai-chat", "base_url": f"{url}/v1"}
+        bare = {"protocol": "openai-chat", "base_url": f"{empty}/v1"}
+        with dragoman.Client(providers={"lab": lab, "bare": bare}) as client:
+            with pytest.raises(dragoman.CallFailed, match="lab gives no list of models: ") as caught:
+                client.models("lab")
+            assert caught.value.status == 404
+            assert client.models("bare") == ()
+            assert not any(one.target.startswith("lab/") for one in client.models())
+    assert [record.name for record in caplog.records if "lab gives no list" in record.message] == ["dragoman.models"]

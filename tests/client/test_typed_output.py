@@ -12,7 +12,7 @@ import pytest
 
 import dragoman
 from dragoman.client import Client
-from dragoman.inputs.output_types import OutputType
+from dragoman.inputs.output_types import NotFitting, OutputType
 from dragoman.testing import FakeModel, call, error
 from dragoman.types import ProtocolName, Request
 
@@ -203,3 +203,51 @@ def test_a_union_takes_the_member_that_knows_most() -> None:
 )
 def test_strictness_is_asked_for_where_it_can_be(kind: Any, is_strict: bool | None) -> None:
     assert OutputType(kind).response_schema().strict is is_strict
+
+
+class One(msgspec.Struct):
+    a: int
+
+
+class TwoDict(TypedDict):
+    b: str
+
+
+@dataclasses.dataclass
+class Three:
+    a: int
+    c: int = 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (One | TwoDict, '{"a": 1}', One(1)),
+        (One | TwoDict, '{"b": "x"}', {"b": "x"}),
+        (One | TwoDict | None, '{"a": 1}', One(1)),
+        (Village | NoVillage, '{"reason": "none"}', NoVillage(reason="none")),
+        (One | Three, '{"a": 1, "c": 2}', Three(1, 2)),
+        (One | Three, '{"answer": {"a": 1, "c": 2}}', Three(1, 2)),
+    ],
+)
+def test_an_object_without_its_frame_is_taken_where_one_member_of_a_union_fits(
+    kind: object, text: str, value: object
+) -> None:
+    assert OutputType(kind).value(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (One | Three, '{"a": 1}'),  # two readings
+        (One | TwoDict, '{"a": 1, "b": "x"}'),  # no member has both keys
+        (One | TwoDict, '{"a": "one"}'),
+        (One | TwoDict, "{}"),
+        (One | TwoDict, '{"value": {"a": 1}}'),
+        (list[One], '{"a": 1}'),
+        (int | str, '{"a": 1}'),
+    ],
+)
+def test_an_object_without_its_frame_is_refused_where_none_fits_or_several(kind: object, text: str) -> None:
+    with pytest.raises(NotFitting, match="the key 'answer' alone"):
+        OutputType(kind).value(text)

@@ -45,7 +45,7 @@ async def choose_target(config: Config) -> Choice:
             from dragoman.discovery.model_facts import pick_default
 
             async with AsyncClient(config) as client:
-                found = pick_default(await client.models(name))
+                found = pick_default(await client.requester.models(name))
             if found is not None:
                 return Choice(found.target, f"{name} runs here, and this model takes tools")
     if importlib.util.find_spec("xllamacpp") is not None:
@@ -79,7 +79,7 @@ async def full_name(client: AsyncClient, name: str) -> str:
     is_route = name in config.routes or name in config.aliases or ("*" in config.routes and "/" not in name)
     if is_route or config.only_provider or ("/" in name and name.partition("/")[0] in config.catalog.providers):
         return name
-    facts = await client.models()
+    facts = await client.requester.models()
     having = [one.target for one in facts if split_target(one.target)[1] in (name, f"{name}:latest")]
     exact = [target for target in having if split_target(target)[1] == name] or having
     if len(exact) == 1:
@@ -99,7 +99,7 @@ async def known_facts(client: AsyncClient, name: str) -> ModelFacts | None:
     from dragoman.discovery.model_facts import find
 
     target = first_target(name, client.config)
-    return find(await client.models(split_target(target)[0]), target)
+    return find(await client.requester.models(split_target(target)[0]), target)
 
 
 async def check_target(client: AsyncClient, name: str) -> ModelFacts | None:
@@ -111,7 +111,7 @@ async def check_target(client: AsyncClient, name: str) -> ModelFacts | None:
     from dragoman.discovery.model_facts import check_model, find
 
     target = first_target(name, client.config)
-    facts = await client.models(split_target(target)[0])
+    facts = await client.requester.models(split_target(target)[0])
     problem = check_model(facts, target)
     if problem:
         raise UsageError(problem)

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
+from dragoman.agent.safe_text import counted
 from dragoman.agent.sandbox.bubblewrap import find_bubblewrap, probe_fence
 from dragoman.agent.sandbox.guarantees import describe_fence
 from dragoman.client.failure_words import start_words
@@ -188,7 +189,7 @@ def _on_far(found: Found, config: Config) -> list[Finding]:
     key = f" ({_key_name(provider, config)})" if provider.name in config.keys else ""
     subject = f"{provider.name} at {provider.base_url}{key}"
     if failure is None:
-        return [Finding("good", subject, f"{len(found.models)} models")]
+        return [Finding("good", subject, counted(len(found.models), "model"))]
     if failure.kind == "not_found" or failure.status == 405:
         return [Finding("good", subject, f"{provider.base_url} answers; it lists no models")]
     return [Finding("bad", subject, failure.message, fix_for(failure, provider, config))]

@@ -47,12 +47,15 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 }
 COMMANDS: Final[dict[str, str]] = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 _ENVIRONMENT: Final = """environment:
-  DRAGOMAN_CONFIG       the configuration file, in place of the usual one (dragoman config path)
-  ANTHROPIC_API_KEY …   keys of providers; dragoman doctor names each provider's variable
-  NO_COLOR              any value: print no colours
+  DRAGOMAN_CONFIG      the configuration file (dragoman config path prints it)
+  ANTHROPIC_API_KEY …  keys; dragoman doctor names each provider's variable
+  NO_COLOR             any value: print no colours
 
 exit status:
-  0 done    1 the work failed; one line on standard error says why    2 wrong usage    130 interrupted
+  0    done
+  1    the work failed; one line on standard error says why
+  2    the command line is wrong
+  130  interrupted
 """
 
 DONE: Final = 0
@@ -184,10 +187,20 @@ def _refuse(parser: argparse.ArgumentParser, name: str) -> NoReturn:
     parser.error(f"unknown command {name[:80]!r}{nearest(name, (*COMMANDS, 'help'))}")
 
 
+def _row(name: str, summary: str, width: int) -> str:
+    """A command and its sentence, wrapped to the terminal's columns, 80 at most."""
+    import shutil
+    import textwrap
+
+    columns = min(shutil.get_terminal_size().columns, 80)
+    lines = textwrap.wrap(summary, max(columns - width - 3, 30))
+    return f"  {name:<{width}}" + f"\n  {'':<{width}}".join(lines)
+
+
 def _main_parser() -> argparse.ArgumentParser:
     width = max(map(len, COMMANDS)) + 2
     groups = [
-        "\n".join([f"{title}:", *(f"  {name:<{width}}{summary}" for name, summary in commands.items())])
+        "\n".join([f"{title}:", *(_row(name, summary, width) for name, summary in commands.items())])
         for title, commands in GROUPS.items()
     ]
     listing = "\n\n".join(groups)

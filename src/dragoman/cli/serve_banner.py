@@ -49,7 +49,7 @@ def render_banner(
     for row in rows:
         exports = f"export {row.address}={url}{row.path}" + (f" {row.key}={key}" if row.key else "")
         lines.append(f"  {row.title:<11}{exports}")
-    lines.append("  others     dragoman env CLIENT       (dragoman apps lists them: Claude Code, Codex, Zed and more)")
+    lines.append("  others     dragoman env CLIENT   (dragoman apps lists them: Claude Code, Zed …)")
     names = _names(config, models)
     if names:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -21,6 +21,7 @@ from dragoman.client.client import Requester
 from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts
 from dragoman.client.exchange import OnDeviation, OnWire
+from dragoman.client.model_list import listed_models
 from dragoman.client.prepare_run import read_run
 from dragoman.client.runs import AsyncRun
 from dragoman.client.stream import ResponseStream
@@ -393,6 +394,8 @@ class AsyncClient:
 
         Raises:
             UsageError: no such provider.
+            CallFailed: that provider gave no list, and the catalogue has none of it. Where several are asked, one that
+                you configured and that gives none is a warning of the logger `dragoman`.
         """
         name = read_text("provider", provider)
-        return await self.requester.models(name)
+        return await listed_models(self.requester, name)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from dragoman.client.target_state import LOG, TargetStates
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.discovery.list_models import take_stock
 from dragoman.discovery.model_facts import ModelFacts
+from dragoman.discovery.query_server import Found
 from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault
@@ -245,16 +247,20 @@ class Requester:
             limit=min(timeouts.first_event_of(local=target.provider.local, reasoning=True, whole=True), timeouts.total),
         )
 
-    async def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
+    async def models(
+        self, provider: str | None = None, tell: Callable[[Found], None] | None = None
+    ) -> tuple[ModelFacts, ...]:
         """The models that can be asked, with what is claimed and what is proven of each; servers are asked now.
 
         Args:
             provider: only this one's; it is asked even where the catalogue lists its models.
+            tell: is told of each server that was asked and gave no list.
 
         Raises:
             UsageError: no such provider.
         """
-        return await take_stock(self._transport, self.config, self.target_states.proofs, provider=provider)
+        proofs = self.target_states.proofs
+        return await take_stock(self._transport, self.config, proofs, provider=provider, tell=tell)
 
     async def send(self, target: Target, http: HttpRequest, before: BeforeSend | None = None) -> Response:
         """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.

@@ -23,6 +23,7 @@ from dragoman.client.client import Requester
 from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts
 from dragoman.client.exchange import OnDeviation
+from dragoman.client.model_list import listed_models
 from dragoman.client.prepare_run import read_run
 from dragoman.client.runs import Run
 from dragoman.client.streams import Stream
@@ -382,9 +383,11 @@ class Client:
 
         Raises:
             UsageError: no such provider.
+            CallFailed: that provider gave no list, and the catalogue has none of it. Where several are asked, one that
+                you configured and that gives none is a warning of the logger `dragoman`.
         """
         name = read_text("provider", provider)
-        return self._run(self._here().client.models(name))
+        return self._run(listed_models(self._here().client, name))
 
     def _run(self, coroutine: Coroutine[Any, Any, S]) -> S:
         return self._background.run(coroutine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from dragoman.config import Config
 from dragoman.discovery.model_facts import ModelFacts, gather
@@ -15,7 +15,12 @@ from dragoman.providers.catalog import Provider
 
 
 async def take_stock(
-    transport: Transport, config: Config, proofs: ProofStore, *, provider: str | None = None
+    transport: Transport,
+    config: Config,
+    proofs: ProofStore,
+    *,
+    provider: str | None = None,
+    tell: Callable[[Found], None] | None = None,
 ) -> tuple[ModelFacts, ...]:
     """All models that can be asked: those of servers that answer, of providers whose key is set, and our own.
 
@@ -24,6 +29,7 @@ async def take_stock(
         config: names them.
         proofs: what validation has shown.
         provider: only this one's; it is asked even when the catalogue lists its models.
+        tell: is told of each server that was asked and gave no list.
 
     Returns:
         Servers' models first, each server's in its own order; then the catalogue's.
@@ -38,6 +44,10 @@ async def take_stock(
         wanted = [one for one in config.catalog.providers.values() if one.retired is None]
         asked = [one for one in wanted if is_complete(one) and only_server_knows(one, config)]
     found = await asyncio.gather(*(look(transport, one, key=config.keys.get(one.name)) for one in asked))
+    if tell is not None:
+        for one in found:
+            if one.failure is not None:
+                tell(one)
     facts = [*_told(found, config, proofs), *_listed(wanted, found, config, proofs, is_named=provider is not None)]
     if EMBEDDED.provider in {one.name for one in wanted} and has_embedded():
         proof = proofs.get(EMBEDDED.target)

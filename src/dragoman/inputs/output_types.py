@@ -6,6 +6,7 @@ object is asked for inside one, under `answer`: that is what structured output t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import sys
@@ -43,7 +44,7 @@ class OutputType:
         UsageError: JSON cannot say the type.
     """
 
-    __slots__ = ("_is_wrapped", "_read", "name", "schema")
+    __slots__ = ("_is_wrapped", "_members", "_read", "name", "schema")
 
     def __init__(self, kind: Any) -> None:
         if not is_type(kind):
@@ -51,6 +52,7 @@ class OutputType:
         self.name = _name_of(kind)
         schema, self._read = _read(kind, self.name)
         self._is_wrapped = schema.get("type") != "object"
+        self._members = _objects_of(kind, self.name) if self._is_wrapped else []
         if self._is_wrapped:
             schema = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
         self.schema: dict[str, Json] = _closed(schema)
@@ -75,12 +77,25 @@ class OutputType:
         if self._is_wrapped:
             if isinstance(found, dict) and found.keys() == {_WRAPPED}:
                 found = found[_WRAPPED]
-            elif isinstance(found, dict):  # it may be the value itself, from a model that was asked in words
-                raise NotFitting(f"expected an object with the key {_WRAPPED!r} alone")
+            elif isinstance(found, dict):
+                return self._bare(found)
         try:
             return self._read(found)
         except (ValueError, TypeError) as problem:
             raise NotFitting(str(problem)) from None
+
+    def _bare(self, found: dict[str, Any]) -> Any:
+        """The value itself without its frame, as a model sends it that was asked in words: where one member of a union
+        has all its keys and takes it, and no other does."""
+        fitting = []
+        for schema, read in self._members:
+            if found.keys() <= schema.get("properties", {}).keys():
+                with contextlib.suppress(ValueError, TypeError):
+                    fitting.append(read(found))
+        if len(fitting) != 1:
+            why = f"; without it, {len(fitting)} types of {self.name} take the object" if len(fitting) > 1 else ""
+            raise NotFitting(f"expected an object with the key {_WRAPPED!r} alone{why}")
+        return fitting[0]
 
 
 def is_type(kind: object) -> bool:
@@ -112,6 +127,14 @@ def _read(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
         why = str(problem).strip().splitlines()[0]
         raise UsageError(f"output_type: {name} cannot be said in JSON: {why}") from None
     return in_place({**schema, "$defs": definitions}, name), lambda value: msgspec.convert(value, kind)
+
+
+def _objects_of(kind: Any, name: str) -> list[tuple[dict[str, Any], Callable[[Any], Any]]]:
+    """Of a union the members whose values are objects."""
+    if get_origin(kind) not in (Union, types.UnionType):
+        return []
+    members = [_read(one, name) for one in get_args(kind) if one is not type(None)]
+    return [(schema, read) for schema, read in members if schema.get("type") == "object"]
 
 
 def _is_object(kind: Any) -> bool:

@@ -160,7 +160,7 @@ class Chat:
     async def _look_around(self, client: AsyncClient) -> None:
         """Learn the models' names for completion, while the first answer comes."""
         with contextlib.suppress(DragomanError):
-            self._models = [one.target for one in await client.models()]
+            self._models = [one.target for one in await client.requester.models()]
 
     async def _close(self) -> None:
         if self._looking is not None:

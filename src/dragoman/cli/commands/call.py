@@ -121,7 +121,7 @@ async def _pick_target(client: AsyncClient) -> str:
         UsageError: none that takes tools is known.
     """
     # Of this machine only: nobody pays for what was not asked for.
-    picked = pick_default(one for one in await client.models() if one.is_local)
+    picked = pick_default(one for one in await client.requester.models() if one.is_local)
     if picked is None:
         raise UsageError(
             "no model on this machine takes tools; name one: dragoman call provider/model PROMPT "
@@ -139,7 +139,7 @@ async def _advised(reply: Reply, client: AsyncClient, target: str) -> Reply:
         return reply
     if failure.kind != "not_found" and not refuses_tools(failure):
         return reply
-    problem = check_model(await client.models(split_target(target)[0]), target)
+    problem = check_model(await client.requester.models(split_target(target)[0]), target)
     if not problem:
         return reply
     return msgspec.structs.replace(reply, error=msgspec.structs.replace(failure, message=problem))

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman import _json
+from dragoman.agent.safe_text import counted
 from dragoman.cli.body_input import write
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings, settings_file
@@ -75,7 +76,9 @@ def check(options: argparse.Namespace) -> int:
     config = load_settings(options)
     if config.unread_keys:
         return complain(f"{config.path}: {'; '.join(config.unread_keys.values())}")
-    counts = ", ".join(f"{len(getattr(config, name))} {name}" for name in ("providers", "routes", "models", "prices"))
+    counts = ", ".join(
+        counted(len(getattr(config, f"{name}s")), name) for name in ("provider", "route", "model", "price")
+    )
     say(
         f"{config.path}: good ({counts})\n"
         if config.path

@@ -1,7 +1,7 @@
 """Tell what becomes of a request for a target, field by field: what is sent, said otherwise or lost, and why.
 
-Nothing is sent. The request is a client's body as it came (what `tail` or a client's log shows). No value of it is
-printed, its paths alone.
+Nothing is sent, and no key is needed. The request is a client's body as it came (what `tail` or a client's log shows).
+No value of it is printed, its paths alone.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless
 from dragoman.client.exchange import Exchange
 from dragoman.client.forwarding import ClientHead
+from dragoman.config import Config
 from dragoman.events import Deviation, Failure
 from dragoman.ids import new_id
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.recognize import SHORT_NAMES
 from dragoman.routing.resolve import resolve, with_defaults
+from dragoman.secret import Secret
 
 EXAMPLE = "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json"
 
@@ -70,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain."""
-    target = resolve(options.target, load_settings(options))
+    target = resolve(options.target, _with_keys(load_settings(options)))
     body = b"".join(read_chunks(options.file))
     parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")
     exchange = Exchange(
@@ -94,6 +96,12 @@ def run(options: argparse.Namespace) -> int:
     for said in deviations:
         print(harmless(f"  {said.severity}: {said.code} {said.where}{': ' if said.seen else ''}{said.seen}"))
     return DONE
+
+
+def _with_keys(config: Config) -> Config:
+    """The settings with a key for every provider: nothing is sent, so none is needed."""
+    keys = {name: Secret("not sent") for name in config.catalog.providers}
+    return msgspec.structs.replace(config, keys=keys | config.keys, unread_keys={})
 
 
 def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]:

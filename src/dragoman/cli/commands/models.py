@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dragoman import _json
+from dragoman.agent.safe_text import counted
 from dragoman.cli.body_input import write
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
@@ -138,12 +139,13 @@ def _has_access(provider: Provider, config: Config) -> bool:
 
 def _sum(count: int, config: Config, *, has_all: bool) -> str:
     if has_all:
-        return f"{count} models; the catalogue's as of {_date()}\n"
+        return f"{counted(count, 'model')}; the catalogue's as of {_date()}\n"
     others = sum(
         len(config.catalog.models(one.name)) for one in config.catalog.providers.values() if one.retired is None
     )
     return (
-        f"{count} models that you can ask now; the catalogue has {others} (dragoman models --all), as of {_date()}.\n"
+        f"{counted(count, 'model')} that you can ask now; "
+        f"the catalogue has {others} (dragoman models --all), as of {_date()}.\n"
         "dragoman doctor says which key each provider needs\n"
     )
 

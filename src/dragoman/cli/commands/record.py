@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from dragoman.agent.safe_text import counted
 from dragoman.cli.commands.serve import read_port
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
@@ -111,7 +112,7 @@ class _Cases:
             return DONE
         place = answers[-1]
         hint(
-            f"{len(answers)} answers recorded in {self._folder}; see what dragoman makes of one:\n"
+            f"{counted(len(answers), 'answer')} recorded in {self._folder}; see what dragoman makes of one:\n"
             f"  dragoman decode --result --protocol {place.parent.name} --request {place / 'request.json'} "
             f"{place / 'wire'}\n"
             "look through the folder for private text, then send it with what you expected\n"

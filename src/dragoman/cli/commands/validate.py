@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from importlib.metadata import version
 from pathlib import Path
 
+from dragoman.agent.safe_text import counted
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import Paint, harmless, hint, paint_for, say
@@ -85,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
     if options.import_file is not None:
         proofs = parse_export(options.import_file.read_bytes(), where=str(options.import_file))
         if not store.put(*proofs):
-            return complain(f"{len(proofs)} proofs could not be kept")
-        hint(f"{len(proofs)} proofs taken from {options.import_file}\n")
+            return complain(f"{counted(len(proofs), 'proof')} could not be kept")
+        hint(f"{counted(len(proofs), 'proof')} taken from {options.import_file}\n")
     if options.targets or options.due:
         runs = asyncio.run(_validate(options, config, store))
         status = _judge(runs)
@@ -162,7 +163,7 @@ def _judge(runs: Sequence[TargetRun]) -> int:
     if not bad:
         return DONE
     told = "; ".join(f"{target}: {fault}" for target, fault in list(bad.items())[:5])
-    return complain(f"{len(bad)} of {len(runs)} targets did not pass: {told}")
+    return complain(f"{len(bad)} of {counted(len(runs), 'target')} did not pass: {told}")
 
 
 def _fault(run: TargetRun) -> str:
@@ -183,7 +184,7 @@ def _export(file: str, runs: Sequence[TargetRun], store: ProofStore) -> None:
         say(data.decode())
     else:
         Path(file).write_bytes(data)
-        hint(f"{len(proofs)} proofs written to {file}\n")
+        hint(f"{counted(len(proofs), 'proof')} written to {file}\n")
 
 
 class _Progress:

@@ -18,10 +18,10 @@ from typing import Any
 
 from dragoman.client.exchange import Exchange
 from dragoman.config import Config, load_config
-from dragoman.events import Event, Finish, Fold, Reply, Usage, unfold
+from dragoman.events import Event, Finish, Fold, Reply, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.routing.resolve import resolve, with_defaults
-from dragoman.types import Cost, Message, Part, ProtocolName, Request, Text, Thinking, ToolCall, ToolResult
+from dragoman.types import Cost, Message, Part, ProtocolName, Request, Text, Thinking, ToolCall, ToolResult, Usage
 
 #: A request → the parts of the answer, or bytes that are sent as they are.
 Brain = Callable[[Request], "list[Part] | bytes"]

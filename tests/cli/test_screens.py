@@ -96,7 +96,7 @@ MOMENTS = {
     "models": ["models", "lab"],
     "models-info": ["models", "info", "anthropic/claude-sonnet-4-5"],
     "doctor": ["doctor", "--local"],
-    "validate": ["validate", "lab/m"],
+    "validate": ["validate", "lab/m", "--seed", "screens"],
     "explain": ["explain", "--from", "openai", "--to", "anthropic/claude-sonnet-4-5", "request.json"],
     "env": ["env", "claude-code"],
     "apps": ["apps"],

@@ -6,7 +6,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.codec.error_body import refuses_tools
+from dragoman.codec.unsupported_tools import refuses_tools
 from dragoman.events import Deviation, Failure
 from dragoman.offering import Offer, offer
 from dragoman.protocol import ToolMode

@@ -9,12 +9,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.context_overflow import says_overflow
+from dragoman.codec.retry_after import read_wait, wait_in_words
 from dragoman.errors import failure_kind
 from dragoman.events import Failure, FailureKind
 
@@ -72,12 +72,6 @@ _AUTH: Final = re.compile(
 _OVERLOADED: Final = re.compile(r"overloaded|at capacity|temporarily unavailable|server is busy", re.IGNORECASE)
 _TIMEOUT: Final = re.compile(r"time[d -]?\s?out|deadline exceeded", re.IGNORECASE)
 
-_AGAIN: Final = re.compile(
-    r"(?:try again|retry) (?:in|after) (?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)\s?(ms|s|second)?)?", re.IGNORECASE
-)
-_DATE: Final = re.compile(r"(\d{1,2})[ -]([A-Za-z]{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-
 _SECRET: Final = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|nvapi|hf|ghp|gho|github_pat|csk|fw|pplx|tgp|key)[-_][A-Za-z0-9_*.\-]{8,}"
     r"|\bAIza[A-Za-z0-9_\-]{10,}|\beyJ[A-Za-z0-9_\-]{10,}(?:\.[A-Za-z0-9_\-]+)*"
@@ -130,10 +124,10 @@ def read_problem(value: Json | bytes, *, status: int | None, headers: Mapping[st
         _read_value(value, found, 0)
     if status is not None and not 200 <= status < 400:
         found.status = status
-    waits = _read_wait(headers)
+    waits = read_wait(headers)
     message = _clean("; ".join(found.messages[:3]))
     if waits is None:
-        waits = found.retry_after if found.retry_after is not None else _wait_in_words(message)
+        waits = found.retry_after if found.retry_after is not None else wait_in_words(message)
     code = found.words[0] if found.words else None
     return Failure(
         _pick_kind(found, message, waits),
@@ -307,76 +301,3 @@ def _clean(message: str) -> str:
     message = _RAW_CALL.sub(lambda found: f"raw=({len(found[1]) - 2} characters)", message[: 16 * MESSAGE_LIMIT])
     message = _SECRET.sub("***", message)
     return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"
-
-
-# ---------------------------------------------------------------- when to try again
-
-
-def _read_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds. A date counts from the response's own `date`: nothing here knows the time."""
-    lower = {name.lower(): value.strip() for name, value in headers.items()}
-    milliseconds = _number(lower.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    after = lower.get("retry-after")
-    seconds = _number(after)
-    if seconds is not None or after is None:
-        return seconds
-    until, now = _date(after), _date(lower.get("date", ""))
-    return max(0.0, (until - now).total_seconds()) if until is not None and now is not None else None
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text is not None and re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text) else None
-
-
-def _date(text: str) -> datetime | None:
-    found = _DATE.search(text)
-    if found is None or found[2].lower() not in _MONTHS:
-        return None
-    month = _MONTHS.index(found[2].lower()) + 1
-    try:
-        return datetime(int(found[3]), month, int(found[1]), int(found[4]), int(found[5]), int(found[6]))
-    except ValueError:
-        return None
-
-
-def _wait_in_words(message: str) -> float | None:
-    """`Please try again in 6m11.5s`."""
-    found = _AGAIN.search(message)
-    if found is None or not any(found.groups()[:3]) or (found[3] and not found[4]):
-        return None
-    seconds = float(found[3] or 0) / (1000 if found[4] and found[4].lower() == "ms" else 1)
-    return int(found[1] or 0) * 3600 + int(found[2] or 0) * 60 + seconds
-
-
-# ---------------------------------------------------------------- tools
-
-_TOOLS: Final = (
-    r"[`'\"]?\b(?:native )?(?:tools|functions|tool[ _-]?(?:us(?:e|age)|call(?:s|ing)?)"
-    r"|function[ _-]?call(?:s|ing)?)\b[`'\"]?"
-)
-_NOT_ALL: Final = (  # what follows when only some tools, or tools beside something else, are refused
-    r"(?![\w\[(]|\.\w)(?! ?(?:choice|results?|messages?|outputs?|inputs?|types?|names?|schemas?|mode|of|named|together"
-    r"|alongside|combined|in combination|when|while|with (?:an? |the )?(?!this|these|model|the model)\w+)\b)"
-)
-_NO_TOOLS: Final = re.compile(
-    r"(?:(?:does|do)(?:n['’]?t| not)|can(?:not|['’]?t)) (?:currently )?(?:support|use|handle|accept) "
-    rf"{_TOOLS}{_NOT_ALL}"
-    rf"|(?:^|[\d.,:;(>] ?|\b(?:the|that|because|use of) ){_TOOLS} (?:is|are|has|have)(?:n['’]t| not)(?: been)?"
-    rf"(?: currently| yet| fully)* (?:supported|enabled|available|allowed|permitted){_NOT_ALL}"
-    r"|(?:unsupported|unknown|unrecognized|unexpected)(?: request)? (?:param(?:eter)?|argument|field|key|property)s?"
-    r"(?: supplied)?:? [`'\"]?tools[`'\"]?(?![.\w\[])"
-    r"|(?<![.\w])tools: extra (?:fields|inputs)|no endpoints found that support tool use"
-    r"|requires? --(?:enable-auto-tool-choice|tool-call-parser|jinja)|tool (?:use|calling) is unsupported"
-    r"|不支持 ?(?:工具|函数调用|tools?\b|function)",
-    re.IGNORECASE,
-)
-
-
-def refuses_tools(failure: Failure) -> bool:
-    """Whether a failure says that the server or its model knows no tools at all, so that another way may do.
-
-    Some say so with the status of another fault: OpenRouter with 404, llama.cpp with 500.
-    """
-    return failure.kind in ("bad_request", "not_found", "internal") and _NO_TOOLS.search(failure.message) is not None

@@ -136,7 +136,7 @@ def decode_lenient(data: bytes) -> Json | Malformed:
     """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
 
     Not an object with a key twice and two values, for readers differ in which counts. NaN and Infinity are read as
-    floats here; whoever uses the value as arguments must refuse them.
+    floats here; a caller that uses the value as arguments must refuse them.
     """
     if data[:1] not in _FIRST:  # most of what is no JSON, for a tenth of the time
         return _NO_VALUE

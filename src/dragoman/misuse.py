@@ -1,4 +1,4 @@
-"""The root of what dragoman raises, and the error of whoever calls it wrongly. Below everything else."""
+"""The root of dragoman's exceptions, and the one for wrong use. Below everything else."""
 
 from __future__ import annotations
 

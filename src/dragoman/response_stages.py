@@ -1,4 +1,4 @@
-"""Stages: events → events, between a decoder and whoever reads. `stages_for` is the one place with their order."""
+"""Stages: events → events, between a decoder and its reader. `stages_for` is the one place with their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system text: what the model is told of itself, its tools and where it works."""
+"""The system text: what the model should know of itself, its tools and where it works."""
 
 from __future__ import annotations
 

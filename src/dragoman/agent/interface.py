@@ -1,4 +1,4 @@
-"""What the loop needs of whoever watches it: a terminal, or a script. The loop itself knows neither."""
+"""What the loop needs of its interface, a terminal or a script. The loop itself knows neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request of the gateway as one line for people: who asked whom, what came of it, what was mended."""
+"""A request of the gateway as one line for people: who asked whom, with what result, what was mended."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Apart:
     """Takes the bytes of one answer, in order.
 
     Attributes:
-        is_wanted: whoever is poured to takes more.
+        is_wanted: the receiver takes more.
         unread: bytes that came since the last event.
     """
 

@@ -58,7 +58,7 @@ class AsyncClient:
         tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
         retries: how often a target is asked again (0 to 2); None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
-        on_wire: is told of every request, and of the bytes of its answer with the events that came of them.
+        on_wire: is called with every request, and with the bytes of its answer and the events that they gave.
 
     Attributes:
         requester: what sends the requests.

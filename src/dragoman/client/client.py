@@ -56,7 +56,7 @@ class Requester:
         tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
         retries: how often a target is asked again (0 to 2); None takes the configuration's word.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
-        on_wire: is told of every request, and of the bytes of its answer with the events that came of them.
+        on_wire: is called with every request, and with the bytes of its answer and the events that they gave.
         vault: remembers the seals of answers; None takes one in memory.
 
     Attributes:
@@ -184,9 +184,9 @@ class Requester:
         """One turn of a chain of targets, or of one target alone: the gateway's way in.
 
         Args:
-            keeps_reply: False for one who reads batches alone; then no event is kept and no price is looked up.
+            keeps_reply: False for a caller that reads batches alone: no event is kept and no price is looked up.
             is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
-            on_deviation: is told of this turn's deviations too; `meter`: of every request. `owner`: sees its seals.
+            on_deviation: gets this turn's deviations too; `meter` notes every request. `owner`: sees its seals.
             original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
             head: of the client's request over HTTP. `size`: in bytes. `begun`: the shortest way, which did not do.
         The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
@@ -264,7 +264,7 @@ class Requester:
 
     async def send(self, target: Target, http: HttpRequest, before: BeforeSend | None = None) -> Response:
         """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.
-        Whoever asks closes the response. `before`: is told before anything is written.
+        The caller closes the response. `before`: is called before anything is written.
 
         Raises:
             TransportFailed: no answer came.

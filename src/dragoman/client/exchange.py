@@ -74,7 +74,7 @@ class Exchange:
         is_as_came: bool = False,
     ) -> None:
         """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
-        `withdraw`: is told of what speaks against the target's wire. `watch` sees the answer's events and keeps its
+        `withdraw`: is called with what speaks against the target's wire. `watch` sees the answer's events and keeps its
         seals. `said`: what else the caller is told.
         `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes.
         `head`: of the client's request; what of it a provider of the same protocol gets is sent along. `offered`: the

@@ -2,7 +2,7 @@
 
 Vendors switch on what a body asks for by headers (`anthropic-beta`, `anthropic-version`, `openai-beta`), and tell
 clients apart by others, so that all pass to a provider of the same protocol, but for those that belong to the
-connection, to the client's key, or to whoever stands between. To a provider of another protocol none passes.
+connection, to the client's key, or to a proxy between. To a provider of another protocol none passes.
 """
 
 from __future__ import annotations

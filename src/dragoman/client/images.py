@@ -1,6 +1,6 @@
 """Images by address, for servers that take them as data only: fetched from allowed hosts, under guard.
 
-Whoever may write an address into a prompt could have this machine ask its own network. So a host is resolved once, all
+Who may write an address into a prompt could make this machine ask its own network. So a host is resolved once, all
 its addresses must be public, and the one that was checked is dialled; a redirect is checked like the first address.
 References: https://owasp.org/www-community/attacks/Server_Side_Request_Forgery, vLLM's CVE-2025-6242 (an empty list of
 allowed hosts was an open one; here it is closed).

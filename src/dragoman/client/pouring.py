@@ -86,7 +86,7 @@ def _pass_on(
 
 
 def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events: list[Event]) -> list[Event]:
-    """Tell the clocks what came of the next bytes of a body; gives the events."""
+    """Read the next bytes of a body and tell the clocks what they held; gives the events."""
     if events and type(events[-1]) in GROWTH:  # nothing can have ended
         watch.last_event = watch.last_byte
         return events

@@ -151,7 +151,7 @@ class ResponseStream:
             if (passing := self._passing()) and (begun := passing.begin()):
                 send(begun)
             take(batch)
-        batch = []  # whoever pours slowly would keep the first events for as long
+        batch = []  # a slow pour would hold the first events back
         exchange, passing, watch = self._exchange, self._passing(), self._watch
         apart, response = self._apart, self._response
         if self._done or response is None or exchange is None or watch is None:
@@ -168,7 +168,7 @@ class ResponseStream:
         except asyncio.CancelledError:
             if not apart.is_busy and exchange.ended and (batch := self._end(exchange.close())):
                 self._note_end(batch)
-                give(batch)  # whoever goes at the end mark has had all
+                give(batch)  # a reader that leaves at the end mark has had all
             raise
         failure = watch.failure or failure
         if batch := self._end(await apart.end(exchange.close if failure is None else partial(exchange.fail, failure))):
@@ -180,7 +180,7 @@ class ResponseStream:
             give(batch)
 
     def pause(self) -> None:
-        """Whoever is poured to has enough for now: nothing more is read."""
+        """The receiver has enough for now: nothing more is read."""
         if self._response is not None:
             self._response.pause()
             self._apart.is_wanted = False
@@ -378,7 +378,7 @@ class ResponseStream:
 
     @property
     def retries_itself(self) -> bool:
-        """Whether a failure was tried to be mended here, so that whoever is told of it need not try again."""
+        """Whether this side has tried again after a failure, so that its caller need not."""
         return self._course.retries
 
     @property

@@ -259,7 +259,7 @@ class Stream:
             self._leave()
 
     def _leave(self) -> None:
-        """Whoever reads has gone. The collector may say so in any thread, that of the event loop too."""
+        """The reader has gone. The garbage collector may call this in any thread, the event loop's too."""
         if not self._background.is_closed:
             self._background.run_soon(self._stream.close())
 

@@ -57,7 +57,7 @@ class TargetStates:
     # ------------------------------------------------------------ which targets
 
     def line_up(self, chain: Chain) -> tuple[Chain, tuple[Deviation, ...]]:
-        """The chain as it is asked now, and what its caller is told of that.
+        """The chain as it is asked now, and notes on it for the caller.
 
         Raises:
             ConfigError: none of its targets may be asked.

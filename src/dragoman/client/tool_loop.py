@@ -101,7 +101,7 @@ class Raised:
 
 
 def result_of(call: ToolCall, value: Any) -> ToolResult:
-    """What the model is told of a value that a tool gave, or of what it raised."""
+    """The result that the model gets for a tool's value, or for what the tool raised."""
     if isinstance(value, Raised):
         text = f"{type(value.problem).__name__}: {value.problem}"
         return ToolResult(call.id, call.name, (Text(text),), is_error=True)
@@ -114,7 +114,7 @@ def result_of(call: ToolCall, value: Any) -> ToolResult:
 
 
 def _withheld(reply: Reply) -> list[ToolResult]:
-    """What is told of the good calls of an answer in which one failed: they were not run."""
+    """The result for the good calls of an answer in which one failed: they were not run."""
     words = "It was not run: another call of the same answer could not be read, so none of them was. Call it again."
     calls = reply.tool_calls if reply.failed_calls else ()
     return [ToolResult(call.id, call.name, (Text(words),), is_error=True) for call in calls]

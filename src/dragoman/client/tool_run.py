@@ -1,4 +1,4 @@
-"""The state of a run between its turns: which calls run, what the model is told of them, whether the answer fits."""
+"""The state of a run between its turns: which calls run, what results the model gets, whether the answer fits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ToolRun:
         return calls
 
     def refusal(self, call: ToolCall, verdict: object) -> ToolResult | None:
-        """What the model is told of a call that is not to be run; None: it is.
+        """The result that the model gets for a call that must not run; None: it may run.
 
         Raises:
             UsageError: `approve` has given something else.
@@ -127,7 +127,7 @@ class ToolRun:
         return self.steps.start(call)
 
     def result(self, call: ToolCall, value: Any) -> ToolResult:
-        """What the model is told of a call's value.
+        """The result that the model gets for a call's value.
 
         Raises:
             Exception: the tool's own, with `on_tool_error="raise"`. What the model did wrong is told to it.

@@ -76,9 +76,9 @@ class AdminKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The listener for whoever runs the gateway. `address`: HOST:PORT; None: there is no such listener.
+    """The operator's listener. `address`: HOST:PORT; None: there is no such listener.
 
-    `keys`: references, which may read, or tables with roles; none: whoever is on this machine may read.
+    `keys`: references, which may read, or tables with roles; none: everybody on this machine may read.
     """
 
     address: str | None = None

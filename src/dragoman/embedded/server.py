@@ -105,7 +105,7 @@ def start(
     arguments = [f"--model={path}", f"--alias={name}", f"--context={context}"]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            # -P: what lies in the current folder is not imported, whoever put it there.
+            # -P: nothing is imported from the current folder.
             [sys.executable, "-P", "-m", "dragoman.embedded.child", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -55,7 +55,7 @@ class Reply(msgspec.Struct, Generic[Output], frozen=True):
     `stop_reason` is "error" when the response failed, or when its only calls did. `error` is the `Failure`, else the
     first `ToolCallFailed`. Text and whole calls that came before a failure are kept; run none of them. `native` holds
     the fields of `Start` and those of `Finish`. A client adds `output`, the answer as the `output_type` that was asked
-    for, and `attempts`, what came of each target.
+    for, and `attempts`, the result of each target.
     """
 
     id: str | None

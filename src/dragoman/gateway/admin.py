@@ -1,4 +1,4 @@
-"""The listener for whoever runs the gateway: what tells of all clients is served there, by keys of its own.
+"""The operator's listener: it serves what concerns all clients, and has keys of its own.
 
 Off unless `[admin]` names an address. It has no models and takes no requests for them.
 """

@@ -142,7 +142,7 @@ class App:
         response_writer.headers.update(record.headers)
         try:
             answering = self._respond(head, body, response_writer, record)
-            del body  # whoever answers says how long it is needed
+            del body  # the answer holds it for as long as it needs it
             await answering
         except (asyncio.CancelledError, ConnectionAbortedError):  # it is gone, or reads no more
             record.outcome = record.outcome or "cancelled"

@@ -1,6 +1,6 @@
 """What the gateway knows of HTTP: a request's head, a whole answer, and the way out for one that streams.
 
-`gateway/server/connection.py` fills these in from sockets; whoever embeds the gateway elsewhere may fill them in from
+`gateway/server/connection.py` fills these in from sockets; a program that embeds the gateway may fill them in from
 something else.
 """
 

@@ -158,7 +158,7 @@ class ModelNames:
         return Listed(name, self._shown(key, target))
 
     def _shown(self, name: str, target: str) -> Model:
-        """What clients are told of a model. One that refuses tools takes them all the same when its route, or its own
+        """How a model is listed for clients. One that refuses tools takes them all the same when its route, or its own
         table, has another way to ask for them."""
         model = self._model(target)
         own, route = self._config.model(target), self._config.routes.get(self._config.aliases.get(name, name))
@@ -167,7 +167,7 @@ class ModelNames:
 
     @property
     def ollama_version(self) -> str:
-        """What Ollama clients are told of the server's version."""
+        """The version of the server, as Ollama clients ask for it."""
         return self._config.server.ollama_version
 
     def chain(self, name: str) -> Chain:

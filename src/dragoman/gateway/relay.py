@@ -38,7 +38,7 @@ KEEPALIVE_SECONDS: Final = 15.0
 #: Answers after which clients try again, and after how many seconds when nobody said.
 _SAY_WHEN: Final = frozenset({429, 503, 529})
 _USUAL_WAIT: Final = 2.0
-#: How the log names what came of an attempt.
+#: How the log names the result of an attempt.
 _OUTCOMES: Final[dict[Outcome, AttemptOutcome]] = {
     "answered": "done", "failed": "failed", "broken": "failed", "cancelled": "cancelled", "skipped": "skipped",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bodies of requests: unpacked within bounds, and of a shape that whoever reads them later can stand.
+"""Bodies of requests: unpacked within bounds, and no deeper than their readers can follow.
 
 The bounds keep a small body from becoming a large one (https://www.cve.org/CVERecord?id=CVE-2025-66418 is of this kind)
 and deep or endless JSON from reaching a provider.

@@ -135,7 +135,7 @@ class HttpResponse:
         self.wake()
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Wake those that wait."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -249,7 +249,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def shut(self) -> None:
-        """Close now; whoever waits for a response is told."""
+        """Close now. Those that wait for a response get an error."""
         if self._response is not None:
             self._fail(no_answer(self.place) if not self._has_head else broken_body())
         self.abort()

@@ -70,7 +70,7 @@ class DnsLookups:
             waiting.set_result(outcome)
         else:
             waiting.set_exception(outcome)
-            waiting.exception()  # whoever waited may be gone
+            waiting.exception()  # nobody may wait any more
 
 
 def _in_turns(found: Iterable[Sequence[Any]]) -> list[str]:

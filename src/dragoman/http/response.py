@@ -51,7 +51,7 @@ class Response(Protocol):
         ...
 
     def pause(self) -> None:
-        """Take no more from the network: whoever is poured to has enough."""
+        """Take no more from the network: the receiver has enough."""
         ...
 
     def resume(self) -> None:

@@ -74,7 +74,7 @@ class Guard:
         task, self._task = self._task, None
         if not self._is_expired or task is None:
             return
-        # Whoever else cancelled the task in the meantime is owed the cancellation.
+        # Somebody else may have cancelled the task in the meantime: the cancellation must reach it.
         if task.uncancel() <= self._asked and kind is asyncio.CancelledError:
             raise TimeoutError from None
 

@@ -23,7 +23,7 @@ from dragoman.ledger.waking import Ringer
 from dragoman.money import Rates
 from dragoman.types import Usage
 
-#: What is told of each kind of finding.
+#: The words for each kind of finding.
 _MOST_TOLD: Final = 20
 _ROWS: Final = f"""
 SELECT started / 3600000000 AS hour, {", ".join(GROUPS[1:])},

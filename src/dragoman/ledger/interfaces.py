@@ -25,7 +25,7 @@ class Refused(Exception):
 class Store(Protocol):
     """The truth: rows of attempts, their sums, corrections.
 
-    Rows come again and in any order: what is told of an attempt that is final changes nothing, and where it differs
+    Rows come again and in any order: a further row of an attempt that is final changes nothing, and where it differs
     becomes an adjustment, whose id follows from the attempt's. Sums move with rows that changed state, in the same
     transaction.
     """

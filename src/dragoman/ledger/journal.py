@@ -1,4 +1,4 @@
-"""A worker's journal: what it is about to ask and what came of it, written inline before anything is sent.
+"""A worker's journal: what it is about to ask and with what result, written inline before anything is sent.
 
 A journal belongs to one holder, which is one life of one worker, and is locked by it: a lock that can be taken means
 that its writer is dead. It is a row of segments `HOLDER.NUMBER.journal` in one folder, beside `HOLDER.lock`. `write(2)`
@@ -106,7 +106,7 @@ class Journal:
         self._write(record)
 
     def close(self) -> None:
-        """Nothing more is written, and whoever delivers may take the lock."""
+        """Nothing more is written, and the shipper may take the lock."""
         self._end_segment()
         self._lock.give_back()
 

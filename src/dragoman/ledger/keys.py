@@ -194,7 +194,7 @@ def _decoded(text: str, kind: type) -> Any:
 
 
 class KeyBook:
-    """The store's keys, for whoever manages them. Every change stands in the audit."""
+    """The store's keys, for those who manage them. The audit has every change."""
 
     __slots__ = ("_actor", "_folder", "_now", "_store")
 

@@ -106,7 +106,7 @@ class Sleeper:
                 os.write(self._bell, b".")
 
     def close(self) -> None:
-        """From now on workers ring, for whoever comes next."""
+        """From now on workers ring, for the next shipper."""
         self._flag[0] = _ASLEEP
         self._flag.close()
         if self._bell >= 0:

@@ -65,7 +65,7 @@ NOTHING_EXPECTED = Expectation()
 class HttpRequest(msgspec.Struct, frozen=True):
     """A request to a provider. `path` is relative to the provider's base URL and begins with "/".
 
-    `headers` holds what the protocol needs; keys are added by whoever owns them.
+    `headers` holds what the protocol needs; the owner of the keys adds them.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What a protocol's codec is told of the provider and of the model: data, with the specification's own as defaults."""
+"""The ways of a provider and a model that a protocol's codec must know: data. The defaults are the specification's."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 # ---------------------------------------------------------------- reading
 
 
-#: Keys of a user's provider table that belong to whoever reads the configuration.
+#: Keys of a user's provider table that belong to the reader of the configuration.
 _USERS_OWN: Final = ("api_key", "clean", "client_login")
 _FIELDS: Final = (*(name for name in Provider.__struct_fields__ if name != "name"), "region")
 

@@ -1,6 +1,6 @@
 """One exchange in the form of our corpus: a folder with `wire`, `request.json` and `case.json`.
 
-`case.json` says what dragoman makes of the answer under `expect`; whoever reports the answer corrects that by hand.
+`case.json` says what dragoman makes of the answer under `expect`; the reporter corrects that by hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One request's way along a chain: which target is asked, what came of it, what comes next. No I/O, no clock."""
+"""One request's way along a chain: which target is asked, with what result, and what comes next. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Attempts:
     """The state of one request.
 
     Attributes:
-        attempts: what came of the targets so far; the one that is being asked is not among them.
+        attempts: the results of the targets so far, without the one that is being asked.
         target: the one to ask.
-        meter: is told of every request that is sent; None: nobody is.
+        meter: notes every request that is sent; None: nobody does.
     """
 
     __slots__ = (

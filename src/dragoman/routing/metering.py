@@ -1,4 +1,4 @@
-"""Who is told of each physical request to a provider: before its first byte, and at its end.
+"""Meters: they note each physical request to a provider, before its first byte and at its end.
 
 A request of a client makes one `Meter`, which goes along with its `Attempts`. Without one nothing is told, and nothing
 is done for it. A model is asked in one attempt after the other, so a meter has one attempt under way at most.
@@ -16,7 +16,7 @@ from dragoman.types import Outcome, Usage
 
 
 class Meter(Protocol):
-    """What is told of one client's request.
+    """What a meter notes of one client's request.
 
     Attributes:
         grown: characters of the answer that came in the attempt that is under way; whoever reads it counts.

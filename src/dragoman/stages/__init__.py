@@ -1,1 +1,1 @@
-"""Stages: events → events, between a decoder and whoever reads. `response_stages` has their order."""
+"""Stages: events → events, between a decoder and its reader. `response_stages` has their order."""

@@ -45,7 +45,7 @@ class ParallelWrapper:
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)
-        self._held: dict[int, list[Event]] = {}  # by part index: what came of a wrapper
+        self._held: dict[int, list[Event]] = {}  # by part index: what came in place of a wrapper
         self._indices = PartIndices()
         self._out: list[Event] = []
         self.handles: frozenset[type] = OPENING

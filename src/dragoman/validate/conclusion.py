@@ -45,7 +45,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 
 
 def conclude(run: TargetRun) -> Conclusion:
-    """The verdict on what came of one target."""
+    """The verdict on one target's results."""
     proof = run.proof
     if proof is None:
         problem = run.problem or "nothing was asked"

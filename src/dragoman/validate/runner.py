@@ -54,7 +54,7 @@ class Runner:
 async def run_all(
     runner: Runner, targets: Sequence[str], *, jobs: int, on_done: Callable[[TargetRun], None]
 ) -> list[TargetRun]:
-    """Validate many targets, `jobs` of them at a time; `on_done` is told of each as it ends."""
+    """Validate many targets, `jobs` of them at a time; `on_done` is called with each as it ends."""
     room = asyncio.Semaphore(jobs)
     runs: dict[str, TargetRun] = {}
 

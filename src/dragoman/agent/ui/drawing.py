@@ -96,7 +96,7 @@ class Screen:
     # ------------------------------------------------------------ the answer
 
     def show(self, events: Sequence[Event]) -> None:
-        """Draw what came of the answer."""
+        """Draw the new part of the answer."""
         for event in events:
             match event:
                 case TextDelta(_, text) | ThinkingDelta(_, text) | ToolCallDelta(_, text):

@@ -38,7 +38,7 @@ class WholePassthrough:
     """One request that is asked by the shortest way.
 
     Attributes:
-        course: what came of its target.
+        course: the attempts so far.
         failure: what the request was ended with from outside; None while it was not.
     """
 
@@ -120,7 +120,7 @@ class WholePassthrough:
     # ------------------------------------------------------------ in place of a transport
 
     async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
-        """As `Transport.open`: the first time, what came of the request that was sent already."""
+        """As `Transport.open`. The first time it gives the response to the request that was sent already."""
         so_far, self._so_far = self._so_far, None
         if so_far is None:
             return await self._transport.open(outgoing, before)

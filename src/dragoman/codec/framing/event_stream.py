@@ -24,7 +24,7 @@ _ENDING: Final = 4
 
 
 class TakesStray(Protocol):
-    """The reader of the body, which is told of text that is no frame."""
+    """The reader of the body. It takes text that is no frame."""
 
     def add_stray(self, text: bytes) -> None:
         """Text that is no frame came."""

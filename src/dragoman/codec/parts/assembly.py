@@ -67,7 +67,7 @@ class Assembly:
         names_tool_use: bool = True, needs_ids: Severity | None = "fault", bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:  # fmt: skip
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
-        `needs_ids`: its calls have ids, and so much is it that one has none."""
+        `needs_ids`: its calls have ids; the severity of one that has none."""
         self._needs_ids = needs_ids
         self._bounds, self._most = bounds, bounds.arguments
         self.events: list[Event] = []
@@ -168,7 +168,7 @@ class Assembly:
             self.end_part(self._run)
 
     def open_part(self, kind: type[TextStart] | type[ThinkingStart], *, native: Native | None = None) -> OpenPart:
-        """Open a text or thinking part that the protocol delimits. After the response's end it is never heard of."""
+        """Open a text or thinking part that the protocol delimits. After the response's end it gives no event."""
         if not self._has_room():
             return OpenPart(-1, kind)
         self._open()
@@ -252,7 +252,7 @@ class Assembly:
         native: Native | None = None,
         wait: bool = False,
     ) -> OpenCall:
-        """A call begins. After the response's end it is never heard of.
+        """A call begins. After the response's end it gives no event.
 
         Args:
             id: as the wire has it; one is made up when it has none.

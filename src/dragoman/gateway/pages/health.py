@@ -1,4 +1,4 @@
-"""The pages for whoever runs the gateway: whether it lives, whether it takes requests, its numbers, its lines live.
+"""The operator's pages: whether the gateway lives, whether it takes requests, its numbers, its lines live.
 
 `/livez`, `/readyz` and `/startupz` say yes or no and need no key. `/metrics` and `/tail` tell of all clients, at the
 admin listener and where clients need no key; a client that needs one sees its own lines alone.

@@ -29,7 +29,7 @@ from dragoman.token_estimate import estimate_tokens
 from dragoman.types import ProtocolName
 
 _JSON: Final = "application/json; charset=utf-8"
-#: What an Ollama client is told of a model's family and architecture: it names the keys of `model_info` with it.
+#: A model's family and architecture as Ollama clients see them: they name the keys of `model_info`.
 _FAMILY: Final = "dragoman"
 _EMBEDS: Final = "embed"
 

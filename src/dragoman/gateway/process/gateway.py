@@ -299,7 +299,7 @@ class Gateway:
         await self.close()
 
     def _let_the_next_in(self) -> None:
-        """Share the port from now on with whoever asks to; `open_listener` asks when `/readyz` says that this ends."""
+        """Share the port with other gateways from now on; `open_listener` asks when `/readyz` says that this ends."""
         if hasattr(socket, "SO_REUSEPORT"):
             for listener in self._listeners:
                 share_port(listener, True)

@@ -183,7 +183,7 @@ def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> No
 
 
 def _hear(log: Log) -> None:
-    """What goes wrong where no request is told of it gets a line too, and never a traceback with values in it."""
+    """A failure outside of a request gets a log line too. No traceback with values in it is logged."""
 
     def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         problem = context.get("exception")

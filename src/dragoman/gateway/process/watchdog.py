@@ -20,7 +20,7 @@ from typing import Final
 STANDING_SECONDS: Final = 10.0
 #: Looks further apart than this mean that the parent, and so most likely the machine, stood still itself.
 _AWAKE_SECONDS: Final = 2.5
-#: Seconds that a stack is waited for, and frames that are told of it.
+#: Seconds to wait for a stack, and how many of its frames are logged.
 _STACK_SECONDS: Final = 1.0
 _FRAMES: Final = 8
 _BYTES: Final = 8

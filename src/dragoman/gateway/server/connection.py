@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._look)
 
     def _expire(self) -> None:
-        """Too slow. One that is between two requests, or is being closed, is owed no words."""
+        """Too slow. A client that is between two requests, or is being closed, gets no answer."""
         if self._gate.is_shut or (self._transport is not None and 0 < waiting(self._transport) < self._unsent):
             self._arm(self._limits.linger_seconds)  # it still reads the last response, or the gate gives it up
             return
@@ -349,7 +349,7 @@ class Connection(asyncio.Protocol):
                 response_writer.send(refused)
             else:
                 answering = self._application.respond(head, received.body, response_writer)
-                del received  # a body is held no longer than whoever answers needs it
+                del received  # the answer holds the body for as long as it needs it
                 await answering
         except (asyncio.CancelledError, ConnectionAbortedError):
             response_writer.cut()  # the client went, or the server stops; nobody awaits this task

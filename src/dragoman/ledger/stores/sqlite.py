@@ -152,12 +152,12 @@ class SqliteStore:
         values = [value for row in rows for value in _values(row)]
         if connection.execute(_INSERTS[len(rows)], values).rowcount == len(rows):
             return
-        for row in rows:  # some stood there, and what is told of them now may differ
+        for row in rows:  # some stood there, perhaps with other values
             if row.settlement is not None:
                 self._adjust_late(connection, row.settlement)
 
     def _adjust_late(self, connection: sqlite3.Connection, given: Settlement) -> None:
-        """What is told of an attempt that was closed already: an entry of the difference, once."""
+        """A further row of an attempt that was closed already: one entry with the difference."""
         stored = connection.execute("SELECT nano, state FROM attempt WHERE id = ?", (given.id,)).fetchone()
         if given.nano is None or given.state == "interrupted" or stored[1] != "interrupted":
             return

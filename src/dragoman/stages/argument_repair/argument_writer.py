@@ -14,7 +14,7 @@ from dragoman.stages.argument_repair.string_text import Unreadable
 from dragoman.stages.json_schema import ReadInner, Shape, ToolSchema
 
 _DEEPEST: Final = 512
-_MOST_NOTES: Final = 200  # that are told of one call
+_MOST_NOTES: Final = 200  # of one call
 _DEEPEST_JUDGED: Final = 100  # levels below which a captured value keeps its own text, judged or not
 _ANYTHING: Final = Shape({}, None, False)
 

@@ -170,7 +170,7 @@ def _cell(run: TargetRun, place: int, probe: str) -> str:
 
 
 def _single(run: TargetRun) -> str:
-    """The probes of one target, each with what came of it and how long it took."""
+    """The probes of one target, each with its result and its time."""
     taken: dict[str, float] = {}
     for trial in run.trials:
         taken[trial.probe] = taken.get(trial.probe, 0.0) + sum(turn.seconds for turn in trial.turns)

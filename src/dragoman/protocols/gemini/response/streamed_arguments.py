@@ -28,7 +28,7 @@ _Step: TypeAlias = str | int
 
 
 class _OpenText:
-    """A text that goes on: where it stands, what came of it, and what an earlier piece had said there."""
+    """A text that goes on: where it stands, what of it has come, and what an earlier piece had said there."""
 
     __slots__ = ("earlier", "holder", "pieces", "step")
 

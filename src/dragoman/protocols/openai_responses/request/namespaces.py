@@ -24,7 +24,7 @@ def joined(namespace: str, name: str) -> str:
 
 
 def hashed(namespace: str, name: str) -> str:
-    """The same for one whose joined name is another tool's already."""
+    """The same for a tool whose joined name another tool has."""
     digest = hashlib.sha256(f"{namespace}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{joined(namespace, name)}_{digest[:_DIGITS]}"
 

@@ -1,6 +1,6 @@
 """Numbers for Prometheus: counted in a buffer that other processes may read, written out as text when asked.
 
-Each worker counts in a file of its own; the one that is asked adds all files up. A number costs one addition in memory. The
+Each worker counts in a file of its own; the one that is asked adds all up. A number costs one addition in memory. The
 file outlives its worker, so that nothing is lost with it. Labels come from closed sets, and beyond `SERIES` series a
 family counts under "other". Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (read 2026-11-22).
 """

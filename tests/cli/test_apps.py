@@ -20,6 +20,7 @@ URL = "http://127.0.0.1:4141"
 ASKED_FOR = {
     "zed", "claude-code", "codex", "gemini-cli", "opencode", "vscode", "aider", "qwen-code", "cline", "continue",
     "copilot", "pi", "jetbrains", "home-assistant", "open-webui",
+    "claude-desktop", "codex-desktop", "openclaw", "kilo", "goose", "xcode", "cursor", "n8n", "librechat", "hermes",
 }  # fmt: skip
 
 

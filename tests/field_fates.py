@@ -62,11 +62,11 @@ class _Sent(NamedTuple):
 
 def fate(case: Case, source: str, target: str) -> Fate:
     """What becomes of a field that a client of `source` sends to a provider of `target`."""
-    sent = _send(json.dumps(case.body), source, target)
+    sent = send(json.dumps(case.body), source, target)
     if isinstance(sent, str):
         return Fate("refused", (sent,))
     base = case.base if case.base != case.body else LEAST[source]
-    without = _send(json.dumps(base), source, target)
+    without = send(json.dumps(base), source, target)
     before: Counter[tuple[str, str]] = Counter()
     if not isinstance(without, str):
         before = Counter(_leaves(without.body))
@@ -94,7 +94,8 @@ def _parsed(body: str, source: str):  # type: ignore[no-untyped-def]
 
 
 @cache
-def _send(body: str, source: str, target: str) -> _Sent | str:
+def send(body: str, source: str, target: str) -> _Sent | str:
+    """What a provider is sent of a request, and what is said of it; a text where it is refused."""
     parsed = _parsed(body, source)
     if isinstance(parsed, str):
         return parsed

@@ -5,6 +5,7 @@ The types are those of the SDKs that are installed, so that a field which a new 
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from field_fates import Fate, fate
+from field_fates import Fate, fate, send
 from vendor_types import LEAST, Case, cases
 
 NAMES = list(LEAST)
@@ -86,3 +87,56 @@ def test_a_field_that_is_not_known_is_named(name: str) -> None:
     for target in NAMES:
         expected = Fate("kept") if target == name else Fate("named", ("neverHeardOf.inner",))
         assert fate(case, name, target) == expected
+
+
+_CHAT_TOOL = {"type": "function", "function": {"name": "f"}}
+#: By protocol, places in objects that parsers read whole: (the field of the body, where MORE stands for a field more).
+_MORE: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [
+        {"response_format": {"type": "json_object", "MORE": 1}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "MORE": 1}}},
+        {"tools": [_CHAT_TOOL], "tool_choice": {"type": "function", "function": {"name": "f", "MORE": 1}}},
+        {"tools": [_CHAT_TOOL], "tool_choice": {"type": "function", "function": {"name": "f"}, "MORE": 1}},
+        {"functions": [{"name": "f", "MORE": 1}]},
+        {"messages": [{"role": "user", "content": [
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav", "MORE": 1}}]}]},
+        {"messages": [{"role": "assistant", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}", "MORE": 1}}]}]},
+        {"messages": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No.", "MORE": 1}]}]},
+    ],
+    "openai-responses": [
+        {"tools": [{"type": "function", "name": "f"}], "tool_choice": {"type": "function", "name": "f", "MORE": 1}},
+    ],
+    "anthropic-messages": [
+        {"tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "any", "MORE": 1}},
+        {"messages": [{"role": "user", "content": [
+            {"type": "image", "source": {"type": "url", "url": "https://example.test/a.png", "MORE": 1}}]}]},
+        {"messages": [{"role": "user", "content": [
+            {"type": "document", "source": {"type": "text", "data": "x", "media_type": "text/plain", "MORE": 1}}]}]},
+    ],
+    "gemini-generate": [
+        {"systemInstruction": {"parts": [{"text": "x"}], "MORE": 1}},
+        {"contents": [{"role": "user", "parts": [
+            {"inlineData": {"mimeType": "image/png", "data": "AAAA", "MORE": 1}}]}]},
+        {"contents": [{"role": "user", "parts": [
+            {"functionResponse": {"name": "f", "response": {"result": "x"}}, "MORE": 1}]}]},
+    ],
+    "ollama-chat": [
+        {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}, "MORE": 1}}]}]},
+        {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}, "MORE": 1}]}]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize(
+    ("source", "fields"), [(source, fields) for source, places in _MORE.items() for fields in places]
+)
+def test_a_field_that_is_not_known_is_named_wherever_it_stands(
+    source: str, fields: dict[str, Any], target: str
+) -> None:
+    body = json.loads(json.dumps({**LEAST[source], **fields}).replace('"MORE": 1', '"neverHeardOf": "mark9999"'))
+    sent = send(json.dumps(body), source, target)
+    assert not isinstance(sent, str), sent
+    named = [said for said in sent.deviations if said.where.endswith("neverHeardOf")]
+    assert "mark9999" in json.dumps(sent.body) or named

@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed
@@ -154,6 +155,7 @@ class _Parser:
             value = {"type": value}
         if not isinstance(value, dict):
             return "auto", None
+        name_unread(value, "tool_choice", self.deviations, "type", "name", "disable_parallel_tool_use")
         disabled = value.get("disable_parallel_tool_use")
         parallel = not disabled if isinstance(disabled, bool) else None
         kind, name = value.get("type"), value.get("name")

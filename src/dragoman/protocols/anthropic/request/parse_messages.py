@@ -11,6 +11,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.anthropic.wire import (
@@ -190,6 +191,9 @@ class Conversation:
         if kind == "redacted_thinking":
             return Thinking("", redacted=read_text(fields.get("data")), native=rest_of(fields, "type", "data"))
         media = _media(kind, fields)
+        if media is not None:
+            source = read_fields(fields.get("source")) or {}
+            name_unread(source, f"{where}.source", self._deviations, "type", "media_type", "data", "url", "file_id")
         if read_text(fields.get("tool_use_id") or fields.get("id")).startswith(MADE_SEARCH):
             self._deviations.append(Deviation("dropped", where, "pages that another provider found", "note"))
             return None

@@ -26,6 +26,7 @@ from dragoman.codec.json_fields import (
     read_text,
 )
 from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
@@ -183,6 +184,7 @@ class _Parser:
     def system(self, value: Raw | None) -> list[Message]:
         """`systemInstruction`: a content, or, from some clients, a string or a list of parts."""
         fields = read_fields(value)
+        name_unread(fields or {}, "systemInstruction", self.deviations, "role", "parts")
         parts = self._parts(
             camel_fields(fields).get("parts") if fields is not None else value, "systemInstruction", turn=0
         )
@@ -267,17 +269,25 @@ class _Parser:
         if "functionCall" in fields:
             return self._call(fields, f"{where}.functionCall", place, signature)
         if "functionResponse" in fields:
+            name_unread(fields, where, self.deviations, "functionResponse", "thoughtSignature")
             return self._result(fields["functionResponse"], f"{where}.functionResponse")
         if (text := read_string(fields.get("text"))) is not None:
             native = make_native(NAME, fields, "text", "thought", "thoughtSignature")
             if read(fields.get("thought")) is True:
                 return Thinking(text, signature, native=native)
             return Text(text, signature, native)
-        if read(fields.get("thought")) is not True and (media := read_media(fields)) is not None:
+        if read(fields.get("thought")) is not True and (media := self._media(fields, where)) is not None:
             return media
         if signature is not None and not fields.keys() - {"thought", "thoughtSignature"}:
             return Text("", signature)
         return Opaque(NAME, _json.raw(fields))
+
+    def _media(self, fields: Fields, where: str) -> Media | None:
+        media = read_media(fields)
+        for key in ("inlineData", "fileData") if media is not None else ():
+            inner = camel_fields(read_fields(fields.get(key)) or {})
+            name_unread(inner, f"{where}.{key}", self.deviations, "data", "mimeType", "fileUri")
+        return media
 
     def _call(self, part: Fields, where: str, place: _Place, signature: str | None) -> ToolCall:
         fields = camel_fields(read_fields(part["functionCall"]) or {})
@@ -310,7 +320,7 @@ class _Parser:
             parts.append(Text(text))
         for item in read_items(fields.get("parts")) or ():
             inner = camel_fields(read_fields(item) or {})
-            parts.append(read_media(inner) or Opaque(NAME, Raw(bytes(item))))
+            parts.append(self._media(inner, f"{where}.parts[{len(parts)}]") or Opaque(NAME, Raw(bytes(item))))
         modelled = ("id", "name", "parts", "response") if is_plain else ("id", "name", "parts")
         if not name:
             self._deviate("missing-name", where)

@@ -27,6 +27,7 @@ from dragoman.codec.json_fields import (
     read_texts,
 )
 from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed
@@ -217,6 +218,8 @@ class _Parser:
         name = read_text(function.get("name"))
         if not name:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
+        name_unread(fields, where, self.deviations, "id", "type", "function")
+        name_unread(function, f"{where}.function", self.deviations, "name", "arguments", "index", "description")
         turn, number = place
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
         return ToolCall(id, name, self._arguments(function.get("arguments", NOTHING), where))

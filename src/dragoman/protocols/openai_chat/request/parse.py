@@ -25,6 +25,8 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
+from dragoman.codec.unread import name_unread
+from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
@@ -89,6 +91,11 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         native["stream_options"] = _json.raw(further.fields)
     if others:
         native["tools"] = _json.raw(others)
+    if "response_format" in fields:
+        form = read_fields(fields["response_format"]) or {}
+        name_unread(form, "response_format", deviations, "type", "json_schema")
+        known = ("name", "schema", "strict", "description")
+        name_unread(read_fields(form.get("json_schema")) or {}, "response_format.json_schema", deviations, *known)
     request = Request(
         model,
         messages,
@@ -169,6 +176,9 @@ def _parse_tool_choice(
     if isinstance(choice, dict):
         kind = choice.get("type")
         inner = choice.get(kind, choice) if isinstance(kind, str) else choice
+        name_unread(choice, "tool_choice", deviations, "type", "name", str(kind))
+        if isinstance(inner, dict) and inner is not choice:
+            name_unread(inner, f"tool_choice.{clip(str(kind))}", deviations, "name", "mode", "tools")
         if kind == "allowed_tools" and isinstance(inner, dict):
             names = {_name_in(entry) for entry in inner.get("tools") or () if isinstance(entry, dict)}
             deviations.append(Deviation("changed", "tool_choice", "only the allowed tools are offered"))

@@ -11,6 +11,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, make_native, read, read_fields, read_items, read_text
 from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
@@ -165,6 +166,7 @@ class Conversation:
         if kind in ("text", "input_text", "output_text", "") and "text" in fields:
             return Text(read_text(fields["text"]), native=make_native(NAME, fields, "type", "text"))
         if kind == "refusal":
+            name_unread(fields, where, self._deviations, "type", kind)
             return Text(read_text(fields.get("refusal")), native=Native(NAME, {"refusal": Raw(b"true")}))
         if kind in _MEDIA:
             url = read_text(inner.get("url")) or read_text(fields.get(kind))
@@ -176,6 +178,7 @@ class Conversation:
         if kind == "input_audio" and read_text(inner.get("data")):
             form = read_text(inner.get("format")) or "wav"
             native = make_native(NAME, fields, "type", kind)
+            name_unread(inner, f"{where}.{kind}", self._deviations, "data", "format")
             return Media("audio", f"audio/{form}", read_text(inner.get("data")), native=native)
         if kind == "file" and (media := _file(inner)) is not None:
             return media
@@ -205,6 +208,13 @@ class Conversation:
         signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
         rest = make_native(NAME, fields, "id", "type", "index", "function", "custom", "extra_content")
         sealed = signature if isinstance(signature, str) else None
+        name_unread(
+            inner,
+            f"{where}.{'function' if custom is None else 'custom'}",
+            self._deviations,
+            "name",
+            *(("input",) if custom is not None else ("arguments",)),
+        )
         if custom is not None:
             return ToolCall(id, name, read_text(custom.get("input")), "custom", sealed, rest)
         arguments = self._arguments(inner.get("arguments"), f"{where}.function.arguments")

@@ -13,6 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import native_fields
+from dragoman.codec.unread import name_unread
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_responses.request.namespaces import known_name, new_name, place, place_of
@@ -120,6 +121,7 @@ def parse_tool_choice(
             name = known_name(space, name, offered)
         kind = value.get("type")
         if isinstance(name, str) and kind in ("function", "custom", "tool", None):
+            name_unread(value, "tool_choice", deviations, "type", "name", "namespace", "function")
             return Named(name), True
         if kind == "allowed_tools":
             return ("any" if value.get("mode") == "required" else "auto"), False

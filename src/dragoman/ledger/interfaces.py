@@ -68,9 +68,9 @@ class Store(Protocol):
         ...
 
 
-# ---------------------------------------------------------------- limits (none is counted yet)
+# ---------------------------------------------------------------- limits
 
-#: One quota in one period.
+#: One quota in one period, by what it is: a number that follows from its words.
 Account: TypeAlias = int
 
 
@@ -90,51 +90,78 @@ class Lease(msgspec.Struct, frozen=True):
     Attributes:
         outcome: `granted`; `refused`: the facts are recorded, and `least` beyond them did not fit; `stale`: a later
             call was heard already, nothing changed; `lost`: the counters are another life of theirs (`epoch`) and want
-            every holder's facts and leases anew.
+            every holder's facts anew; `settling`: this life is new, somebody may still use a lease of the one before,
+            and nothing is leased.
         amount: what the holder may have used and reserved in all.
         is_tight: the limit is near, so leases are exact.
-        epoch: of the counters. `now`: their clock, in microseconds.
+        epoch: of the counters.
     """
 
-    outcome: Literal["granted", "refused", "stale", "lost"]
-    amount: int
-    is_tight: bool
+    outcome: Literal["granted", "refused", "stale", "lost", "settling"]
+    amount: int = 0
+    is_tight: bool = True
+    epoch: str = ""
+
+
+@final
+class Claim(msgspec.Struct, frozen=True):
+    """What a holder calls the counters for.
+
+    Attributes:
+        number: grows with each call of this holder for this account; one that is not newer does nothing.
+        facts: are recorded always. `want`, `least`: beyond them.
+        limit, generation: of the quota; the counters keep the limit of the highest generation seen.
+        epoch: that the caller knows; another one is answered with `lost`.
+    """
+
+    account: Account
+    holder: str
+    number: int
+    facts: Facts
+    want: int
+    least: int
+    limit: int
+    generation: int
     epoch: str
-    now: int
+
+
+@final
+class Seed(msgspec.Struct, frozen=True):
+    """What the ledger has of an account, in micro-dollars or tokens. `by_holder`: of those whose journals are not at
+    their end, with what is set apart for attempts that go on; `closed`: of all others."""
+
+    closed: int = 0
+    by_holder: Mapping[str, int] = {}
 
 
 class Counters(Protocol):
     """How much of each account is leased to whom. They may lose their memory; the ledger never does."""
 
-    def take(
-        self,
-        account: Account,
-        holder: str,
-        *,
-        number: int,
-        facts: Facts,
-        want: int,
-        least: int,
-        limit: int,
-        generation: int,
-        epoch: str,
-    ) -> Lease:
-        """Record the facts, always; then lease up to `want` as room allows.
+    def take(self, claim: Claim) -> Lease:
+        """Record the facts; then lease up to `want` as room allows. A cold account is seeded first, in one piece.
 
-        Args:
-            number: grows with each call of this holder for this account; one that is not newer does nothing.
-            want, least: beyond the facts.
-            limit, generation: of the quota; the counters keep the limit of the highest generation seen.
-            epoch: that the caller knows; another one answers `lost`.
+        Raises:
+            CountersAway: nothing was recorded.
         """
         ...
 
-    def seed(self, account: Account, closed: int, by_holder: Mapping[str, int], *, generation: int) -> bool:
-        """Fill a cold account in one piece, from what the store has; False: it is filled, or the store's word is
-        older."""
+    def fold(self, account: Account, holder: str, spent: int) -> None:
+        """A holder has ended: what it spent is the account's. Its name stays known, so that a late call of it does
+        nothing. Once more, or where the account is cold, changes nothing.
+
+        Raises:
+            CountersAway: nothing changed.
+        """
         ...
 
-    def fold(self, account: Account, holder: str, spent: int) -> None:
-        """A holder is dead: what it spent is the account's. Its number stays known, so that a late message of it does
-        nothing."""
+    def expire(self, account: Account, holder: str, used: int) -> None:
+        """A holder was silent for so long that it may use its lease no more: it has what it used, as its journal says.
+
+        Raises:
+            CountersAway: nothing changed.
+        """
         ...
+
+
+class CountersAway(Exception):
+    """The counters cannot be asked now."""

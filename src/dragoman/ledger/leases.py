@@ -1,0 +1,111 @@
+"""The arithmetic of leases: what one account's counters answer a holder, and what a holder may do with the answer.
+
+An account is one quota in one period. Who admits requests, a *holder*, leases an absolute part of it, and uses it
+without asking. All numbers are absolute, so that a call that comes twice or late changes nothing. No I/O, no clock:
+times are seconds of a clock that only goes forward.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+
+from dragoman.ledger.interfaces import Facts, Lease
+
+#: Where less than this share of the limit is left, leases are exact: nobody holds what another could use.
+_TIGHT_SHARE: Final = 10
+#: For how long a lease may be used after the call that it answers was made; who is silent for twice that has nothing
+#: but what it has used.
+LEASE_SECONDS: Final = 60.0
+
+
+@final
+class Share(msgspec.Struct, frozen=True):
+    """What the counters decide: how much the holder may have used and reserved in all, whether what it asked for at
+    least did not fit, and whether the limit is near."""
+
+    amount: int
+    is_refused: bool
+    is_tight: bool
+
+
+def share(others: int, facts: Facts, *, want: int, least: int, limit: int) -> Share:
+    """A holder's part of an account.
+
+    What it has used is its own whatever the limit says: it is done. Beyond that it gets `want` as room allows, and only
+    `least` where little is left.
+
+    Args:
+        others: what all other holders have, and what is closed.
+        facts: of the holder. `want`, `least`: beyond them.
+    """
+    told = facts.spent + facts.reserved
+    room = limit - others
+    if told + least > room:
+        return Share(told, least > 0, True)
+    is_tight = (room - told - least) * _TIGHT_SHARE < limit
+    return Share(told + least if is_tight else min(told + max(want, least), room), False, is_tight)
+
+
+class Balance:
+    """A holder's side of one account. For one thread.
+
+    While a call is under way, and after one of which no answer came, nothing is admitted but what the smallest answer
+    allows: the counters may have given the rest to others.
+
+    Attributes:
+        reserved: of attempts that are under way. `spent`: of those that ended.
+        held: what may be used and reserved in all.
+        is_tight: the limit is near: what is not needed goes back at once.
+        is_told: the counters have heard what was used and reserved last, and nothing is held beyond it.
+        number: of the last call.
+    """
+
+    __slots__ = ("_until", "held", "is_tight", "is_told", "number", "reserved", "spent")
+
+    def __init__(self) -> None:
+        self.held = self.reserved = self.spent = self.number = 0
+        self._until = 0.0
+        self.is_tight = False
+        self.is_told = True
+
+    @property
+    def facts(self) -> Facts:
+        """What the counters are to know."""
+        return Facts(self.spent, self.reserved)
+
+    @property
+    def used(self) -> int:
+        """Spent and reserved."""
+        return self.spent + self.reserved
+
+    def fits(self, amount: int, now: float) -> bool:
+        """Whether so much more is within the lease."""
+        return now < self._until and self.spent + self.reserved + amount <= self.held
+
+    def reserve(self, amount: int) -> None:
+        """Set so much apart."""
+        self.reserved += amount
+        self.is_told = False
+
+    def settle(self, reserved: int, actual: int) -> None:
+        """What was set apart is over, and cost so much; more than was set apart stands too."""
+        self.reserved -= reserved
+        self.spent += actual
+        self.is_told = False
+
+    def call(self) -> int:
+        """A call is made now; gives its number."""
+        self.number += 1
+        self.held = self.used
+        return self.number
+
+    def hear(self, lease: Lease, *, number: int, made: float) -> None:
+        """An answer. `made`: when the call was; one to an earlier call than the last says nothing."""
+        if number != self.number or lease.outcome in ("stale", "lost", "settling"):
+            return
+        self.held = lease.amount
+        self.is_tight = lease.is_tight
+        self.is_told = self.held == self.used
+        self._until = made + LEASE_SECONDS

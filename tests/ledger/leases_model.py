@@ -30,7 +30,7 @@ class Account:
     def __init__(self, seed: Seed, limit: int, generation: int) -> None:
         self.closed = seed.closed
         self.limit, self.generation = limit, generation
-        self.shares: dict[str, int | None] = dict(seed.by_holder)
+        self.shares: dict[str, int | None] = {**dict.fromkeys(seed.ended), **seed.by_holder}
         self.numbers: dict[str, int] = {}
         self.seen: dict[str, float] = {}
 
@@ -72,11 +72,14 @@ class ReferenceCounters:
     def take(self, claim: Claim) -> Lease:
         if claim.epoch != self.epoch:
             return Lease("lost", epoch=self.epoch)
+        self._awaited.discard(claim.holder)
+        if self._awaited and self._now() < self._began + LEASE_SECONDS:
+            return Lease("settling", epoch=self.epoch)  # nothing is read yet: who was not heard may still spend
         account = self.accounts.get(claim.account)
         if account is None:
             seed = self._seed(claim.account)
             if self._fault == "seeds come in pieces" and (old := self.old_seeds.get(claim.account)):
-                seed = Seed(seed.closed, {**old.by_holder, **seed.by_holder})
+                seed = Seed(seed.closed, {**old.by_holder, **seed.by_holder}, seed.ended)
             account = self.accounts[claim.account] = Account(seed, claim.limit, claim.generation)
         holder = claim.holder
         is_late = claim.number <= account.numbers.get(holder, 0)
@@ -87,12 +90,8 @@ class ReferenceCounters:
         account.numbers[holder], account.seen[holder] = claim.number, self._now()
         if claim.generation > account.generation:
             account.limit, account.generation = claim.limit, claim.generation
-        self._awaited.discard(holder)
         others = account.total - (account.shares.get(holder) or 0)
         told = claim.facts.spent + claim.facts.reserved
-        if self._awaited and self._now() < self._began + LEASE_SECONDS:
-            account.shares[holder] = told
-            return Lease("settling", epoch=self.epoch)
         given = share(others, claim.facts, want=claim.want, least=claim.least, limit=account.limit)
         if self._fault == "facts are asked for" and told + claim.least > account.limit - others:
             return Lease("refused", account.shares.get(holder) or 0, True, self.epoch)
@@ -107,10 +106,10 @@ class ReferenceCounters:
 
     def expire(self, account: int, holder: str, used: int) -> None:
         found = self.accounts.get(account)
-        if found is None or (before := found.shares.get(holder)) is None or self._fault == "silence is for ever":
+        if found is None or found.shares.get(holder) is None or self._fault == "silence is for ever":
             return
         if self._now() - found.seen.get(holder, -1e9) >= 2 * LEASE_SECONDS:
-            found.shares[holder] = min(before, used)
+            found.shares[holder] = used
 
 
 class Attempt(NamedTuple):
@@ -129,6 +128,7 @@ class Holder:
         self.over: dict[int, int] = {}  # what attempts cost beyond what was set apart for them
         self.epoch = "life 0"
         self.is_dead = self.is_frozen = self.is_delivered = False
+        self.is_gone = False  # frozen, and will never come back
         self.quota = (100, 1)
 
     def balance(self, account: int) -> Balance:
@@ -166,8 +166,9 @@ class World:
         return {each.name for each in self.holders if not each.is_dead}
 
     def seed(self, account: int) -> Seed:
-        closed = sum(each.journal.get(account, 0) for each in self.holders if each.is_delivered)
-        return Seed(closed, {each.name: each.used(account) for each in self.holders if not each.is_delivered})
+        ended = {each.name: each.journal.get(account, 0) for each in self.holders if each.is_delivered}
+        by_holder = {each.name: each.used(account) for each in self.holders if not each.is_delivered}
+        return Seed(sum(ended.values()), by_holder, frozenset(ended))
 
     def recover(self, holder: Holder) -> None:
         """What a dead holder left open costs what was set apart; then its leases are folded."""
@@ -305,7 +306,8 @@ class World:
             case 14:
                 self.renew(second)
             case _ if first < 6:
-                holder.is_frozen = not holder.is_frozen
+                holder.is_frozen = holder.is_gone or not holder.is_frozen
+                holder.is_gone = holder.is_frozen and (holder.is_gone or (not second % 3 and not holder.is_dead))
             case _:  # its clock is wrong by up to an hour from now on
                 holder.offset = (-3_600.0, 0.0, 3_600.0, 60.0)[second % 4]
 
@@ -340,8 +342,8 @@ class World:
         """All goes well from now on: then the leases must be what was spent, and what is left can be had."""
         self.calls, self.answers = [], []
         for holder in self.holders:
-            holder.is_frozen = False
-            while holder.open:
+            holder.is_frozen = holder.is_gone
+            while holder.open and not holder.is_gone:
                 self.settle(holder, 0, 0) if not holder.is_dead else self.recover(holder)
             self.recover(holder)
         self.now += 2 * LEASE_SECONDS + 1
@@ -356,7 +358,7 @@ class World:
             while self.answers:
                 self.answer(0)
         for number, account in self.counters.accounts.items():
-            spent = sum(each.journal.get(number, 0) for each in self.holders)
+            spent = sum(each.used(number) for each in self.holders)
             if account.total != spent:
                 raise Wrong(f"account {number}: {account.total} is leased, {spent} is spent")
             left = self.quota[0] - spent

@@ -128,10 +128,12 @@ class Claim(msgspec.Struct, frozen=True):
 @final
 class Seed(msgspec.Struct, frozen=True):
     """What the ledger has of an account, in micro-dollars or tokens. `by_holder`: of those whose journals are not at
-    their end, with what is set apart for attempts that go on; `closed`: of all others."""
+    their end, with what is set apart for attempts that go on; `closed`: of all others. `ended`: of these, who ended
+    not long ago, so that a late call of theirs is known as one."""
 
     closed: int = 0
     by_holder: Mapping[str, int] = {}
+    ended: frozenset[str] = frozenset()
 
 
 class Counters(Protocol):

@@ -41,7 +41,6 @@ MANY_PARAMETERS = {
     "client/prepare.py:__init__": "the same",
     "gateway/app.py:__init__": "the parts of a gateway, put together once",
     "gateway/process/gateway.py:open": "the parts of a gateway, put together once",
-    "ledger/interfaces.py:take": "the fields of one row",
     "routing/fallback.py:decide": "a decision is a pure function of all that it goes by",
     "validate/results.py:prove": "the fields of one proof",
 }

@@ -81,6 +81,7 @@ class ReferenceCounters:
             if self._fault == "seeds come in pieces" and (old := self.old_seeds.get(claim.account)):
                 seed = Seed(seed.closed, {**old.by_holder, **seed.by_holder}, seed.ended)
             account = self.accounts[claim.account] = Account(seed, claim.limit, claim.generation)
+            account.seen = dict.fromkeys(seed.by_holder, self._now())
         holder = claim.holder
         is_late = claim.number <= account.numbers.get(holder, 0)
         if holder in account.shares and account.shares[holder] is None:

@@ -10,6 +10,7 @@ from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.ledger import KeyConfig, LedgerConfig
 from dragoman.config.limits import LimitsConfig
 from dragoman.config.places import FILE_NAME, data_folder, default_path, state_folder
+from dragoman.config.quotas import Quota, QuotaConfig
 from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config, read_tables
 from dragoman.config.references import read_secret, split_address
 from dragoman.config.settings import (
@@ -32,7 +33,8 @@ __all__ = [
     "AdminConfig", "AdminKey", "AgentConfig", "AgentLimits", "McpServer",
     "FILE_NAME", "LARGEST_CONFIG", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "KeyConfig",
     "LedgerConfig", "LimitsConfig",
-    "ModelConfig", "Order", "Price", "ProviderConfig", "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig",
+    "ModelConfig", "Order", "Price", "ProviderConfig", "Quota", "QuotaConfig",
+    "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig",
     "data_folder", "default_path", "key_variable", "load_config", "read_file", "read_secret", "read_tables",
     "reason_of", "split_address", "state_folder",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from dragoman.config.agent import AgentConfig
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.ledger import KeyConfig, LedgerConfig, check_keys
 from dragoman.config.places import data_folder, default_path, state_folder
+from dragoman.config.quotas import Quota, QuotaConfig, read_quotas
 from dragoman.config.references import check_listener, check_reference, expand, read_secret
 from dragoman.config.settings import (
     AdminConfig,
@@ -99,6 +100,7 @@ class _Reading:
         routes = {name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()}
         named = _tables(document, "keys")
         virtual_keys = check_keys({name: _convert(table, KeyConfig, f"keys.{name}") for name, table in named.items()})
+        ledger = _convert(_table(document, "ledger"), LedgerConfig, "ledger")
         return Config(
             path=self._file,
             catalog=catalog,
@@ -112,11 +114,22 @@ class _Reading:
             http=self._http(_table(document, "http")),
             agent=self._agent(_table(document, "agent"), catalog),
             prices={name: _price(name, table, catalog) for name, table in _tables(document, "prices").items()},
-            ledger=_convert(_table(document, "ledger"), LedgerConfig, "ledger"),
+            ledger=ledger,
             virtual_keys=virtual_keys,
+            quotas=self._quotas(document.get("quotas", []), is_kept=ledger.enabled),
             keys=keys,
             unread_keys=unread,
         )
+
+    def _quotas(self, tables: object, *, is_kept: bool) -> tuple[Quota, ...]:
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise ConfigError("quotas: expected tables, each begun by [[quotas]]")
+        if tables and not is_kept:
+            raise ConfigError("quotas: expected a ledger to count by, and ledger.enabled is false")
+        # Of two gateways that share a folder, the one whose file was written later is right.
+        generation = 0 if self._file is None or not tables else self._file.stat().st_mtime_ns // 1_000
+        converted = [_convert(table, QuotaConfig, f"quotas[{number}]") for number, table in enumerate(tables)]
+        return read_quotas(converted, generation=generation)
 
     def _provider(self, name: str, table: Mapping[str, Any]) -> ProviderConfig:
         where = f"providers.{_dotted(name)}"
@@ -243,6 +256,7 @@ _SECTIONS: Final = (
     "agent",
     "ledger",
     "keys",
+    "quotas",
 )
 
 

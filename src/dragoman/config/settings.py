@@ -11,6 +11,7 @@ import msgspec
 from dragoman.config.agent import AgentConfig
 from dragoman.config.ledger import KeyConfig, LedgerConfig
 from dragoman.config.limits import LimitsConfig
+from dragoman.config.quotas import Quota
 from dragoman.errors import ConfigError
 from dragoman.history import ThinkingPolicy
 from dragoman.offering import ToolPolicy
@@ -209,7 +210,7 @@ class Config(msgspec.Struct, frozen=True):
         keys: by provider, the API keys that were found, by reference or in the provider's usual variable.
         unread_keys: by provider, why the key that the file names could not be read.
         models, prices: by target.
-        virtual_keys: of clients, by name.
+        virtual_keys: of clients, by name. quotas: of what they may use.
         aliases: further names of routes → the route.
         only_provider: the one server that was named in code: every name is a model of it. "": there is none.
     """
@@ -227,6 +228,7 @@ class Config(msgspec.Struct, frozen=True):
     prices: dict[str, Price] = {}
     ledger: LedgerConfig = LedgerConfig()
     virtual_keys: dict[str, KeyConfig] = {}
+    quotas: tuple[Quota, ...] = ()
     keys: dict[str, Secret] = {}
     unread_keys: dict[str, str] = {}
     aliases: dict[str, str] = {}

@@ -77,7 +77,7 @@ Account: TypeAlias = int
 @final
 class Facts(msgspec.Struct, frozen=True):
     """What a holder has done with an account over its life, absolutely: `spent`, and `reserved` for what is under way.
-    Micro-dollars, tokens or requests."""
+    Nano-dollars, tokens or requests."""
 
     spent: int = 0
     reserved: int = 0
@@ -127,7 +127,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 @final
 class Seed(msgspec.Struct, frozen=True):
-    """What the ledger has of an account, in micro-dollars or tokens. `by_holder`: of those whose journals are not at
+    """What the ledger has of an account, in nano-dollars or tokens. `by_holder`: of those whose journals are not at
     their end, with what is set apart for attempts that go on; `closed`: of all others. `ended`: of these, who ended
     not long ago, so that a late call of theirs is known as one."""
 

@@ -27,6 +27,7 @@ SETTLEMENT_SIZE: Final = 384
 _PAUSE: Final = 1.0
 _SEGMENT: Final = re.compile(r"([0-9a-f]{16})\.(\d{8})\.journal")
 _HOLDER_BYTES: Final = 8
+_LEASING: Final = b"has leases\n"
 #: Bytes that the attempts of a request have room in, at least.
 _READY: Final = 16 * (LARGEST + SETTLEMENT_SIZE)
 
@@ -104,6 +105,18 @@ class Journal:
         if self._descriptor < 0:
             self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
         self._write(record)
+
+    def say_leasing(self) -> None:
+        """Say beside the journal that its writer may have leases: if the counters forget them, they wait for it.
+
+        Raises:
+            JournalFailed: the journal cannot be begun.
+        """
+        self.make_ready()
+        try:
+            self._lock.path.write_bytes(_LEASING)
+        except OSError as problem:
+            raise self._failed(problem) from None
 
     def close(self) -> None:
         """Nothing more is written, and the shipper may take the lock."""

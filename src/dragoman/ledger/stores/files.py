@@ -81,7 +81,7 @@ def open_file(file: Path) -> sqlite3.Connection:
                 return connection
             except sqlite3.OperationalError as problem:
                 # Two that turn one new file to WAL do not wait for each other: SQLite refuses one at once.
-                if not _is_busy(problem) or time.monotonic() > until:
+                if not is_busy(problem) or time.monotonic() > until:
                     raise
                 if connection.in_transaction:
                     connection.rollback()
@@ -91,7 +91,8 @@ def open_file(file: Path) -> sqlite3.Connection:
         raise
 
 
-def _is_busy(problem: sqlite3.Error) -> bool:
+def is_busy(problem: sqlite3.Error) -> bool:
+    """Whether another process has the file."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from dragoman.ledger.records import REASONS, STATES
 
 #: Of the tables of both kinds of files; a file of a later one is left alone.
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 def _listed(words: tuple[str, ...]) -> str:
@@ -39,6 +39,20 @@ _MOVE: Final = f"""
   ON CONFLICT({", ".join(GROUPS)}) DO UPDATE SET {_ADDED};
 """
 
+#: What was charged to accounts, by who did it: from it the counters are filled again.
+_SPEND: Final = """
+CREATE TABLE IF NOT EXISTS spend(
+  account INTEGER NOT NULL, holder TEXT NOT NULL, nano INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  PRIMARY KEY(account, holder)) WITHOUT ROWID;
+"""
+_CHARGED: Final = (
+    "ON CONFLICT(account, holder) DO UPDATE SET nano = nano + excluded.nano, tokens = tokens + excluded.tokens"
+)
+_CHARGE: Final = f"""
+  INSERT INTO spend SELECT value, NEW.holder, coalesce(NEW.nano, 0), coalesce(NEW.input, 0) + coalesce(NEW.output, 0)
+  FROM json_each('[' || NEW.accounts || ']') WHERE true {_CHARGED};
+"""
+
 #: In the order of `stores.sqlite`'s rows.
 COLUMNS: Final = (
     "id", "request", "ordinal", "holder", "started", "key", "owner", "team", "route", "target", "size", "accounts",
@@ -62,11 +76,20 @@ CREATE TABLE IF NOT EXISTS attempt(
   provider_request TEXT NOT NULL,
   CHECK ((state = 'reserved') = (ended IS NULL))) WITHOUT ROWID;
 {_USAGE}
+{_SPEND}
 CREATE TABLE IF NOT EXISTS adjustment(
   id BLOB PRIMARY KEY CHECK (length(id) = 16), attempt BLOB NOT NULL REFERENCES attempt, nano INTEGER NOT NULL,
   prices INTEGER NOT NULL, reason TEXT NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TRIGGER IF NOT EXISTS attempt_counts AFTER INSERT ON attempt WHEN NEW.state <> 'reserved' BEGIN {_MOVE} END;
 CREATE TRIGGER IF NOT EXISTS attempt_ends AFTER UPDATE ON attempt WHEN NEW.state <> 'reserved' BEGIN {_MOVE} END;
+CREATE TRIGGER IF NOT EXISTS attempt_charges AFTER INSERT ON attempt
+  WHEN NEW.state <> 'reserved' AND NEW.accounts <> '' BEGIN {_CHARGE} END;
+CREATE TRIGGER IF NOT EXISTS attempt_charges_late AFTER UPDATE ON attempt
+  WHEN NEW.state <> 'reserved' AND NEW.accounts <> '' BEGIN {_CHARGE} END;
+CREATE TRIGGER IF NOT EXISTS adjustment_charges AFTER INSERT ON adjustment BEGIN
+  INSERT INTO spend SELECT value, holder, NEW.nano, 0
+  FROM attempt, json_each('[' || attempt.accounts || ']') WHERE attempt.id = NEW.attempt {_CHARGED};
+END;
 CREATE TRIGGER IF NOT EXISTS attempt_frozen BEFORE UPDATE ON attempt WHEN OLD.state <> 'reserved'
   OR NEW.id <> OLD.id BEGIN SELECT RAISE(ABORT, 'a final attempt does not change'); END;
 CREATE TRIGGER IF NOT EXISTS attempt_stays BEFORE DELETE ON attempt
@@ -90,6 +113,8 @@ CREATE TABLE IF NOT EXISTS set_aside(
   name TEXT PRIMARY KEY, reason TEXT NOT NULL, data BLOB NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dropped(month TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 {_USAGE}
+{_SPEND}
+CREATE TABLE IF NOT EXISTS quota(name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS audit(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
   change TEXT NOT NULL, previous BLOB NOT NULL, digest BLOB NOT NULL);

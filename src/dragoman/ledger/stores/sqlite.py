@@ -46,6 +46,10 @@ _ADD: Final = (
     f"INSERT INTO usage_hour({', '.join((*GROUPS, *SUMS))}) VALUES({','.join('?' * len((*GROUPS, *SUMS)))}) "
     f"ON CONFLICT({', '.join(GROUPS)}) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in SUMS)}"
 )
+_CHARGE: Final = (
+    "INSERT INTO spend VALUES(?,?,?,?) ON CONFLICT(account, holder) DO UPDATE SET nano = nano + excluded.nano, "
+    "tokens = tokens + excluded.tokens"
+)
 _ADJUST: Final = "INSERT OR IGNORE INTO adjustment(id, attempt, nano, prices, reason, actor, at) VALUES(?,?,?,?,?,?,?)"
 
 
@@ -123,7 +127,9 @@ class SqliteStore:
                 connection.close()
             with self._writing(None) as main:
                 if main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is None:
-                    main.executemany(_ADD, _sums_of(self._path(month)))
+                    sums, spend = _sums_of(self._path(month))
+                    main.executemany(_ADD, sums)
+                    main.executemany(_CHARGE, spend)
                     main.execute("INSERT INTO dropped VALUES(?,?)", (month, self._micros()))
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
@@ -224,13 +230,17 @@ class SqliteStore:
         return int(self._now() * 1_000_000)
 
 
-def _sums_of(file: Path) -> list[tuple[object, ...]]:
-    """The sums by hour of a month's file. Raises StoreAway."""
+def _sums_of(file: Path) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """The sums by hour of a month's file, and what was charged to accounts. Raises StoreAway."""
     connection = read_file(file)
     if connection is None:
-        return []
+        return [], []
     with closing(connection):
-        return connection.execute(f"SELECT {', '.join((*GROUPS, *SUMS))} FROM usage_hour").fetchall()
+        has_spend = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'spend'").fetchone() is not None
+        return (
+            connection.execute(f"SELECT {', '.join((*GROUPS, *SUMS))} FROM usage_hour").fetchall(),
+            connection.execute("SELECT * FROM spend").fetchall() if has_spend else [],
+        )
 
 
 def write_audit(

@@ -1,0 +1,228 @@
+"""Quotas: how much of what a scope may use in a period. Values, and how they are written in a file or a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal, TypeAlias, final, get_args
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from dragoman.errors import ConfigError
+
+ScopeKind: TypeAlias = Literal["all", "team", "key", "owner", "label", "route", "target"]
+Unit: TypeAlias = Literal["usd", "tokens", "requests", "concurrent"]
+Period: TypeAlias = Literal["minute", "hour", "day", "week", "month", "total"]
+#: What stands for each one by itself.
+EACH: Final = "*"
+UTC_NAME: Final = "UTC"
+_MICRO: Final = 1_000_000
+#: Amounts beyond it have no room in 64 bits as nano-dollars.
+_MOST: Final = 2**52
+_VALUE: Final = re.compile(r"[^\s,][^,\r\n]{0,199}")
+_UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
+
+
+@final
+class Quota(msgspec.Struct, frozen=True):
+    """A quota.
+
+    Attributes:
+        scope: what it is for, and `value`, which one; "" for `all`, `*`: each one by itself.
+        unit: `usd` are counted in micro-dollars, `tokens` of input and output together, `requests` of clients,
+            `concurrent` ones at a time.
+        amount: of the unit, in a period.
+        per: its period, by the calendar of `zone`; `total`: for ever. `concurrent` has none, and `total` here.
+        reserve: what is set apart for an attempt: what it costs at most, or what is expected of it.
+        unpriced: what becomes of requests to targets without a known price, where US dollars count.
+        on_outage: what becomes of requests while the counters cannot be asked.
+        alerts: shares of the amount at which a line is written.
+        generation: microseconds since 1970 at which it was set; of two of one name the later one holds.
+    """
+
+    scope: ScopeKind
+    value: str
+    unit: Unit
+    amount: int
+    per: Period = "total"
+    zone: str = UTC_NAME
+    reserve: Literal["bound", "expected"] = "bound"
+    unpriced: Literal["refuse", "allow"] = "refuse"
+    on_outage: Literal["refuse", "serve"] = "refuse"
+    alerts: tuple[float, ...] = (0.8, 1.0)
+    generation: int = 0
+
+    @property
+    def place(self) -> str:
+        """The scope as it is written: `team:research`, `all`."""
+        return f"{self.scope}:{self.value}" if self.value else self.scope
+
+    @property
+    def name(self) -> str:
+        """What it is known by: another amount is the same quota."""
+        per = "" if self.unit == "concurrent" else f" per {self.per}"
+        return f"{self.place} {self.unit}{per}{'' if self.zone == UTC_NAME else f' {self.zone}'}"
+
+    @property
+    def shown(self) -> str:
+        """The amount as it is written: `500/month`."""
+        number = render_amount(self.unit, self.amount)
+        return number if self.unit == "concurrent" else f"{number}/{self.per}"
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the ledger's rows say what was used of it; the others live in the counters alone."""
+        return self.unit in ("usd", "tokens") and self.per not in ("minute", "hour")
+
+
+@final
+class QuotaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `[[quotas]]` table: a scope, one of the four units, a period where the unit has one."""
+
+    scope: str
+    usd: Decimal | None = None
+    tokens: int | None = None
+    requests: int | None = None
+    concurrent: int | None = None
+    per: Period | None = None
+    zone: str = UTC_NAME
+    reserve: Literal["bound", "expected"] = "bound"
+    unpriced: Literal["refuse", "allow"] = "refuse"
+    on_outage: Literal["refuse", "serve"] = "refuse"
+    alerts: tuple[Annotated[float, msgspec.Meta(gt=0, le=1)], ...] = (0.8, 1.0)
+
+
+def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
+    """A quota of a table.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    given = [name for name in _UNITS if getattr(table, name) is not None]
+    if len(given) != 1:
+        raise ConfigError(f"{where}: expected one of {', '.join(_UNITS)}, got {' and '.join(given) or 'none'}")
+    unit = given[0]
+    number: Decimal | int = getattr(table, unit)
+    if (table.per is None) != (unit == "concurrent"):
+        raise ConfigError(f"{where}.per: " + ("not beside concurrent" if table.per else "missing"))
+    scope, value = read_scope(table.scope, where)
+    return Quota(
+        scope,
+        value,
+        unit,
+        read_amount(unit, number, where),
+        table.per or "total",
+        check_zone(table.zone, where),
+        table.reserve,
+        table.unpriced,
+        table.on_outage,
+        tuple(sorted(table.alerts)),
+        generation,
+    )
+
+
+def read_quotas(tables: Sequence[QuotaConfig], *, generation: int) -> tuple[Quota, ...]:
+    """All of a file. `generation`: of the file.
+
+    Raises:
+        ConfigError: one is none, or two are the same.
+    """
+    quotas = tuple(read_quota(each, f"quotas[{number}]", generation=generation) for number, each in enumerate(tables))
+    names = [quota.name for quota in quotas]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise ConfigError(f"quotas[{number}]: quotas[{names.index(name)}] is for {name} too")
+    return quotas
+
+
+def read_scope(text: str, where: str) -> tuple[ScopeKind, str]:
+    """`team:research` → its parts.
+
+    Raises:
+        ConfigError: it is no scope.
+    """
+    kind, _, value = text.partition(":")
+    kinds: dict[str, ScopeKind] = {name: name for name in get_args(ScopeKind)}
+    is_label = kind == "label" and "=" in value and not value.startswith("=")
+    if kind == "all" and ":" not in text:
+        return "all", ""
+    if kind in kinds and kind != "all" and _VALUE.fullmatch(value) and (kind != "label" or is_label):
+        return kinds[kind], value
+    raise ConfigError(
+        f"{where}: expected a scope like all, team:NAME, key:NAME, key:*, owner:NAME, label:NAME=VALUE, route:NAME or "
+        f"target:PROVIDER/MODEL, got {text[:80]!r}"
+    )
+
+
+def read_amount(unit: Unit, number: Decimal | int, where: str) -> int:
+    """A number of US dollars, tokens or requests → micro-dollars, tokens, requests.
+
+    Raises:
+        ConfigError: it is no amount.
+    """
+    exact = Decimal(number) * (_MICRO if unit == "usd" else 1)
+    if not exact.is_finite() or exact < 0 or exact > _MOST or exact != exact.to_integral_value():
+        places = "with at most 6 decimal places" if unit == "usd" else "that is whole"
+        raise ConfigError(f"{where}: expected an amount of {unit} from 0, {places}, got {str(number)[:40]}")
+    return int(exact)
+
+
+def render_amount(unit: Unit, amount: int) -> str:
+    """An amount as it is written."""
+    if unit != "usd":
+        return str(amount)
+    whole, rest = divmod(amount, _MICRO)
+    return f"{whole}{f'.{rest:06d}'.rstrip('0') if rest else ''}"
+
+
+def check_zone(name: str, where: str) -> str:
+    """A time zone's name.
+
+    Raises:
+        ConfigError: this system knows none of the name.
+    """
+    try:
+        zone_of(name)
+    except (OSError, ValueError, LookupError):
+        raise ConfigError(f"{where}.zone: expected a time zone like Europe/Berlin, got {name[:40]!r}") from None
+    return name
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone. Raises OSError, ValueError, LookupError: there is none of the name."""
+    return UTC if name == UTC_NAME else ZoneInfo(name)
+
+
+def period_of(per: Period, zone: str, now: float) -> tuple[float, float]:
+    """The period that a moment is in, from and until, in Unix seconds: a day begins at midnight of the zone, and may
+    have 23 or 25 hours; a week begins on Monday."""
+    if per == "total":
+        return 0.0, float("inf")
+    if per == "minute":
+        return now // 60 * 60, now // 60 * 60 + 60
+    local = datetime.fromtimestamp(now, zone_of(zone))
+    if per == "hour":
+        start = (now - local.minute * 60 - local.second) // 1
+        return start, start + 3_600
+    first = local.date()
+    if per == "week":
+        first -= timedelta(days=first.weekday())
+    elif per == "month":
+        first = first.replace(day=1)
+    after = first + timedelta(days={"day": 1, "week": 7}.get(per, 32))
+    if per == "month":
+        after = after.replace(day=1)
+    start, end = (datetime.combine(day, time.min, local.tzinfo).timestamp() for day in (first, after))
+    return start, end
+
+
+def quota_fields(quota: Quota) -> dict[str, Any]:
+    """A quota as it is shown in JSON."""
+    return {
+        "scope": quota.place, "unit": quota.unit, "amount": render_amount(quota.unit, quota.amount),
+        "per": None if quota.unit == "concurrent" else quota.per, "zone": quota.zone, "reserve": quota.reserve,
+        "unpriced": quota.unpriced, "on_outage": quota.on_outage, "alerts": list(quota.alerts),
+    }  # fmt: skip

@@ -1,0 +1,124 @@
+"""Quotas → accounts: one quota of one scope in one period is an account, and nothing is ever reset. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Final, final
+
+import msgspec
+
+from dragoman.config.quotas import EACH, Quota, period_of
+from dragoman.ledger.interfaces import Account
+
+#: The lowest two bits of an account's number say where its truth is: US dollars and tokens in the ledger's rows, the
+#: others in the counters alone.
+_KIND_BITS: Final = 2
+_NANO_PER_MICRO: Final = 1_000
+_USD, _TOKENS, _COUNTED, _CONCURRENT = range(4)
+#: Accounts that are remembered.
+_MOST_KEPT: Final = 20_000
+
+
+@final
+class Charge(msgspec.Struct, frozen=True):
+    """A quota that holds for a request, and the account of now. `until`: Unix seconds of the period's end."""
+
+    quota: Quota
+    value: str
+    account: Account
+    until: float
+
+    @property
+    def limit(self) -> int:
+        """In nano-dollars, tokens or requests."""
+        return self.quota.amount * _NANO_PER_MICRO if self.quota.unit == "usd" else self.quota.amount
+
+
+@final
+class Scopes(msgspec.Struct, frozen=True):
+    """What a request belongs to. `key`, `team`, `owner`, `route`: "" for none."""
+
+    key: str = ""
+    owner: str = ""
+    team: str = ""
+    labels: Mapping[str, str] = {}
+    route: str = ""
+    target: str = ""
+
+    def values(self, quota: Quota) -> tuple[str, ...]:
+        """The values of a quota's scope that the request has: none, or one; a label is one whole `NAME=VALUE`."""
+        match quota.scope:
+            case "all":
+                return ("",)
+            case "label":
+                name, _, wanted = quota.value.partition("=")
+                has = self.labels.get(name)
+                return (f"{name}={has}",) if has is not None and wanted in (has, EACH) else ()
+            case "key":
+                found = self.key
+            case "team":
+                found = self.team
+            case "owner":
+                found = self.owner
+            case "route":
+                found = self.route
+            case _:
+                found = self.target
+        return (found,) if found and quota.value in (found, EACH) else ()
+
+
+class Accounts:
+    """Finds the accounts of requests. Remembers them until their periods end."""
+
+    __slots__ = ("_known", "_named", "quotas")
+
+    def __init__(self, quotas: Iterable[Quota]) -> None:
+        """Of a value that has a quota of its own, that one holds in place of the one for each."""
+        self.quotas = tuple(quotas)
+        self._named = {(quota.scope, quota.value, quota.unit, quota.per) for quota in self.quotas}
+        self._known: dict[tuple[str, str], Charge] = {}
+
+    def charges(self, scopes: Scopes, now: float) -> list[Charge]:
+        """The quotas that hold for a request, in one order for all. `now`: Unix seconds."""
+        found = []
+        for quota in self.quotas:
+            for value in scopes.values(quota):
+                if value != quota.value and (quota.scope, value, quota.unit, quota.per) in self._named:
+                    continue
+                charge = self._known.get((quota.name, value))
+                if charge is None or charge.until <= now:
+                    if len(self._known) >= _MOST_KEPT:
+                        self._known.clear()
+                    charge = self._known[quota.name, value] = charge_of(quota, value, now)
+                found.append(charge)
+        return found
+
+
+def charge_of(quota: Quota, value: str, now: float) -> Charge:
+    """A quota's account of one value and of the period of now."""
+    start, until = period_of(quota.per, quota.zone, now)
+    words = f"{quota.scope}\n{value}\n{quota.unit}\n{quota.per}\n{quota.zone}\n{int(start)}"
+    number = int.from_bytes(hashlib.sha256(words.encode("utf-8", "replace")).digest()[:8], "big") >> 1
+    return Charge(quota, value, number >> _KIND_BITS << _KIND_BITS | _kind(quota), until)
+
+
+def _kind(quota: Quota) -> int:
+    if quota.is_recorded:
+        return _USD if quota.unit == "usd" else _TOKENS
+    return _CONCURRENT if quota.unit == "concurrent" else _COUNTED
+
+
+def is_recorded(account: Account) -> bool:
+    """Whether the ledger's rows say what was used of it."""
+    return account & 3 in (_USD, _TOKENS)
+
+
+def is_of_tokens(account: Account) -> bool:
+    """Whether it is one of tokens that rows tell."""
+    return account & 3 == _TOKENS
+
+
+def is_concurrent(account: Account) -> bool:
+    """Whether it counts what goes on at a time: of who has ended nothing does."""
+    return account & 3 == _CONCURRENT

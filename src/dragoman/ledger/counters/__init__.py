@@ -1,0 +1,1 @@
+"""How much of each account is leased to whom."""

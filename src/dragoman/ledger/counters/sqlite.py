@@ -1,0 +1,315 @@
+"""The counters of one machine: a SQLite file that all workers share, and that may be lost: the ledger fills it again.
+
+Nothing of it is made durable: after the end of the machine it is another life of the counters, whose name (`epoch`)
+holds the system's boot. One call is one short transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from dragoman.ledger.accounts import is_concurrent, is_recorded
+from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
+from dragoman.ledger.leases import LEASE_SECONDS, share
+from dragoman.ledger.stores.files import is_busy, is_damage
+
+COUNTERS_FILE: Final = "counters.sqlite"
+#: Seconds that a call waits for another process's: the event loop waits with it.
+_PATIENCE: Final = 0.25
+#: Seconds for which an ended holder is remembered.
+_REMEMBERED: Final = 86_400.0
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS life(epoch TEXT NOT NULL, boot TEXT NOT NULL, began REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS awaited(holder TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS account(
+  id INTEGER PRIMARY KEY, closed INTEGER NOT NULL, quota INTEGER NOT NULL, generation INTEGER NOT NULL,
+  seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS share(
+  account INTEGER NOT NULL, holder TEXT NOT NULL, amount INTEGER, number INTEGER NOT NULL, seen REAL NOT NULL,
+  PRIMARY KEY(account, holder)) WITHOUT ROWID;
+"""
+
+
+class SqliteCounters:
+    """See `Counters`. For one thread at a time.
+
+    Attributes:
+        epoch: of this life of the counters, as far as is known; "" before the first call.
+    """
+
+    __slots__ = ("_connection", "_file", "_leasing", "_live", "_now", "_seed", "_serial", "epoch")
+
+    def __init__(
+        self,
+        file: Path,
+        *,
+        seed: Callable[[Account], Seed],
+        live: Callable[[], set[str]],
+        leasing: Callable[[], set[str]],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seed`: what the ledger has of an account. `live`: holders whose journals are not at their end. `leasing`: of
+        those, who lives and may hold leases. `now`: seconds of a clock that all processes of the machine share."""
+        self._file = file
+        self._seed = seed
+        self._live = live
+        self._leasing = leasing
+        self._now = now
+        self._connection: sqlite3.Connection | None = None
+        self._serial = (0, 0)  # of the file that is open
+        self.epoch = ""
+
+    def take(self, claim: Claim) -> Lease:
+        with self._changing() as connection:
+            if claim.epoch != self.epoch:
+                return Lease("lost", epoch=self.epoch)
+            if self._is_settling(connection, claim.holder):
+                return Lease("settling", epoch=self.epoch)
+            quota = self._account(connection, claim)
+            found = connection.execute(
+                "SELECT amount, number FROM share WHERE account = ? AND holder = ?", (claim.account, claim.holder)
+            ).fetchone()
+            if found is not None and (found[0] is None or claim.number <= found[1]):
+                return Lease("stale", epoch=self.epoch)
+            [total] = connection.execute(
+                "SELECT (SELECT closed FROM account WHERE id = ?1) + coalesce(sum(amount), 0) FROM share "
+                "WHERE account = ?1",
+                (claim.account,),
+            ).fetchone()
+            others = total - (0 if found is None else found[0])
+            given = share(others, claim.facts, want=claim.want, least=claim.least, limit=quota)
+            connection.execute(
+                "INSERT OR REPLACE INTO share VALUES(?,?,?,?,?)",
+                (claim.account, claim.holder, given.amount, claim.number, self._now()),
+            )
+            return Lease("refused" if given.is_refused else "granted", given.amount, given.is_tight, self.epoch)
+
+    def fold(self, account: Account, holder: str, spent: int) -> None:
+        with self._changing() as connection:
+            self._fold(connection, account, holder, spent)
+
+    def expire(self, account: Account, holder: str, used: int) -> None:
+        with self._changing() as connection:
+            connection.execute(
+                "UPDATE share SET amount = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL AND seen <= ?",
+                (used, account, holder, self._now() - 2 * LEASE_SECONDS),
+            )
+
+    def greet(self, holder: str) -> str:
+        """A holder uses no lease of a life before this one; gives the epoch.
+
+        Raises:
+            CountersAway: nothing was heard.
+        """
+        with self._changing() as connection:
+            connection.execute("DELETE FROM awaited WHERE holder = ?", (holder,))
+            return self.epoch
+
+    def sweep(self, spent: Callable[[Account], dict[str, int]]) -> None:
+        """Fold all who have ended, and expire who was silent for too long, by what the ledger says (`spent`: by account
+        and holder). What stands in no row is folded at its lease.
+
+        Raises:
+            CountersAway, StoreAway, OSError: not all is folded.
+        """
+        with self._changing() as connection:
+            now = self._now()
+            live = self._live()  # whoever has a share had a journal before it
+            shares = connection.execute("SELECT account, holder, amount FROM share WHERE amount IS NOT NULL").fetchall()
+            by_account: dict[Account, dict[str, int]] = {}
+            for account, holder, amount in shares:
+                if holder in live:
+                    continue
+                if is_recorded(account) and account not in by_account:
+                    by_account[account] = spent(account)
+                ended = 0 if is_concurrent(account) else amount
+                self._fold(
+                    connection,
+                    account,
+                    holder,
+                    by_account[account].get(holder, 0) if is_recorded(account) else ended,
+                )
+            silent = connection.execute(
+                "SELECT DISTINCT account FROM share WHERE amount > 0 AND seen <= ?", (now - 2 * LEASE_SECONDS,)
+            ).fetchall()
+            for (account,) in silent:
+                if is_recorded(account):
+                    for holder, used in self._seed(account).by_holder.items():
+                        connection.execute(
+                            "UPDATE share SET amount = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL "
+                            "AND seen <= ?",
+                            (used, account, holder, now - 2 * LEASE_SECONDS),
+                        )
+            connection.execute("DELETE FROM share WHERE amount IS NULL AND seen <= ?", (now - _REMEMBERED,))
+
+    def totals(self, accounts: list[Account]) -> dict[Account, int]:
+        """What is leased and spent of accounts in all; those that nobody asked for are missing.
+
+        Raises:
+            CountersAway: they cannot be read.
+        """
+        found = {}
+        with self._changing() as connection:
+            for account in accounts:
+                row = connection.execute(
+                    "SELECT closed + (SELECT coalesce(sum(amount), 0) FROM share WHERE account = id) FROM account "
+                    "WHERE id = ?",
+                    (account,),
+                ).fetchone()
+                if row is not None:
+                    found[account] = row[0]
+        return found
+
+    def close(self) -> None:
+        """The next call opens the file anew."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
+
+    # ------------------------------------------------------------ inside
+
+    def _account(self, connection: sqlite3.Connection, claim: Claim) -> int:
+        """The limit that holds; the account is seeded when it is cold."""
+        found = connection.execute("SELECT quota, generation FROM account WHERE id = ?", (claim.account,)).fetchone()
+        if found is None:
+            seed = self._seed(claim.account) if is_recorded(claim.account) else Seed()
+            now = self._now()
+            connection.execute(
+                "INSERT INTO account VALUES(?,?,?,?,?)",
+                (claim.account, seed.closed, claim.limit, claim.generation, now),
+            )
+            rows: list[tuple[object, ...]]
+            rows = [(claim.account, holder, amount, 0, now) for holder, amount in seed.by_holder.items()]
+            rows += [(claim.account, holder, None, 0, now) for holder in seed.ended]
+            connection.executemany("INSERT INTO share VALUES(?,?,?,?,?)", rows)
+            return claim.limit
+        if claim.generation > found[1]:
+            connection.execute(
+                "UPDATE account SET quota = ?, generation = ? WHERE id = ?",
+                (claim.limit, claim.generation, claim.account),
+            )
+            return claim.limit
+        return int(found[0])
+
+    def _is_settling(self, connection: sqlite3.Connection, holder: str) -> bool:
+        """Whether somebody may still use a lease of the life before."""
+        if connection.execute("SELECT 1 FROM awaited LIMIT 1").fetchone() is None:
+            return False
+        connection.execute("DELETE FROM awaited WHERE holder = ?", (holder,))
+        [began] = connection.execute("SELECT began FROM life").fetchone()
+        if self._now() >= began + LEASE_SECONDS:
+            connection.execute("DELETE FROM awaited")
+        return connection.execute("SELECT 1 FROM awaited LIMIT 1").fetchone() is not None
+
+    def _fold(self, connection: sqlite3.Connection, account: Account, holder: str, spent: int) -> None:
+        changed = connection.execute(
+            "UPDATE share SET amount = NULL, seen = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL",
+            (self._now(), account, holder),
+        ).rowcount
+        if changed:
+            connection.execute("UPDATE account SET closed = closed + ? WHERE id = ?", (spent, account))
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction. Raises CountersAway: nothing changed."""
+        try:
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                [self.epoch] = connection.execute("SELECT epoch FROM life").fetchone()
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+        except sqlite3.Error as problem:
+            self.close()
+            if is_damage(problem):
+                for suffix in ("", "-wal", "-shm"):
+                    with contextlib.suppress(OSError):
+                        os.unlink(f"{self._file}{suffix}")
+            raise CountersAway(f"{self._file.name}: {problem}") from None
+        except (OSError, StoreAway) as problem:
+            raise CountersAway(f"{self._file.name}: {problem}") from None
+
+    def _opened(self) -> sqlite3.Connection:
+        """Raises OSError, sqlite3.Error."""
+        if self._connection is not None and self._serial_now() == self._serial:
+            return self._connection
+        self.close()  # somebody removed the file
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
+        until = time.monotonic() + _PATIENCE
+        try:
+            while not self._is_prepared(connection):
+                # Two that turn one new file to WAL do not wait for each other: SQLite refuses one at once.
+                if time.monotonic() > until:
+                    raise OSError("another process has it")
+                time.sleep(0.002)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._serial = connection, self._serial_now()
+        return connection
+
+    def _is_prepared(self, connection: sqlite3.Connection) -> bool:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                connection.execute(statement)
+            self._begin_life(connection)
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as problem:
+            if connection.in_transaction:
+                connection.rollback()
+            if not is_busy(problem):
+                raise
+            return False
+        return True
+
+    def _begin_life(self, connection: sqlite3.Connection) -> None:
+        """A file that is new, or of before the machine's start, is another life: what was leased is known no more. What
+        stands in no row stays as it was last told."""
+        boot = _boot()
+        if connection.execute("SELECT 1 FROM life WHERE boot = ?", (boot,)).fetchone() is not None:
+            return
+        for account, amount in connection.execute(
+            "SELECT account, sum(amount) FROM share WHERE amount IS NOT NULL GROUP BY account"
+        ).fetchall():
+            if not is_concurrent(account):
+                connection.execute("UPDATE account SET closed = closed + ? WHERE id = ?", (amount, account))
+        connection.execute("DELETE FROM share")
+        for (account,) in connection.execute("SELECT id FROM account").fetchall():
+            if is_recorded(account):
+                connection.execute("DELETE FROM account WHERE id = ?", (account,))
+        connection.execute("DELETE FROM life")
+        connection.execute("DELETE FROM awaited")
+        connection.execute("INSERT INTO life VALUES(?,?,?)", (secrets.token_hex(8), boot, self._now()))
+        connection.executemany("INSERT INTO awaited VALUES(?)", [(holder,) for holder in self._leasing()])
+
+    def _serial_now(self) -> tuple[int, int]:
+        try:
+            found = self._file.stat()
+        except OSError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
+
+
+def _boot() -> str:
+    """The name of the system's life, "" where it has none."""
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

@@ -112,6 +112,7 @@ class Claim(msgspec.Struct, frozen=True):
         facts: are recorded always. `want`, `least`: beyond them.
         limit, generation: of the quota; the counters keep the limit of the highest generation seen.
         epoch: that the caller knows; another one is answered with `lost`.
+        until: Unix seconds of the period's end: what the account has may be forgotten some time after.
     """
 
     account: Account
@@ -123,6 +124,7 @@ class Claim(msgspec.Struct, frozen=True):
     limit: int
     generation: int
     epoch: str
+    until: float = float("inf")
 
 
 @final

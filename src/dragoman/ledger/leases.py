@@ -58,17 +58,15 @@ class Balance:
         reserved: of attempts that are under way. `spent`: of those that ended.
         held: what may be used and reserved in all.
         is_tight: the limit is near: what is not needed goes back at once.
-        is_told: the counters have heard what was used and reserved last, and nothing is held beyond it.
         number: of the last call.
     """
 
-    __slots__ = ("_until", "held", "is_tight", "is_told", "number", "reserved", "spent")
+    __slots__ = ("_until", "held", "is_tight", "number", "reserved", "spent")
 
     def __init__(self) -> None:
         self.held = self.reserved = self.spent = self.number = 0
         self._until = 0.0
         self.is_tight = False
-        self.is_told = True
 
     @property
     def facts(self) -> Facts:
@@ -80,6 +78,11 @@ class Balance:
         """Spent and reserved."""
         return self.spent + self.reserved
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the lease is what was used: there is nothing to tell."""
+        return self.held == self.spent + self.reserved
+
     def fits(self, amount: int, now: float) -> bool:
         """Whether so much more is within the lease."""
         return now < self._until and self.spent + self.reserved + amount <= self.held
@@ -87,13 +90,11 @@ class Balance:
     def reserve(self, amount: int) -> None:
         """Set so much apart."""
         self.reserved += amount
-        self.is_told = False
 
     def settle(self, reserved: int, actual: int) -> None:
         """What was set apart is over, and cost so much; more than was set apart stands too."""
         self.reserved -= reserved
         self.spent += actual
-        self.is_told = False
 
     def call(self) -> int:
         """A call is made now; gives its number."""
@@ -107,5 +108,4 @@ class Balance:
             return
         self.held = lease.amount
         self.is_tight = lease.is_tight
-        self.is_told = self.held == self.used
         self._until = made + LEASE_SECONDS

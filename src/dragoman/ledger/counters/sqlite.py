@@ -26,13 +26,15 @@ COUNTERS_FILE: Final = "counters.sqlite"
 _PATIENCE: Final = 0.25
 #: Seconds for which an ended holder is remembered.
 _REMEMBERED: Final = 86_400.0
+#: Seconds after the end of its period for which an account is kept: clocks are wrong, and attempts go on.
+_KEPT_AFTER: Final = 2 * 3_600.0
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS life(epoch TEXT NOT NULL, boot TEXT NOT NULL, began REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS awaited(holder TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS account(
   id INTEGER PRIMARY KEY, closed INTEGER NOT NULL, quota INTEGER NOT NULL, generation INTEGER NOT NULL,
-  seen REAL NOT NULL);
+  until REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS share(
   account INTEGER NOT NULL, holder TEXT NOT NULL, amount INTEGER, number INTEGER NOT NULL, seen REAL NOT NULL,
   PRIMARY KEY(account, holder)) WITHOUT ROWID;
@@ -150,6 +152,8 @@ class SqliteCounters:
                             (used, account, holder, now - 2 * LEASE_SECONDS),
                         )
             connection.execute("DELETE FROM share WHERE amount IS NULL AND seen <= ?", (now - _REMEMBERED,))
+            connection.execute("DELETE FROM account WHERE until <= ?", (time.time() - _KEPT_AFTER,))
+            connection.execute("DELETE FROM share WHERE account NOT IN (SELECT id FROM account)")
 
     def totals(self, accounts: list[Account]) -> dict[Account, int]:
         """What is leased and spent of accounts in all; those that nobody asked for are missing.
@@ -185,7 +189,7 @@ class SqliteCounters:
             now = self._now()
             connection.execute(
                 "INSERT INTO account VALUES(?,?,?,?,?)",
-                (claim.account, seed.closed, claim.limit, claim.generation, now),
+                (claim.account, seed.closed, claim.limit, claim.generation, claim.until),
             )
             rows: list[tuple[object, ...]]
             rows = [(claim.account, holder, amount, 0, now) for holder, amount in seed.by_holder.items()]

@@ -1,0 +1,220 @@
+"""What one worker may admit: its leases of all accounts, taken from the counters and given back.
+
+A request is admitted within the leases, without a call; where they do not cover it the counters are called once, on the
+spot: a transaction of a tenth of a millisecond, which a lease of ten seconds' need makes rare. For one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, Protocol, TypeAlias, final
+
+import msgspec
+
+from dragoman.ledger.accounts import Charge
+from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease
+from dragoman.ledger.leases import Balance
+
+#: Seconds of its need that a worker leases ahead, and the part of a limit that it leases ahead at most.
+_AUTONOMY: Final = 10.0
+_MOST_AHEAD: Final = 16
+#: Seconds for which a refusal holds, so that a storm of refused requests is none of calls.
+_REFUSED_FOR: Final = 0.1
+#: Seconds between two calls to counters that are away.
+_AWAY_FOR: Final = 0.5
+#: Why something was not admitted.
+Cause: TypeAlias = Literal["spent", "away", "settling"]
+
+
+class SharedCounters(Protocol):
+    """What is asked of the counters here."""
+
+    epoch: str
+
+    def take(self, claim: Claim) -> Lease:
+        """As `Counters.take`."""
+        ...
+
+    def greet(self, holder: str) -> str:
+        """No lease of an earlier life is used; gives the epoch. Raises CountersAway."""
+        ...
+
+
+@final
+class Need(msgspec.Struct, frozen=True, gc=False):
+    """So much of an account is needed."""
+
+    charge: Charge
+    amount: int
+
+
+@final
+class Refusal(msgspec.Struct, frozen=True):
+    """What was not admitted, and why."""
+
+    charge: Charge
+    cause: Cause
+
+
+@final
+class _Line(msgspec.Struct):
+    """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
+    `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
+    last tick."""
+
+    charge: Charge
+    balance: Balance
+    asked: float = 0.0
+    used: int = 0
+    refused: int = 0
+    refused_until: float = 0.0
+    is_idle: bool = False
+
+
+class Budgets:
+    """Of one holder.
+
+    Attributes:
+        exchanges: calls that were made so far.
+    """
+
+    __slots__ = ("_away_until", "_begin", "_counters", "_epoch", "_holder", "_lines", "_now", "exchanges")
+
+    def __init__(
+        self,
+        counters: SharedCounters,
+        holder: str,
+        *,
+        begin: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`begin`: is called before the first call to the counters."""
+        self._counters = counters
+        self._holder = holder
+        self._begin = begin
+        self._now = now
+        self._epoch = ""
+        self._lines: dict[Account, _Line] = {}
+        self._away_until = 0.0
+        self.exchanges = 0
+
+    def admit(self, needs: Sequence[Need]) -> Refusal | None:
+        """Set all of it apart, or nothing. While the counters are away, what a quota says is served then is set apart
+        beyond every lease, and told later."""
+        now = self._now()
+        for need in needs:
+            line = self._line(need.charge)
+            line.is_idle = False
+            if not line.balance.fits(need.amount, now):
+                cause = self._call(line, need.amount, now)
+                if cause is not None and not (cause == "away" and need.charge.quota.on_outage == "serve"):
+                    return Refusal(need.charge, cause)
+        for need in needs:
+            self._lines[need.charge.account].balance.reserve(need.amount)
+        return None
+
+    def settle(self, need: Need, actual: int) -> None:
+        """What was set apart is over, and cost so much."""
+        line = self._line(need.charge)
+        line.balance.settle(need.amount, actual)
+        if line.balance.is_tight and not line.balance.is_exact:
+            self._tell(line)
+
+    def tick(self, wall: float) -> None:
+        """Once a second: what nobody needs goes back, what was used beyond a lease is told. `wall`: Unix seconds."""
+        for account, line in tuple(self._lines.items()):
+            balance = line.balance
+            if not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held):
+                self._tell(line)
+            line.is_idle = True
+            if line.charge.until <= wall and balance.is_exact and not balance.reserved:
+                del self._lines[account]
+
+    def greet(self) -> None:
+        """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
+        try:
+            self._renew(self._counters.greet(self._holder))
+        except CountersAway:
+            self._away_until = self._now() + _AWAY_FOR
+
+    def used(self, charge: Charge) -> tuple[int, int]:
+        """What this worker has spent of an account and set apart."""
+        line = self._lines.get(charge.account)
+        return (0, 0) if line is None else (line.balance.spent, line.balance.reserved)
+
+    # ------------------------------------------------------------ inside
+
+    def _line(self, charge: Charge) -> _Line:
+        line = self._lines.get(charge.account)
+        if line is None:
+            line = self._lines[charge.account] = _Line(charge, Balance())
+        elif line.charge is not charge:
+            line.charge = charge  # its limit was changed
+            line.refused_until = 0.0
+        return line
+
+    def _call(self, line: _Line, amount: int, now: float) -> Cause | None:
+        """Lease what is needed and a little ahead; None when it fits now."""
+        if now < line.refused_until and amount >= line.refused:
+            return "spent"
+        elapsed = max(now - line.asked, 0.1)
+        ahead = int((line.balance.used - line.used) / elapsed * _AUTONOMY) if line.asked else 0
+        lease = self._exchange(line, want=amount + max(0, min(ahead, line.charge.limit // _MOST_AHEAD)), least=amount)
+        if lease is None:
+            return "away"
+        if lease.outcome == "refused":
+            line.refused, line.refused_until = amount, now + _REFUSED_FOR
+            return "spent"
+        if lease.outcome == "granted" and line.balance.fits(amount, now):
+            return None
+        return "settling"
+
+    def _tell(self, line: _Line) -> None:
+        self._exchange(line, want=0, least=0)
+
+    def _exchange(self, line: _Line, *, want: int, least: int) -> Lease | None:
+        """One call, once more where the counters are of another life; None: they are away."""
+        now = self._now()
+        if now < self._away_until:
+            return None
+        try:
+            if not self._epoch:
+                self._begin()
+                self._renew(self._counters.greet(self._holder))
+            lease = self._take(line, want, least, now)
+            if lease.outcome == "lost":
+                self._renew(lease.epoch)
+                lease = self._take(line, want, least, now)
+        except CountersAway:
+            self._away_until = now + _AWAY_FOR
+            return None
+        line.asked, line.used = now, line.balance.used
+        return lease
+
+    def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:
+        charge, balance = line.charge, line.balance
+        number = balance.call()
+        claim = Claim(
+            charge.account,
+            self._holder,
+            number,
+            balance.facts,
+            want,
+            least,
+            charge.limit,
+            charge.quota.generation,
+            self._epoch,
+            charge.until,
+        )
+        self.exchanges += 1
+        lease = self._counters.take(claim)
+        balance.hear(lease, number=number, made=now)
+        return lease
+
+    def _renew(self, epoch: str) -> None:
+        """The counters are of this life: nothing is held of another."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            for line in self._lines.values():
+                line.balance.call()

@@ -1,0 +1,182 @@
+"""Budgets of workers: 0 overspend over any number of them, and nothing is refused while something is left."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.quotas import Quota
+from dragoman.ledger.accounts import Accounts, Charge, Scopes, charge_of
+from dragoman.ledger.budgets import Budgets, Need, Refusal
+from dragoman.ledger.counters.sqlite import SqliteCounters
+from dragoman.ledger.interfaces import Claim, CountersAway, Lease, Seed
+
+NOW = 1_795_305_600.0
+LIMIT = 50_000  # micro-dollars
+
+
+def quota(amount: int = LIMIT, **more: object) -> Quota:
+    return Quota("all", "", "usd", amount, "day", **more)  # type: ignore[arg-type]
+
+
+class Fleet:
+    """Some workers, their counters, and one clock."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.now = 1.0
+        self.folder = folder
+        self.names = [f"worker-{number}" for number in range(count)]
+        self.workers = [self.worker(name) for name in self.names]
+
+    def counters(self) -> SqliteCounters:
+        return SqliteCounters(
+            self.folder / "counters.sqlite",
+            seed=lambda account: Seed(), live=lambda: set(self.names), leasing=set, now=lambda: self.now,
+        )  # fmt: skip
+
+    def worker(self, name: str) -> Budgets:
+        return Budgets(self.counters(), name, now=lambda: self.now)
+
+    def idle(self) -> None:
+        """Two seconds without a request."""
+        for _ in range(2):
+            self.now += 1.0
+            for worker in self.workers:
+                worker.tick(NOW + self.now)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_many_workers_admit_what_is_there_and_no_more(tmp_path: Path, workers: int) -> None:
+    """T6, T7: a budget for 50 calls, and 100 at each worker."""
+    fleet = Fleet(tmp_path, workers)
+    charge = charge_of(quota(), "", NOW)
+    need = Need(charge, charge.limit // 50)
+    chance = random.Random(workers)
+    calls = [worker for worker in fleet.workers for _ in range(100)]
+    chance.shuffle(calls)
+    admitted = []
+    for worker in calls:
+        if worker.admit([need]) is None:
+            admitted.append(worker)
+    fleet.idle()  # what somebody holds ahead goes back, and the last calls find it
+    for worker in fleet.workers:
+        while worker.admit([need]) is None:
+            admitted.append(worker)
+    assert len(admitted) == 50
+    for worker in admitted:
+        worker.settle(need, need.amount)
+    fleet.idle()
+    assert fleet.counters().totals([charge.account]) == {charge.account: charge.limit}
+
+
+def test_nothing_is_refused_once_what_was_set_apart_is_back(tmp_path: Path) -> None:
+    """T5, T15, T17: attempts that cost less than was set apart, or nothing."""
+    fleet = Fleet(tmp_path, 4)
+    charge = charge_of(quota(), "", NOW)
+    whole = Need(charge, charge.limit // 10)
+    chance = random.Random(7)
+    spent = 0
+    for _ in range(300):
+        worker = chance.choice(fleet.workers)
+        if worker.admit([whole]) is None:
+            actual = chance.choice((0, 0, whole.amount // 100))
+            spent += actual
+            worker.settle(whole, actual)
+    fleet.idle()
+    assert fleet.counters().totals([charge.account]) == {charge.account: spent}
+    rest = Need(charge, charge.limit - spent)
+    assert fleet.workers[2].admit([rest]) is None
+    assert fleet.workers[1].admit([Need(charge, 1)]) == Refusal(charge, "spent")
+
+
+def test_a_limit_is_lowered_and_raised_and_what_was_spent_stays(tmp_path: Path) -> None:
+    """T18: another amount is the same account."""
+    fleet = Fleet(tmp_path, 2)
+    charges = [charge_of(quota(amount, generation=number), "", NOW) for number, amount in enumerate((100, 40, 70), 1)]
+    assert len({charge.account for charge in charges}) == 1
+    first, second = fleet.workers
+    high, low, middle = charges
+    assert first.admit([Need(high, 50_000)]) is None
+    first.settle(Need(high, 50_000), 50_000)
+    assert second.admit([Need(low, 1)]) == Refusal(low, "spent")
+    assert second.admit([Need(high, 1)]) == Refusal(high, "spent")  # an older word of the limit
+    assert first.admit([Need(middle, 20_000)]) is None
+    fleet.idle()
+    assert second.admit([Need(middle, 1)]) == Refusal(middle, "spent")
+
+
+def test_what_cost_more_than_was_set_apart_is_everybodys_business_at_once(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 2)
+    charge = charge_of(quota(reserve="expected"), "", NOW)
+    first, second = fleet.workers
+    need = Need(charge, 10)
+    assert first.admit([need]) is None
+    first.settle(need, charge.limit + 5)
+    first.tick(NOW)
+    assert second.admit([Need(charge, 1)]) == Refusal(charge, "spent")
+
+
+class Away:
+    """Counters that cannot be asked."""
+
+    epoch = ""
+
+    def take(self, claim: Claim) -> Lease:
+        raise CountersAway("locked")
+
+    def greet(self, holder: str) -> str:
+        raise CountersAway("locked")
+
+
+@pytest.mark.parametrize("policy", ["refuse", "serve"])
+def test_while_the_counters_are_away_the_quota_says_what_becomes_of_requests(policy: str) -> None:
+    budgets = Budgets(Away(), "one")
+    charge = charge_of(quota(on_outage=policy), "", NOW)
+    found = budgets.admit([Need(charge, 5)])
+    assert found == (None if policy == "serve" else Refusal(charge, "away"))
+    assert budgets.used(charge) == ((0, 5) if policy == "serve" else (0, 0))
+
+
+def test_a_lease_makes_calls_rare_and_a_refusal_is_remembered(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 1)
+    [worker] = fleet.workers
+    charge = charge_of(quota(), "", NOW)
+    need = Need(charge, charge.limit // 100_000)
+    for _ in range(3_000):
+        fleet.now += 0.001
+        assert worker.admit([need]) is None
+        worker.settle(need, need.amount)
+    assert worker.exchanges < 150
+    before = worker.exchanges
+    for _ in range(100):
+        assert worker.admit([Need(charge, charge.limit * 2)]) == Refusal(charge, "spent")
+    assert worker.exchanges == before + 1
+
+
+def test_all_of_a_requests_accounts_or_none(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 1)
+    [worker] = fleet.workers
+    wide, narrow = charge_of(quota(), "", NOW), charge_of(Quota("key", "ci", "requests", 1, "minute"), "ci", NOW)
+    assert worker.admit([Need(wide, 10), Need(narrow, 1)]) is None
+    assert worker.admit([Need(wide, 10), Need(narrow, 1)]) == Refusal(narrow, "spent")
+    assert worker.used(wide) == (0, 10)
+
+
+def test_which_quotas_hold_for_a_request() -> None:
+    each, ci = Quota("key", "*", "usd", 10, "day"), Quota("key", "ci", "usd", 50, "day")
+    label, team = Quota("label", "cost=*", "tokens", 9, "month"), Quota("team", "a", "usd", 9, "day")
+    accounts = Accounts([each, ci, label, team, Quota("all", "", "concurrent", 3), Quota("target", "x/y", "usd", 1)])
+    scopes = Scopes(key="ci", labels={"cost": "1"}, target="x/y", route="fast")
+
+    def found(scopes: Scopes) -> list[str]:
+        return [f"{charge.quota.place}={charge.value}" for charge in accounts.charges(scopes, NOW)]
+
+    assert found(scopes) == ["key:ci=ci", "label:cost=*=cost=1", "all=", "target:x/y=x/y"]
+    assert found(Scopes(key="other", team="a")) == ["key:*=other", "team:a=a", "all="]
+    assert found(Scopes()) == ["all="]
+    one, two = (accounts.charges(Scopes(key=name), NOW)[0] for name in ("a", "b"))
+    assert one.account != two.account
+    named: Charge = charge_of(ci, "ci", NOW)
+    assert named.account == charge_of(each, "ci", NOW).account  # a quota of its own goes on where that of all was

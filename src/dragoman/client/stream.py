@@ -332,7 +332,9 @@ class ResponseStream:
         meter = self._course.meter
         try:
             with self._watch.guard():
-                self._response = await self._transport.open(exchange.outgoing, self._course.before_send)
+                self._response = await self._transport.open(
+                    exchange.outgoing, self._course.before_send(exchange.outgoing)
+                )
         except TransportFailed as problem:
             return self._end(exchange.fail(self._watch.failure or problem.failure))
         except TimeoutError:

@@ -151,6 +151,8 @@ class App:
             record.refuse("internal", 500)
             raise
         finally:
+            if record.meter is not None and record.meter.is_limited:
+                record.meter.close()
             self._observer.finish(record)
 
     async def _respond(self, head: Head, body: bytes, response_writer: ResponseWriter, record: Record) -> None:

@@ -351,6 +351,8 @@ def refusal(protocol: Protocol, failure: Failure) -> Answer:
     if wait is None and status in _SAY_WHEN:
         wait = _USUAL_WAIT
     headers = {} if wait is None else {"retry-after": str(max(0, -int(-wait // 1)))}
+    if failure.kind == "quota":  # no other try mends it before somebody pays or raises it
+        headers["x-should-retry"] = "false"
     return Answer(status, body, headers=headers)
 
 

@@ -17,7 +17,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, Store, StoreAway, StoreDamaged
+from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, StoreDamaged
 from dragoman.ledger.journal import segments_of
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.reading import JournalReader, Odd
@@ -30,6 +30,8 @@ _GATHER: Final = 0.1
 _SHOWN_AFTER: Final = 60.0
 #: How long segments are kept after their delivery.
 _KEEP: Final = 3_600.0
+#: Seconds between two looks for leases of the silent.
+_FOLD_EVERY: Final = 60.0
 #: Seconds until the next try when the store is away.
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
@@ -55,6 +57,9 @@ class Shipper:
         "_dropped_on",
         "_keep_days",
         "_folder",
+        "_fold",
+        "_fold_at",
+        "_has_ended",
         "_is_ending",
         "_lock",
         "_now",
@@ -74,9 +79,11 @@ class Shipper:
         keep_days: int = 400,
         now: Callable[[], float] = time.time,
         tell: Callable[[Shipped], None] = lambda shipped: None,
+        fold: Callable[[], None] = lambda: None,
     ) -> None:
         """`batch`: rows that are given to the store at once. `keep_days`: how long attempts are kept. `tell`: is called
-        after each round that did something."""
+        after each round that did something. `fold`: is called when writers have ended and all of theirs is delivered,
+        and now and then; while it raises `CountersAway` it is called again."""
         self._folder = folder
         self._store = store
         self._batch = batch
@@ -84,6 +91,9 @@ class Shipper:
         self._dropped_on = ""  # the day on which old months were dropped last
         self._now = now
         self._tell = tell
+        self._fold = fold
+        self._has_ended = True  # somebody has, perhaps, since anybody looked
+        self._fold_at = 0.0
         self._lock = FileLock(folder.shipper_lock)
         self._readers: dict[str, JournalReader] = {}
         self._sleeper: Sleeper | None = None
@@ -193,9 +203,18 @@ class Shipper:
                 count += self._ship(reader, numbers)
             if reader.tidy(numbers, _KEEP):
                 del self._readers[holder]
+        if self._has_ended or time.monotonic() >= self._fold_at:
+            self._fold_leases()
         if self.shipped.problem or self.shipped.rows + self.shipped.set_aside != before:
             self._say("")
         return count
+
+    def _fold_leases(self) -> None:
+        try:
+            self._fold()
+        except CountersAway as problem:
+            raise StoreAway(str(problem)) from None
+        self._has_ended, self._fold_at = False, time.monotonic() + _FOLD_EVERY
 
     def _journals(self) -> dict[str, list[int]]:
         try:
@@ -229,6 +248,7 @@ class Shipper:
                 reader.close()
                 raise
             reader.delivered(is_finished=is_dead and not look.is_more)
+            self._has_ended = self._has_ended or reader.is_finished
             if not look.is_more:
                 return count
 

@@ -332,7 +332,8 @@ class Protocol(msgspec.Struct, frozen=True):
     `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
     address; `address_path`: what stands there behind host and port. `end_mark`: what
     the frame that ends a stream holds; b"" where no frame does. `stop_mark`: the same of a frame before it that says
-    why the answer ends; such bytes stand in no text.
+    why the answer ends; such bytes stand in no text. `output_limits`: where a request says how many tokens
+    its answer may have, each as the names on the way there.
     """
 
     name: ProtocolName
@@ -364,6 +365,7 @@ class Protocol(msgspec.Struct, frozen=True):
     end_mark: bytes = b""
     stop_mark: re.Pattern[bytes] | None = None
     hosted_paths: tuple[HostedPath, ...] = ()
+    output_limits: tuple[tuple[str, ...], ...] = ()
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

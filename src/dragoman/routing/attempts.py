@@ -53,10 +53,18 @@ class Attempts:
         """The target to ask."""
         return self._chain.targets[self._position]
 
-    @property
-    def before_send(self) -> Callable[[Outgoing], None] | None:
-        """What is told before a request is written."""
-        return None if self.meter is None else self.meter.send
+    def before_send(self, outgoing: Outgoing) -> Callable[[Outgoing], None] | None:
+        """What is told before this request is written.
+
+        Raises:
+            TransportFailed: it must not be sent.
+        """
+        meter = self.meter
+        if meter is None:
+            return None
+        if meter.is_limited:
+            meter.admit(outgoing)
+        return meter.send
 
     @property
     def retries(self) -> bool:
@@ -128,7 +136,8 @@ class Attempts:
             tries=self._tries,
             retries=self._chain.retries,
             random=random,
-            should_retry=should_retry,
+            # What we refused ourselves is the client's to try again.
+            should_retry=False if self.meter is not None and self.meter.has_refused else should_retry,
         )
         if isinstance(decision, Move):
             self._go(decision, says=failure.kind)
@@ -170,7 +179,10 @@ class Attempts:
         standing, self._is_under_way = self._standing, False
         assert standing is not None
         name = self.target.name
-        if failure is None:
+        change = None
+        if self.meter is not None and self.meter.has_refused:
+            standing.breaker.abandoned(begun=self._begun)
+        elif failure is None:
             change = standing.breaker.succeeded(now, begun=self._begun)
         else:
             change = standing.breaker.failed(failure, now, begun=self._begun)

@@ -22,8 +22,12 @@ class Meter(Protocol):
         grown: characters of the answer that came in the attempt that is under way; whoever reads it counts.
         usage: what the provider has reported of it so far, None when nothing. The last word stands at its end.
         headers: of the answer, names in lower case.
+        is_limited: something is to be set apart before a request is sent: `admit` is to be called.
+        has_refused: what was asked last was not sent, for a reason of our own: it says nothing of the target.
     """
 
+    is_limited: bool
+    has_refused: bool
     grown: int
     usage: Usage | None
     headers: Mapping[str, str]
@@ -32,9 +36,22 @@ class Meter(Protocol):
         """This target is asked next."""
         ...
 
+    def admit(self, outgoing: Outgoing) -> None:
+        """A connection for this request is about to be looked for: set apart what it may cost. `send` does it where
+        nobody called this.
+
+        Raises:
+            TransportFailed: it must not be sent.
+        """
+        ...
+
     def send(self, outgoing: Outgoing) -> None:
         """Its first byte is about to be written: for a pool again where a kept connection died. Has the form of
         `BeforeSend`: when it raises `TransportFailed` nothing is written."""
+        ...
+
+    def close(self) -> None:
+        """The client's request is over, whatever became of it."""
         ...
 
     def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:

@@ -35,6 +35,11 @@ class Prices:
             return Cost(_at(price, usage), "user")
         return self._from_catalogue(target, usage)
 
+    def load(self) -> None:
+        """Load the catalogue, where it is not yet: it takes half a second."""
+        if self._calculate is False:
+            self._calculate = _load()
+
     def per_million(self, target: str) -> tuple[Decimal, Decimal] | None:
         """US dollars for a million tokens of input, and of output, of a short request; None when no price is known."""
         read = self.cost(target, Usage(input=_PROBE, output=0))
@@ -50,8 +55,7 @@ class Prices:
         provider = self._config.catalog.providers.get(name)
         if provider is None or provider.local:
             return None
-        if self._calculate is False:
-            self._calculate = _load()
+        self.load()
         if not callable(self._calculate):
             return None
         from genai_prices import Usage as CatalogueUsage

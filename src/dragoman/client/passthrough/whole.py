@@ -90,7 +90,8 @@ class WholePassthrough:
         meter = self.course.meter
         try:
             with self._guard:
-                response = self._response = await self._transport.open(self._outgoing, self.course.before_send)
+                before = self.course.before_send(self._outgoing)
+                response = self._response = await self._transport.open(self._outgoing, before)
                 if meter is not None:
                     meter.headers = response.headers
                 size = 0

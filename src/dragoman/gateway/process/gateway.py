@@ -105,8 +105,10 @@ class Gateway:
         self._names.prepare = self._pricing.prepare
         self._ledger = ledger
         if ledger is not None:
-            ledger.pricing, ledger.is_needed = self._pricing, self._guard.has_keys
+            ledger.pricing = self._pricing
             ledger.begin()
+            ledger.limit(config.quotas)
+            self._ask_for_records()
         self._admin: Guard | None = None  # of the admin listener
         self.host = host
         self.port = self.admin_port = 0
@@ -264,8 +266,15 @@ class Gateway:
             admin_host, _ = split_address(config.admin.address or "")
             self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)
         self._names.take(config)
+        if self._ledger is not None:
+            self._ledger.limit(config.quotas)
         if weak:
             self.observer.tell("config", weak)
+
+    def _ask_for_records(self) -> None:
+        """Where clients have keys, or quotas hold, what cannot be recorded is not sent."""
+        if self._ledger is not None:
+            self._ledger.is_needed = self._guard.has_keys or self._ledger.admission is not None
 
     def _hosts(self, config: Config) -> set[str]:
         return {*config.server.allowed_hosts, *self._usual_hosts}
@@ -350,7 +359,8 @@ class Gateway:
             due = loop.time() + 1.0
             await asyncio.sleep(1.0)
             if self._ledger is not None:
-                self._ledger.is_needed = self._guard.has_keys
+                self._ledger.tick()
+                self._ask_for_records()
             client, health_table = self._client, self._client.target_states.health_table
             asked = {target for route in client.config.routes.values() for target in route.targets}
             breakers = [(target, health_table.is_open(target)) for target in sorted(asked)]

@@ -28,6 +28,7 @@ from dragoman.gateway.telemetry.metrics import Metrics
 from dragoman.gateway.telemetry.opentelemetry import load_telemetry
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
+from dragoman.ledger.counting import fold_ended
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
@@ -179,7 +180,9 @@ def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> No
     """Deliver the ledger of several workers. `shared`: where they count."""
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
-    Shipper(folder, SqliteStore(folder.root), batch=_BATCH, keep_days=keep_days, tell=tell).run(parent=parent)
+    fold = partial(fold_ended, folder)
+    store = SqliteStore(folder.root)
+    Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
 
 
 def _hear(log: Log) -> None:

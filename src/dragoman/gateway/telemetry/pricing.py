@@ -119,6 +119,21 @@ class Pricing:
             priced = units.priced
         return (None, None) if priced is None else (priced.rates.cost(usage), priced.snapshot)
 
+    def load(self) -> None:
+        """Load the price catalogue now."""
+        self._prices.load()
+
+    def most(self, target: str, usage: Usage) -> int | None:
+        """Nano-dollars that a usage costs at most, all of its input written to the provider's cache or none; None when
+        no price is known. Steps of prices count; a price that is not known yet is looked up on the spot."""
+        written = msgspec.structs.replace(usage, cache_write=usage.input)
+        if target in self._config.prices or target not in self._units:
+            found = [self._prices.cost(target, each) for each in (usage, written)]
+        else:
+            found = [self.cost(target, each) for each in (usage, written)]
+        costs = [nano for cost in found if cost is not None and (nano := nano_from_usd(cost.usd)) is not None]
+        return max(costs, default=None)
+
     def _found(self, target: str, found: asyncio.Future[_Units]) -> None:
         self._wanted.discard(target)
         if not found.cancelled() and found.exception() is None:

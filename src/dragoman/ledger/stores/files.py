@@ -112,7 +112,8 @@ def read_file(file: Path) -> sqlite3.Connection | None:
     """
     if not file.exists():
         return None
-    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+    # The gateway's end closes it from another thread than its loop's.
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -43,4 +43,5 @@ PROTOCOL = Protocol(
         for version in ("v1", "v1beta1")
         for verb in ("generateContent", "streamGenerateContent", "countTokens")
     ),
+    output_limits=(("generationConfig", "maxOutputTokens"), ("generation_config", "max_output_tokens")),
 )

@@ -32,4 +32,5 @@ PROTOCOL = Protocol(
     style_for=style_for,
     takes_result_media=False,
     end_mark=b'"done":true',
+    output_limits=(("options", "num_predict"),),
 )

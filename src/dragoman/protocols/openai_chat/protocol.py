@@ -46,4 +46,5 @@ PROTOCOL: Final = Protocol(
         HostedPath("/openai/v1/chat/completions", "/v1/chat/completions"),
         HostedPath("/openai/v1/embeddings", "/v1/embeddings"),
     ),
+    output_limits=(("max_tokens",), ("max_completion_tokens",)),
 )

@@ -40,4 +40,5 @@ PROTOCOL: Final = Protocol(
         HostedPath("/openai/responses", "/v1/responses"),
         HostedPath("/openai/v1/responses", "/v1/responses"),
     ),
+    output_limits=(("max_output_tokens",),),
 )

@@ -392,7 +392,9 @@ def render_part(part: Media | Opaque) -> dict[str, Json] | None:
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
     """Write a failure before the first byte."""
-    return status_of(failure), _json.encode(_render_problem(failure))
+    # OpenAI's own word for a quota that is spent, where no provider gave another: its SDKs know the error by it.
+    is_ours = failure.kind == "quota" and failure.status is None
+    return 429 if is_ours else status_of(failure), _json.encode(_render_problem(failure))
 
 
 def _render_problem(failure: Failure) -> dict[str, Json]:

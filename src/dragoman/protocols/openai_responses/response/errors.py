@@ -30,4 +30,6 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
         "code": failure.code or CODES.get(failure.kind),
     }
     status = failure.status if failure.status is not None and failure.status >= 400 else STATUS[failure.kind]
+    if failure.kind == "quota" and failure.status is None:
+        status = 429  # OpenAI's own word for it, where no provider gave another
     return status, _json.encode({"error": error})

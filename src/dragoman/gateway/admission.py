@@ -1,0 +1,191 @@
+"""Quotas at one request: what holds for it, what is set apart before each attempt, and how a refusal is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, final
+
+from dragoman.config import Quota
+from dragoman.config.quotas import render_amount
+from dragoman.events import Failure
+from dragoman.gateway.attempt_bounds import bound_of, expected_of
+from dragoman.gateway.telemetry.pricing import Pricing
+from dragoman.http.response import TransportFailed
+from dragoman.ledger.accounts import Accounts, Charge, Scopes
+from dragoman.ledger.budgets import Budgets, Need, Refusal
+from dragoman.providers.endpoint import Outgoing
+from dragoman.routing.target import Target
+from dragoman.types import Usage
+
+#: Seconds after which one of several at a time may have ended.
+_SOON: Final = 1.0
+#: What the last part of an address has where texts are turned into vectors.
+_EMBEDS: Final = "embed"
+
+
+class Admission:
+    """The quotas of a gateway's worker.
+
+    Attributes:
+        budgets: what this worker may admit. `accounts`: the quotas.
+    """
+
+    __slots__ = ("_alerted", "_pricing", "_tell", "accounts", "budgets")
+
+    def __init__(self, budgets: Budgets, pricing: Pricing, *, tell: Callable[[str], None]) -> None:
+        """`tell` is given a line for each alert."""
+        self.budgets = budgets
+        self.accounts = Accounts(())
+        self._pricing = pricing
+        self._tell = tell
+        self._alerted: dict[int, float] = {}  # by account, the highest share that was told
+
+    def take(self, quotas: Iterable[Quota]) -> None:
+        """Go by these quotas from now on. What was used stands."""
+        self.accounts = Accounts(quotas)
+        if any(quota.unit == "usd" for quota in self.accounts.quotas):
+            self._pricing.load()  # it takes half a second, once, which the first request should not wait for
+
+    def bound(self, target: Target, bound: Usage) -> int | None:
+        """Nano-dollars that a usage costs at most; None when no price is known."""
+        return 0 if target.provider.local else self._pricing.most(target.name, bound)
+
+    def alert(self, charge: Charge, total: int) -> None:
+        """Tell that so much of an account is used, once for each share that its quota names."""
+        quota = charge.quota
+        reached = max((share for share in quota.alerts if total >= share * charge.limit > 0), default=0.0)
+        if reached > self._alerted.get(charge.account, 0.0):
+            if len(self._alerted) > 10_000:
+                self._alerted.clear()
+            self._alerted[charge.account] = reached
+            place = f"{quota.scope}:{charge.value}" if charge.value else quota.scope
+            self._tell(f"{reached:.0%} of the quota of {place} ({quota.shown} {quota.unit}) is used or set apart")
+
+
+@final
+class RequestLimits:
+    """The quotas of one request of a client.
+
+    Attributes:
+        reserved: nano-dollars that are set apart for the attempt that is under way, None where none count.
+        expected: what it costs when nobody hears of its end. `accounts`: to which it is charged.
+    """
+
+    __slots__ = ("_admission", "_begun", "_needs", "_scopes", "accounts", "expected", "is_bound", "reserved")
+
+    def __init__(self, admission: Admission, scopes: Scopes) -> None:
+        """`scopes` without a route and a target."""
+        self._admission = admission
+        self._scopes = scopes
+        self._begun: dict[int, Need] = {}  # by account: what counts once for the client's request
+        self._needs: list[Need] = []
+        self.reserved: int | None = None
+        self.expected: int | None = None
+        self.is_bound = False
+        self.accounts: tuple[int, ...] = ()
+
+    def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
+        """Set apart what an attempt may cost.
+
+        Raises:
+            TransportFailed: a quota refuses it.
+        """
+        scopes = self._scopes
+        found = Scopes(scopes.key, scopes.owner, scopes.team, scopes.labels, route, target.name)
+        admission = self._admission
+        charges = admission.accounts.charges(found, time.time())
+        self.reserved, self.expected, self.accounts, self.is_bound = None, None, (), False
+        if not charges:
+            return
+        once = [charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]
+        needs = [Need(charge, 1) for charge in once if charge.account not in self._begun]
+        first = len(needs)
+        costly = [charge for charge in charges if charge.quota.unit in ("usd", "tokens")]
+        if costly:
+            needs += self._costs(costly, target, outgoing)
+        refusal = admission.budgets.admit(needs)
+        if refusal is not None:
+            raise TransportFailed(told(refusal))
+        for need in needs[:first]:
+            self._begun[need.charge.account] = need
+            if need.charge.quota.unit == "requests":
+                admission.budgets.settle(need, 1)
+        self._needs = needs[first:]
+        for need in needs:
+            spent, reserved = admission.budgets.used(need.charge)
+            admission.alert(need.charge, spent + reserved)
+
+    def _costs(self, charges: list[Charge], target: Target, outgoing: Outgoing) -> list[Need]:
+        answers = _EMBEDS not in outgoing.url.partition("?")[0].rpartition("/")[2].lower()
+        limits = target.protocol.output_limits
+        bound = bound_of(outgoing.body, limits, max_output=target.limits.max_output, answers=answers)
+        usual = expected_of(outgoing.body, bound)
+        most, likely = self._admission.bound(target, bound), self._admission.bound(target, usual)
+        needs = []
+        for charge in charges:
+            is_bound = charge.quota.reserve == "bound"
+            if charge.quota.unit == "tokens":
+                usage = bound if is_bound else usual
+                needs.append(Need(charge, (usage.input or 0) + (usage.output or 0)))
+                continue
+            cost = most if is_bound else likely
+            if cost is None and charge.quota.unpriced == "refuse":
+                raise TransportFailed(_unpriced(charge, target))
+            needs.append(Need(charge, cost or 0))
+            self.reserved = max(self.reserved or 0, cost or 0)
+            self.is_bound = self.is_bound or is_bound
+        if self.reserved is not None:
+            self.expected = most if self.is_bound else likely
+        self.accounts = tuple(charge.account for charge in charges if charge.quota.is_recorded)
+        return needs
+
+    def settle(self, nano: int | None, tokens: int) -> None:
+        """The attempt has ended; nothing when none is under way."""
+        needs, self._needs = self._needs, []
+        for need in needs:
+            self._admission.budgets.settle(need, (nano or 0) if need.charge.quota.unit == "usd" else tokens)
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether something is set apart for an attempt."""
+        return bool(self._needs)
+
+    def close(self) -> None:
+        """The client's request is over."""
+        self.settle(0, 0)
+        for need in self._begun.values():
+            if need.charge.quota.unit == "concurrent":
+                self._admission.budgets.settle(need, 0)
+        self._begun.clear()
+
+
+def told(refusal: Refusal) -> Failure:
+    """A refusal as its client is told: money that is spent comes back with no other try (402), a limit of requests or
+    tokens does when its period ends (429)."""
+    charge, quota = refusal.charge, refusal.charge.quota
+    place = f"{quota.scope} {charge.value}" if charge.value else "this gateway"
+    if refusal.cause != "spent":
+        words = "cannot be asked now" if refusal.cause == "away" else "are being counted again"
+        return Failure("overloaded", f"the quotas of this gateway {words}", 503, _SOON, code=f"quota_{refusal.cause}")
+    amount = render_amount(quota.unit, quota.amount)
+    if quota.unit == "concurrent":
+        words = f"the limit of {place} is reached: {amount} requests at a time"
+        return Failure("rate", words, 429, _SOON, code="limit_reached")
+    per = "in all" if quota.per == "total" else f"a {quota.per}"
+    if quota.unit == "usd" or quota.per == "total":
+        unit = "US dollars" if quota.unit == "usd" else quota.unit
+        words = (
+            f"the budget of {place} is spent, or what is left is less than this request may cost: {amount} {unit} {per}"
+        )
+        return Failure("quota", words)  # the status and the code are those of the client's protocol
+    words = f"the limit of {place} is reached: {amount} {quota.unit} {per}"
+    return Failure("rate", words, 429, max(_SOON, charge.until - time.time()), code="limit_reached")
+
+
+def _unpriced(charge: Charge, target: Target) -> Failure:
+    words = (
+        f"no price of {target.name} is known, and a quota counts US dollars ({charge.quota.place}): "
+        f'set [prices."{target.name}"], or unpriced = "allow" in the quota'
+    )
+    return Failure("quota", words, 402, code="unpriced")

@@ -1,0 +1,78 @@
+"""What an attempt may use at most, and what is expected of it: from the bytes that are sent. No I/O.
+
+A token has at least one byte. What an answer may have stands in the request under the names of the five protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.codec.json_fields import Fields, read_fields
+from dragoman.types import Usage
+
+#: Tokens that a provider may add of its own: what tells the model of tools, and marks between messages.
+_ADDED: Final = 4_096
+#: Tokens of a picture or another medium, whose bytes say little of them; and how requests of the five protocols begin
+#: one.
+_MEDIUM: Final = 8_192
+_MEDIA: Final = (b'"image', b'"input_image', b'"inlineData', b'"inline_data', b'"fileData', b'"file_data', b'"document',
+                 b'"input_file', b'"file"', b'"input_audio', b'"video')  # fmt: skip
+#: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
+_LONGEST: Final = 131_072
+#: Bytes of a token of usual text, and tokens of a usual answer.
+_PER_TOKEN: Final = 4
+_USUAL: Final = 1_024
+_COPIES: Final = ("n", "best_of", "candidateCount", "candidate_count")
+#: Tables in which they stand.
+_INSIDE: Final = ("generationConfig", "generation_config", "options")
+_MOST_COPIES: Final = 1_024
+
+
+def bound_of(body: bytes, limits: Sequence[Sequence[str]], *, max_output: int | None, answers: bool = True) -> Usage:
+    """The most that a request can use.
+
+    Args:
+        limits: where it says how long its answer may be (`Protocol.output_limits`).
+        max_output: tokens that the model says at most, None: unknown.
+        answers: a text comes back; to embeddings none does.
+    """
+    media = sum(body.count(mark) for mark in _MEDIA)
+    size = len(body) + _ADDED + media * _MEDIUM
+    return Usage(input=size, output=_output(body, limits, max_output) if answers else 0)
+
+
+def expected_of(body: bytes, bound: Usage) -> Usage:
+    """What a request will likely use."""
+    return Usage(input=min(-(-len(body) // _PER_TOKEN), bound.input or 0), output=min(_USUAL, bound.output or 0))
+
+
+def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None) -> int:
+    fields = read_fields(Raw(body))
+    longest = _LONGEST if max_output is None else max_output
+    if fields is None:
+        return longest * _MOST_COPIES
+    tables = [fields, *(inner for name in _INSIDE if (inner := read_fields(fields.get(name))) is not None)]
+    copies = max((_count(table[name]) or 1 for table in tables for name in _COPIES if name in table), default=1)
+    said = [_count(found) for way in limits if (found := _at(fields, way)) is not None]
+    # A name that is told twice is read by every server in its own way; of two names the larger number may hold.
+    is_plain = all(body.count(b'"%b"' % way[-1].encode()) <= 1 for way in limits)
+    most = max((count for count in said if count), default=0) if is_plain and all(said) else 0
+    return (most or longest) * max(1, min(copies, _MOST_COPIES))
+
+
+def _at(fields: Fields, way: Sequence[str]) -> Raw | None:
+    for name in way[:-1]:
+        inner = read_fields(fields.get(name))
+        if inner is None:
+            return None
+        fields = inner
+    return fields.get(way[-1])
+
+
+def _count(text: Raw) -> int:
+    """A whole number above 0; 0 for anything else."""
+    value = _json.decode(bytes(text))
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else 0

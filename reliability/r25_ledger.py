@@ -217,7 +217,10 @@ def count_open(folder: LedgerFolder) -> int:
     """Attempts that wait in journals, or stand in the store without an end."""
     count = sum(journal.waiting for journal in list_journals(folder))
     for month in months_in(folder.root):
-        with closing(sqlite3.connect(month_file(folder.root, month))) as connection:
+        with (
+            closing(sqlite3.connect(month_file(folder.root, month))) as connection,
+            contextlib.suppress(sqlite3.OperationalError),  # it is just being made
+        ):
             count += connection.execute("SELECT count(*) FROM attempt WHERE state = 'reserved'").fetchone()[0]
     return count
 

@@ -39,6 +39,7 @@ RELIABILITY: Final = {
     "R22": "r22_duplicates",
     "R24": "r24_overflow",
     "R25": "r25_ledger",
+    "R26": "r26_budget",
     "R28": "r28_rate_limits",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",

@@ -15,9 +15,11 @@ from dragoman.config import load_config
 from dragoman.config.quotas import Period, Quota, period_of
 from dragoman.errors import ConfigError
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
+from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.ledger.accounts import charge_of
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.quotas import QuotaBook, QuotaWatch, merged, read_stored
+from dragoman.types import Usage
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe", "America/Santiago")
 PERIODS: tuple[Period, ...] = ("minute", "hour", "day", "week", "month")
@@ -141,6 +143,18 @@ def test_the_longest_answer_of_a_request(fields: dict[str, object], output: int)
     body = json.dumps(fields).encode()
     assert bound_of(body, CHAT, max_output=500).output == output
     assert bound_of(body, CHAT, max_output=500, answers=False).output == 0
+
+
+def test_the_bound_costs_what_the_dearest_way_to_use_it_costs(tmp_path: Path) -> None:
+    """T16: writing to a provider's cache costs more than reading, and a long prompt may cost more a token."""
+    file = tmp_path / "dragoman.toml"
+    file.write_text('[prices."openai/m"]\ninput = 2\noutput = 10\ncache_read = 0.2\ncache_write = 5\n')
+    pricing = Pricing(load_config(file, environ={}, home=tmp_path))
+    assert pricing.most("openai/m", Usage(input=1_000, output=100)) == 1_000 * 5_000 + 100 * 10_000
+    assert pricing.most("openai/no-such-model", Usage(input=1_000, output=100)) is None
+    known = Pricing(load_config(None, environ={}, home=tmp_path))
+    short, long = (known.most("gemini/gemini-2.5-pro", Usage(input=size, output=0)) for size in (100_000, 300_000))
+    assert short is not None and long is not None and long > 3 * short
 
 
 def test_a_name_that_is_told_twice_bounds_nothing() -> None:

@@ -28,6 +28,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "apps": "list the clients that `env` and `serve --app` know",
         "tail": "watch the running gateway: a line for each request, with what was mended",
         "keys": "make, list, disable and rotate client keys of the gateway",
+        "budget": "set, list and show how much keys, teams and others may use",
         "spend": "sum up what was spent, by key, team, route, target or day",
         "ledger": "check, export and correct the gateway's ledger",
     },

@@ -118,8 +118,11 @@ class Budgets:
         """What was set apart is over, and cost so much."""
         line = self._line(need.charge)
         line.balance.settle(need.amount, actual)
-        if line.balance.is_tight and not line.balance.is_exact:
-            self._tell(line)
+        balance = line.balance
+        if balance.used > balance.held or (balance.is_tight and balance.used < balance.held):
+            self._tell(
+                line
+            )  # others must know at once what was spent beyond a lease, and where little is left, what not
 
     def tick(self, wall: float) -> None:
         """Once a second: what nobody needs goes back, what was used beyond a lease is told. `wall`: Unix seconds."""

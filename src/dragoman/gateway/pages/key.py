@@ -1,35 +1,44 @@
 """What a client may know of its own key: `GET /v1/key`, in the manner of OpenRouter's page of that name.
 
-`usage` counts US dollars; `usage_nano` says the same exactly, and `unpriced` how many attempts are not in it.
+`usage` counts US dollars, `limit` those of the budget of which least is left;
+`usage_nano` says the same exactly, and `unpriced` how many attempts are not in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from typing import Final, get_args
 
 from dragoman import _json
+from dragoman.config import Quota
 from dragoman.events import Failure
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.messages import Answer
+from dragoman.gateway.telemetry.record import Record
+from dragoman.ledger.accounts import Scopes
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.keys import VirtualKey
+from dragoman.ledger.quotas import merged, read_stored
+from dragoman.ledger.standing import Standing, read_standings
 from dragoman.ledger.usage import Used, read_usage
 from dragoman.types import ProtocolName
 
+_NANO: Final = 1_000_000_000
 _ANONYMOUS: Final = VirtualKey(name="")
 
 
 class KeyPage:
     """The endpoint of one gateway."""
 
-    __slots__ = ("_folder",)
+    __slots__ = ("_folder", "_quotas")
 
-    def __init__(self, folder: LedgerFolder | None) -> None:
-        """`folder` None: there is no ledger."""
+    def __init__(self, folder: LedgerFolder | None, quotas: Callable[[], Sequence[Quota]]) -> None:
+        """`folder` None: there is no ledger. `quotas`: those of the configuration that is in force."""
         self._folder = folder
+        self._quotas = quotas
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Its path."""
@@ -41,7 +50,8 @@ class KeyPage:
         name = call.record.key_name
         try:
             days = await asyncio.to_thread(read_usage, self._folder, ("day",), key=name)
-        except StoreAway:
+            tightest = await asyncio.to_thread(tightest_of, self._folder, self._quotas(), call.record)
+        except (StoreAway, OSError):
             raise Refused(Failure("overloaded", "the ledger cannot be read now", 503)) from None
         key = call.record.virtual_key or _ANONYMOUS
         today = time.strftime("%Y-%m-%d", time.gmtime())
@@ -60,10 +70,24 @@ class KeyPage:
             "usage_monthly": _dollars(monthly),
             "usage_nano": sum(used.nano for used in days),
             "unpriced": sum(used.unpriced for used in days),
-            "limit": None,
-            "limit_remaining": None,
+            "limit": None if tightest is None else tightest.charge.limit / _NANO,
+            "limit_remaining": None if tightest is None else (tightest.left or 0) / _NANO,
         }
         call.answer(Answer(200, _json.encode({"data": data})))
+
+
+def tightest_of(folder: LedgerFolder, of_file: Sequence[Quota], record: Record) -> Standing | None:
+    """The budget in US dollars of which the client of a request has the least left; None where none holds for it,
+    whatever it asks for.
+
+    Raises:
+        StoreAway, OSError: the ledger cannot be read.
+    """
+    key = record.virtual_key or _ANONYMOUS
+    scopes = Scopes(record.key_name, key.owner, key.team, key.labels)
+    quotas = [quota for quota in merged(of_file, read_stored(folder)) if quota.unit == "usd" and quota.is_recorded]
+    standings = read_standings(folder, quotas, scopes, now=time.time())
+    return min(standings, key=lambda standing: standing.left or 0, default=None)
 
 
 def _dollars(used: list[Used]) -> float:

@@ -21,5 +21,5 @@ def make_endpoints(client: Requester, names: ModelNames, relay: Relay, stores: S
         *ResponsePages(relay, stores.responses).endpoints(),
         *LegacyPages(client, relay, names, forwarder).endpoints(),
         *EmbeddingPages(forwarder).endpoints(),
-        *KeyPage(stores.ledger).endpoints(),
+        *KeyPage(stores.ledger, lambda: client.config.quotas).endpoints(),
     )

@@ -1,0 +1,179 @@
+"""Quotas of the gateway: how much all, a team, a key, an owner, a label, a route or a target may use.
+
+set SCOPE AMOUNT   US dollars in a period: `budget set key:ci 50/month`; --unit tokens, requests, or concurrent (without
+                   a period); it holds within a second, and what was used before counts
+remove SCOPE       take it away; with --unit and --per where the scope has several
+list               those of the configuration's file and those of the ledger
+show SCOPE         how it stands: what is used and set apart, what is left, until when
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, get_args
+
+import msgspec
+
+from dragoman import _json
+from dragoman.cli.body_input import write
+from dragoman.cli.ledger_input import actor
+from dragoman.cli.main import DONE
+from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.terminal import hint, say
+from dragoman.config import Config, Quota, QuotaConfig
+from dragoman.config.quotas import EACH, Period, Unit, quota_fields, read_quota, read_scope, render_amount
+from dragoman.errors import ConfigError, DragomanError, UsageError
+from dragoman.ledger.accounts import Scopes
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.quotas import QuotaBook, merged
+from dragoman.ledger.standing import Standing, read_standings
+from dragoman.money import render_usd
+
+EXAMPLE = "  dragoman budget set team:research 500/month --zone Europe/Berlin"
+
+_UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
+_PERIODS: Final[tuple[Period, ...]] = get_args(Period)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_config(parser)
+    parser.add_argument("action", choices=["set", "remove", "list", "show"], help="what to do")
+    parser.add_argument("scope", nargs="?", metavar="SCOPE", help="all, team:NAME, key:NAME, key:*, owner:, label:, …")
+    parser.add_argument("amount", nargs="?", metavar="AMOUNT", help="set: 500/month, 20/day, 1000000/hour; 8")
+    parser.add_argument("--unit", choices=_UNITS, help="what is counted (usd)")
+    parser.add_argument("--per", choices=_PERIODS, help="remove: of this period")
+    parser.add_argument("--zone", default="UTC", metavar="ZONE", help="set: whose midnight it is (UTC)")
+    parser.add_argument("--reserve", choices=["bound", "expected"], default="bound", help="set: before each attempt")
+    parser.add_argument(
+        "--unpriced", choices=["refuse", "allow"], default="refuse", help="set: targets without a price"
+    )
+    parser.add_argument("--on-outage", choices=["refuse", "serve"], default="refuse", help="set: without counters")
+    parser.add_argument("--json", action="store_true", help="list, show: print a JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    config = load_settings(options)
+    if config.server.state is None or not config.ledger.enabled:
+        raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
+    if options.action != "list" and options.scope is None:
+        raise UsageError(f"{options.action}: expected a scope, as team:research or all")
+    book = QuotaBook(LedgerFolder.of(config.server.state), actor=actor())
+    try:
+        match options.action:
+            case "set":
+                _set(book, config, options)
+            case "remove":
+                _remove(book, options)
+            case "list":
+                _list(book, config, as_json=options.json)
+            case _:
+                _show(book, config, options)
+    except (StoreAway, Refused) as problem:
+        raise DragomanError(f"budget: {problem}") from None
+    finally:
+        book.close()
+    return DONE
+
+
+def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
+    unit: Unit = options.unit or "usd"
+    number, _, per = (options.amount or "").partition("/")
+    if (unit == "concurrent") == bool(per) or (per and per not in _PERIODS):
+        raise UsageError("set: expected an amount and a period, as 500/month, or of --unit concurrent a number alone")
+    try:
+        amount = Decimal(number) if unit == "usd" else int(number)
+    except (InvalidOperation, ValueError):
+        raise UsageError(f"set: expected a number of {unit}, got {number[:40]!r}") from None
+    fields: dict[str, Any] = {unit: amount}
+    period = next((name for name in _PERIODS if name == per), None)
+    table = QuotaConfig(
+        options.scope, per=period, zone=options.zone, reserve=options.reserve, unpriced=options.unpriced,
+        on_outage=options.on_outage,
+    )  # fmt: skip
+    quota = _checked(msgspec.structs.replace(table, **fields))
+    if quota.name in {each.name for each in config.quotas}:
+        raise UsageError(f"set: the configuration's file has a quota for {quota.name}, which stands over this one")
+    before = book.set(quota)
+    hint(f"{quota.name}: {'' if before is None else f'{before.shown}, now '}{quota.shown}\n")
+
+
+def _checked(table: QuotaConfig) -> Quota:
+    try:
+        return read_quota(table, "set")
+    except ConfigError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
+    found = [
+        quota
+        for quota in book.list()
+        if quota.place == options.scope
+        and options.unit in (None, quota.unit)
+        and (options.per in (None, quota.per) or quota.unit == "concurrent")
+    ]
+    if len(found) != 1:
+        names = ", ".join(quota.name for quota in found)
+        raise Refused(f"{options.scope} has several, say --unit and --per: {names}" if found else "there is none")
+    book.remove(found[0])
+
+
+def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
+    stored = book.list()
+    quotas = merged(config.quotas, stored)
+    for number, quota in enumerate(quotas):
+        place = "file" if number < len(config.quotas) else "ledger"
+        if as_json:
+            write(_json.encode({**quota_fields(quota), "from": place}) + b"\n")
+        else:
+            zone = "" if quota.zone == "UTC" else f"  {quota.zone}"
+            say(f"{quota.place}  {quota.shown} {quota.unit}{zone}  {quota.reserve}  ({place})\n")
+    if not quotas:
+        hint("there are no quotas\n")
+
+
+def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
+    assert config.server.state is not None
+    try:
+        kind, value = read_scope(options.scope, "show")
+    except ConfigError as problem:
+        raise UsageError(str(problem)) from None
+    if value.endswith(EACH):
+        raise UsageError("show: expected one of them, as key:ci")
+    name, _, label = value.partition("=")
+    scopes = Scopes(labels={name: label}) if kind == "label" else Scopes()
+    if kind not in ("label", "all"):
+        scopes = msgspec.convert({kind: value}, Scopes)
+    quotas = [quota for quota in merged(config.quotas, book.list()) if quota.scope == kind]
+    found = read_standings(LedgerFolder.of(config.server.state), quotas, scopes, now=time.time())
+    for standing in found:
+        if options.json:
+            write(_json.encode(standing_fields(standing)) + b"\n")
+            continue
+        fields = standing_fields(standing)
+        until = f", until {fields['until']}" if fields["until"] else ""
+        say(f"{standing.charge.quota.shown} {fields['unit']}: {fields['used']} used, {fields['left']} left{until}\n")
+    if not found:
+        hint(f"no quota holds for {options.scope}\n")
+
+
+def standing_fields(standing: Standing) -> dict[str, Any]:
+    """How an account stands, in JSON."""
+    charge, unit = standing.charge, standing.charge.quota.unit
+
+    def shown(amount: int | None) -> str | None:
+        if amount is None:
+            return None
+        return render_usd(amount) if unit == "usd" else render_amount(unit, amount)
+
+    until = None
+    if charge.until != float("inf"):
+        until = datetime.fromtimestamp(charge.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    fields = {**quota_fields(charge.quota), "value": charge.value}
+    return {**fields, "used": shown(standing.used), "left": shown(standing.left), "until": until}

@@ -1,0 +1,94 @@
+"""`dragoman budget`: quotas that hold in a gateway that runs, and how they stand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from conversations import reply
+from dragoman.cli.main import main
+from gateway.recording import recording
+from gateway.running import Running, stream_of
+from gateway.test_quotas import CHAT, KEY, NANO, PRICES, ask
+
+DIGEST = hashlib.sha256(KEY.encode()).hexdigest()
+MORE = f'[keys.ci]\ndigests = ["sha256:{DIGEST}"]\nteam = "research"\n' + PRICES
+
+
+class Budget:
+    """The command, with the configuration of a folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.file = folder / "commands.toml"
+        self.file.write_text(f'[server]\nstate = "{folder / "state"}"\n')
+        self.capsys = capsys
+
+    def __call__(self, *words: str, status: int = 0) -> str:
+        assert main(["budget", *words, "--config", str(self.file)]) == status
+        found = self.capsys.readouterr()
+        return found.out if not status else found.err
+
+
+def soon(running: Running, status: int) -> None:
+    """The gateway answers so within some seconds."""
+    until = time.monotonic() + 20
+    while (found := ask(running, key=KEY)[0]) != status:
+        assert time.monotonic() < until, f"expected {status}, got {found}"
+        time.sleep(0.05)
+
+
+def test_a_budget_is_set_raised_shown_and_removed_while_the_gateway_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(tmp_path, capsys)
+    with recording(tmp_path, MORE) as (running, _, _):
+        running.answer(stream_of(CHAT, reply("text")))
+        assert ask(running, key=KEY)[0] == 200
+        budget("set", "key:ci", "0/month")
+        soon(running, 429)
+        budget("set", "key:ci", "0.1/month")
+        soon(running, 200)
+        until = time.monotonic() + 20
+        while json.loads(budget("show", "key:ci", "--json"))["used"] != f"{NANO / 1e9:.9f}".rstrip("0"):
+            assert time.monotonic() < until
+        assert budget("show", "key:ci").startswith("0.1/month usd: 0.00064 used, 0.09936 left, until ")
+        _, _, page = running.request("GET", "/v1/key", b"", {"authorization": f"Bearer {KEY}"})
+        data = json.loads(page)["data"]
+        assert (data["limit"], data["limit_remaining"]) == (0.1, 0.09936)
+        budget("set", "key:ci", "0", "--unit", "concurrent")
+        soon(running, 429)
+        assert "several" in budget("remove", "key:ci", status=1)
+        budget("remove", "key:ci", "--unit", "concurrent")
+        soon(running, 200)
+        lines = [json.loads(line) for line in budget("list", "--json").splitlines()]
+        assert [(line["scope"], line["amount"], line["from"]) for line in lines] == [("key:ci", "0.1", "ledger")]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["set", "key:ci", "5"], "500/month"),
+        (["set", "key:ci", "5/year"], "500/month"),
+        (["set", "key:ci", "x/month"], "a number of usd"),
+        (["set", "key:ci", "5/day", "--unit", "concurrent"], "a number alone"),
+        (["set", "everyone", "5/day"], "a scope"),
+        (["set", "all", "5/day", "--zone", "Nowhere"], "time zone"),
+        (["set"], "a scope"),
+        (["show", "key:*"], "one of them"),
+    ],
+)
+def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    assert told in Budget(tmp_path, capsys)(*words, status=2)
+
+
+def test_the_files_quota_stands_over_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budget = Budget(tmp_path, capsys)
+    budget.file.write_text(budget.file.read_text() + '[[quotas]]\nscope = "all"\nusd = 5\nper = "day"\n')
+    assert "stands over" in budget("set", "all", "9/day", status=2)
+    assert budget("list") == "all  5/day usd  bound  (file)\n"
+    assert budget("show", "all").startswith("5/day usd: 0 used, 5 left")
+    assert "there is none" in budget("remove", "all", status=1)

@@ -136,6 +136,12 @@ audit:  ## known vulnerabilities of what is locked (asks the package index for t
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/dev.txt
 
+.PHONY: site
+site:  ## the documents as one site in build/site, with search; every link is checked (installs MkDocs into .venv-site)
+	test -x .venv-site/bin/mkdocs || { $(PYTHON) -m venv .venv-site && \
+	  .venv-site/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/site.txt; }
+	.venv-site/bin/python scripts/make_site.py
+
 ledger: $(STAMP)  ## the ledger under 3 × 100 SIGKILLs: each request at the provider has one row
 	.venv/bin/python -m reliability.r25_ledger
 
@@ -146,9 +152,11 @@ lock:  ## pin newest versions again: requirements/*.txt
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/uv.txt
 	$(LOCK_VENV)/bin/uv pip compile requirements/audit.in --quiet --universal --python-version 3.11 --generate-hashes --no-config \
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/audit.txt
+	$(LOCK_VENV)/bin/uv pip compile requirements/site.in --quiet --universal --python-version 3.11 --generate-hashes --no-config \
+	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/site.txt
 	$(COMPILE) --upgrade --extra all --output-file requirements/runtime.txt
 	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
 	$(COMPILE) --upgrade --extra embedded --group build --constraints requirements/dev.txt --output-file requirements/demo.txt
 
 clean:  ## remove what the targets made
-	rm -rf .venv .venv-audit .venv-bench .clients $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-audit .venv-bench .venv-site build .clients $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -114,6 +114,10 @@ class ArgumentText:
         """Whether nothing but white space or `null` has come."""
         return self.phase == "held" and "".join(self._pieces).strip() in ("", "null")
 
+    def is_empty(self) -> bool:
+        """Whether nothing has come, or `{}`, which may be a placeholder."""
+        return self.phase == "held" and (self.is_blank() or self.is_whole())
+
     def is_closed(self) -> bool:
         """Whether a whole object with something in it has come."""
         return self.phase == "closed" or (self._restated is not None and self._restated.is_closed())

@@ -507,7 +507,7 @@ class Assembly:
 
     def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled) -> bool:
         """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
-        blank = call.text.is_blank() or not call.text.raw().strip()
+        blank = call.text.is_empty() or not call.text.raw().strip()
         is_named = call.name in ("", earlier.name)
         if blank and is_named and earlier.arguments not in ("", "{}"):
             same = True

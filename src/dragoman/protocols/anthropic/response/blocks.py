@@ -270,9 +270,12 @@ class Blocks:
             if is_good:
                 self._assembly.deviate("part-not-closed", f"content_block {index}")
             if block.call is not None:
-                if is_good and block.told:
+                if not is_good and block.call.kind == "function" and block.call.text.is_empty() and not block.told:
+                    words = f"tool call {block.call.name or '(no name)'}: neither its end came nor a stop reason"
+                    self._assembly.drop_call(block.call, "cut", words)
+                elif is_good and block.told:
                     self._add_told(block, block.call)
-                elif is_good and block.has_input and block.call.text.is_blank():
+                elif is_good and block.has_input and block.call.text.is_blank() and not self._assembly.has_strays:
                     self._assembly.add_arguments(block.call, "{}")
                 block.is_ended = True
                 block.takes = ""

@@ -336,7 +336,7 @@ class Decoder:
             self._stop_reason(self._start_reason, {})
         if assembly.reason is None:
             assembly.deviate("missing-stop-reason", "stop_reason")
-        self._blocks.finish(is_good=True)
+        self._blocks.finish(is_good=assembly.reason is not None)
         assembly.end()
 
     # ------------------------------------------------------------ errors and the lenient reader

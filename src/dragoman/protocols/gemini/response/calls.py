@@ -32,10 +32,13 @@ class _PartialCall:
 class CallReader:
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
-    __slots__ = ("_assembly", "_partial")
+    __slots__ = ("_assembly", "_before", "_is_torn", "_last", "_partial")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
+        self._before: _PartialCall | None = None  # one of the same name, which had no end of its own
+        self._is_torn = False  # pieces came that name no call
+        self._last: OpenCall | None = None  # the call that was read last
         self._partial: _PartialCall | None = None
 
     def read(
@@ -62,12 +65,18 @@ class CallReader:
             self._grow(partial, call)
             return
         if partial is not None:
-            self._end(partial, "next")
+            is_named_again = call.name == partial.call.name and not (call.id and partial.call.id)
+            if is_named_again and (call.partialArgs or call.willContinue) and self._before is None:
+                self._before = partial  # its start again, or another call: their pieces tell
+            else:
+                self._end(partial, "next")
         elif not call.name and call.id and (call.partialArgs or call.willContinue):
             self._refuse(call.id)
             return
         if call.partialArgs or call.willContinue:
-            opened = assembly.open_call(call.id, call.name, native=native)
+            if not call.name:
+                self._tear()
+            opened = self._last = assembly.open_call(call.id, call.name, native=native)
             opened.signature = signature or None
             self._partial = _PartialCall(opened, PartialArguments())
             self._grow(self._partial, call)
@@ -76,16 +85,29 @@ class CallReader:
             assembly.deviate("missing-name", "functionCall")
             if not call.id and call.args is NOTHING and call.arguments is NOTHING:
                 return  # an empty call: the end of one that had ended
+        self._last = self._read_whole(call, signature, native, is_told_once=is_told_once)
+
+    def _read_whole(self, call: FunctionCall, signature: str, native: Native | None, *, is_told_once: bool) -> OpenCall:
+        """Take a call that is told at once. See `read`."""
+        assembly = self._assembly
         if call.arguments is NOTHING and call.parameters is NOTHING:
             text = _json.raw_text(call.args)
             if looks_plain(text) if is_told_once else is_plain_object(text):  # the usual call
-                assembly.whole_call(call.id, call.name, text, native=native, signature=signature or None, is_plain=True)
-                return
+                return assembly.whole_call(
+                    call.id, call.name, text, native=native, signature=signature or None, is_plain=True
+                )
         arguments, is_one = self._arguments_of(call)
         if not is_one:
-            assembly.contradict(assembly.open_call(call.id, call.name, native=native), "functionCall")
-            return
-        assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
+            opened = assembly.open_call(call.id, call.name, native=native)
+            assembly.contradict(opened, "functionCall")
+            return opened
+        return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
+
+    def _tear(self) -> None:
+        """Pieces came that name no call while none was open: they may be of the one before, or of one behind them."""
+        self._is_torn = True
+        if self._last is not None:
+            self._assembly.contradict(self._last, "functionCall.partialArgs")
 
     def _refuse(self, id: str) -> None:
         """Pieces came for another call than the one that is open: of the two, and what they come to, nobody knows."""
@@ -93,7 +115,8 @@ class CallReader:
         self._assembly.deviate("lost-arguments", "functionCall")
         why = "arguments came that do not say which call they belong to"
         named = self._assembly.call_of(id)
-        for call in (None if partial is None else partial.call, named):
+        before, self._before = self._before, None
+        for call in (*(one.call for one in (before, partial) if one is not None), named):
             if call is not None:
                 self._assembly.drop_call(call, "lost", f"tool call {call.name}: {why}")
         if named is None or named.state == "whole":
@@ -133,11 +156,24 @@ class CallReader:
     def _end(self, partial: _PartialCall, proof: _Proof) -> None:
         """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
         another call began: at the end of a response that announced more of it, what is missing may be any parameter."""
-        self._partial = None
+        before, self._before, self._partial = self._before, None, None
+        if before is not None:
+            is_torn = self._is_torn
+            self._is_torn = is_torn or not before.arguments.tells_again(partial.arguments)
+            self._settle(before, "next")
+            self._settle(partial, proof)
+            self._is_torn = is_torn
+        else:
+            self._settle(partial, proof)
+
+    def _settle(self, partial: _PartialCall, proof: _Proof) -> None:
         assembly, call, arguments = self._assembly, partial.call, partial.arguments
         is_cut = proof == "over" or (proof != "ended" and arguments.is_cut())
         text = arguments.text()
-        if arguments.problem:
+        if self._is_torn:
+            message = "pieces of arguments came that may be its own or another call's"
+            assembly.drop_call(call, "lost", f"tool call {call.name or '(no name)'}: {message}")
+        elif arguments.problem:
             assembly.drop_call(call, "unreadable", f"tool call {call.name}: {arguments.problem}")
         elif is_cut:
             assembly.drop_call(call, "cut", f"tool call {call.name}: its arguments end before they are whole")

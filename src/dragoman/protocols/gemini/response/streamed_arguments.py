@@ -87,6 +87,10 @@ class PartialArguments:
         """Whether more was announced: text that goes on, or nothing came at all."""
         return bool(self._open) or not (self._root or self._told)
 
+    def tells_again(self, other: PartialArguments) -> bool:
+        """Whether both have a member of one name, so that they are not pieces of one object."""
+        return bool(self._root.keys() & other._root.keys() or (self._told and other._told))
+
     def text(self) -> str:
         """The arguments as JSON text. Nothing more comes: what is open closes, and `problem` is final."""
         for text in self._open.values():

@@ -141,6 +141,13 @@ class CallReader:
         for call in (self._assembly.open_call(None, name), *calls):
             self._assembly.contradict(call, "function_call")
 
+    def drop_empty(self) -> None:
+        """Fail the calls without arguments: they may have gone elsewhere."""
+        for call in self._slots.by_index.values():
+            if call.kind == "function" and call.text.is_empty():
+                words = f"tool call {call.name or '(no name)'}: its choice did not end, and another one came"
+                self._assembly.drop_call(call, "lost", words)
+
     def close(self, *, is_ended: bool) -> None:
         """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
         if self._assembly.phase == "open":

@@ -48,8 +48,8 @@ class Decoder:
     """Reads one response, streamed or whole."""
 
     __slots__ = (
-        "__weakref__", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept", "_rare", "_reader",
-        "_said", "_slots", "_thought", "_whole",
+        "__weakref__", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept", "_passed_over", "_rare",
+        "_reader", "_said", "_slots", "_thought", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,7 @@ class Decoder:
         self._kept = Kept()
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
+        self._passed_over = False  # whether another choice came
         self._said = 0  # characters of text that came in deltas
         self._first_text = ""
         self._thought = 0  # characters of thinking that came in deltas
@@ -115,6 +116,8 @@ class Decoder:
             assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
             if self._rare is not None and self._rare.refused:
                 assembly.finish(None, "content_filter")
+        if self._passed_over and assembly.reason is None:
+            self._calls.drop_empty()  # another choice may have their arguments
         self._calls.close(is_ended=True)
         assembly.end()
 
@@ -291,6 +294,7 @@ class Decoder:
             return True
         # quirk: answer-in-two-choices
         self._assembly.deviate("extra-choice", "choices", f"index {index}")
+        self._passed_over = True
         return False
 
     def _odd_places(self, choice: Choice) -> None:

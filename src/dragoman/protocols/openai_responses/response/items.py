@@ -383,7 +383,7 @@ class Items:
                 self._drop_doubtful(call)
             elif item.prefill and not item.done and (call.text.is_closed() or (is_good and call.text.is_blank())):
                 self.final_arguments(item, item.prefill)
-            elif call.kind == "custom" and not item.is_final:
+            elif not item.is_final and (call.kind == "custom" or (not item.done and call.text.is_empty())):
                 self._drop_cut(call, "nothing says that its input is whole")
 
     def _drop_cut(self, call: OpenCall, why: str, *, kind: Literal["cut", "refused"] = "cut") -> None:

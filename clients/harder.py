@@ -53,7 +53,7 @@ CLAUDE = [
     ),
     _claude_driver(
         "search", _claude("WebSearch", ENABLE_TOOL_SEARCH="false"),
-        Plan(((Call("WebSearch", {"query": _PAGE.query}, _PAGE.text, refusal=_REFUSAL),),)),
+        Plan(((Call("WebSearch", {"query": _PAGE.query}, _PAGE.url, refusal=_REFUSAL),),)),
         "WebSearch: run by the provider",
         searches=_SEARCHING, passes=False,
     ),
@@ -132,7 +132,7 @@ def _gemini(place: Place) -> Start:
 GEMINI_CLI = [
     Driver(
         "gemini-cli-search", "gemini-cli", "@google/gemini-cli", GEMINI, _gemini,
-        Plan(((Call("google_web_search", {"query": _PAGE.query}, _PAGE.text, refusal=_REFUSAL),),)),
+        Plan(((Call("google_web_search", {"query": _PAGE.query}, _PAGE.url, refusal=_REFUSAL),),)),
         note="google_web_search: run by the provider", searches=_SEARCHING, passes=False,
     ),
 ]  # fmt: skip

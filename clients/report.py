@@ -29,9 +29,14 @@ hold quotes, escapes, line ends and characters of many scripts; one of them is {
 its vendor would refuse, compares calls and results exactly, and as Gemini asks for the signatures that it gave, which most
 clients do not keep. No machine but this one was reachable. Programs were set up as `dragoman env` says.
 
+The provider also refuses fields that its vendor does not know or that a beta header must allow, unknown types of tools, and
+names of tools that come twice ({strict} runs). Clients with a † were run last before it did ({older} runs).
+One client alone: `make clients ONLY=codex-mcp-gpt`.
+
 The columns are the provider's protocol: what it says is read and written anew. In the last one the provider speaks the
 client's own protocol and is declared clean, so that bytes pass as they are (–: they never do, because the gateway stores
-the responses for this client, or must give its calls a form of their own).
+the responses for this client, or must give its calls a form of their own). `refused`: the client asked for a search of the
+web, the provider has none, and the client was told so: status 400, which names the tool and the setting.
 
 | client | version | speaks | {columns} | passed through |
 |---|---|---|{dashes}---|
@@ -57,21 +62,30 @@ def write_page(file: Path, drivers: list[Driver], rows: list[dict[str, Any]]) ->
         system=platform.system(),
         passed=sum(not row["faults"] for row in rows),
         total=len(rows),
+        strict=sum(bool(row.get("is_strict")) for row in rows),
+        older=sum(not row.get("is_strict") for row in rows),
         kilobytes=LONG // 1000,
         columns=" | ".join(_TITLES[name] for name in WIRES),
         dashes="---|" * len(WIRES),
     )
     for driver in drivers:
         line = [found[driver.name, name] for name in _columns(driver)]
-        cells = " | ".join("**no**" if row["faults"] else "yes" for row in line) + ("" if driver.passes else " | –")
+        cells = " | ".join(_cell(driver, row) for row in line) + ("" if driver.passes else " | –")
         speaks = _TITLES[driver.speaks] + (f" ({driver.note})" if driver.note else "")
         version = line[0].get("version", "not installed")
-        text += f"| {driver.name} | {driver.package} {version} | {speaks} | {cells} |\n"
+        mark = "" if all(row.get("is_strict") for row in line) else " †"
+        text += f"| {driver.name}{mark} | {driver.package} {version} | {speaks} | {cells} |\n"
     faults = [f"- {row['driver']}, {row['provider']}: {row['faults'][0][:200]}" for row in rows if row["faults"]]
     if faults:
         text += "\n## What failed\n\n" + "\n".join(faults) + "\n"
     file.write_text(text + _TAIL, encoding="utf-8")
     return 0
+
+
+def _cell(driver: Driver, row: dict[str, Any]) -> str:
+    if row["faults"]:
+        return "**no**"
+    return "refused" if driver.searches and row["provider"] not in (driver.speaks, *driver.searches) else "yes"
 
 
 def _columns(driver: Driver) -> tuple[str, ...]:

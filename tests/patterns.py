@@ -31,22 +31,34 @@ _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 
 
 class Found(NamedTuple):
-    """A pattern of the package. `text`: None when it is made while the program runs."""
+    """A pattern of the package. `text`: None when it is made while the program runs; `is_whole`: it must take all of a
+    text, so it may fail at its end."""
 
     place: str  # "stages/tool_names.py _SUFFIX"
     text: str | bytes | None
     flags: int
     is_searched: bool
+    is_whole: bool
 
 
 def patterns() -> Iterator[Found]:
     """All of them."""
-    for path in sorted(ROOT.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+    anywhere = {name for tree in trees.values() for name in _matched_whole(tree) if name[:1] != "_"}
+    for path, tree in trees.items():
         names = _names_of(tree)
+        whole = anywhere | set(_matched_whole(tree))
         for node in ast.walk(tree):
             if _is_call_of_re(node):
-                yield _found(path, tree, node, names)
+                yield _found(path, tree, node, names, whole)
+
+
+def _matched_whole(tree: ast.Module) -> Iterator[str]:
+    """The names of what `fullmatch` is asked of."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "fullmatch":
+            names = [inner for inner in ast.walk(node.value) if isinstance(inner, ast.Name | ast.Attribute)]
+            yield from (inner.id if isinstance(inner, ast.Name) else inner.attr for inner in names)
 
 
 def _is_call_of_re(node: ast.AST) -> bool:
@@ -70,7 +82,7 @@ def _names_of(tree: ast.Module) -> dict[int, str]:
     return found
 
 
-def _found(path: Path, tree: ast.Module, node: Any, names: dict[int, str]) -> Found:
+def _found(path: Path, tree: ast.Module, node: Any, names: dict[int, str], whole: set[str]) -> Found:
     relative = path.relative_to(ROOT)
     name = names.get(id(node), "")
     module = importlib.import_module(".".join(("dragoman", *relative.with_suffix("").parts)).removesuffix(".__init__"))
@@ -82,7 +94,8 @@ def _found(path: Path, tree: ast.Module, node: Any, names: dict[int, str]) -> Fo
         text, flags = None, 0
     is_searched = node.func.attr in _SEARCHES or (node.func.attr == "compile" and _is_searched(tree, name))
     label = name if node.func.attr == "compile" and name else ast.unparse(node.args[0])
-    return Found(f"{relative.as_posix()} {label}", text, flags, is_searched)
+    is_whole = node.func.attr == "fullmatch" or (node.func.attr == "compile" and (name in whole or not name))
+    return Found(f"{relative.as_posix()} {label}", text, flags, is_searched, is_whole)
 
 
 def _is_searched(tree: ast.Module, name: str) -> bool:
@@ -104,11 +117,12 @@ def _is_searched(tree: ast.Module, name: str) -> bool:
 # ---------------------------------------------------------------- what is ambiguous
 
 
-def faults(text: str | bytes, flags: int, *, is_searched: bool) -> list[str]:
+def faults(text: str | bytes, flags: int, *, is_searched: bool, is_whole: bool = False) -> list[str]:
     """What may take more than linear time, in words."""
     tree = parser.parse(text, flags)
     judge = _Judge(tree.state)
-    judge.walk(list(tree), [], [], is_searched=is_searched)
+    end = [(op.AT, op.AT_END_STRING)] if is_whole else []
+    judge.walk([*tree, *end], [], [], is_searched=is_searched)
     return list(dict.fromkeys(judge.found))
 
 

@@ -8,12 +8,11 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import parse_qs
 
 import msgspec
 
 from dragoman.events import Failure
-from dragoman.gateway.messages import Head
+from dragoman.gateway.messages import Head, query_values
 from dragoman.ledger.keys import KeyRing, VirtualKey
 from dragoman.secret import Secret
 
@@ -128,8 +127,8 @@ def shown_keys(head: Head) -> list[str]:
         if scheme.lower() == "bearer":
             keys.append(bearer.strip())
     keys += [headers[name] for name in _KEY_HEADERS if name in headers]
-    if "key=" in head.query:
-        keys += parse_qs(head.query, max_num_fields=64).get("key", [])
+    if head.query:
+        keys += query_values(head.query, "key")
     return [key for key in keys if key]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, Protocol, final
+from urllib.parse import unquote_plus
 
 import msgspec
 
@@ -16,6 +17,8 @@ from dragoman.events import Failure
 from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds
 
 _MIB: Final = 1024 * 1024
+#: Values of one field of a query that are looked at.
+_MOST_VALUES: Final = 8
 
 
 @final
@@ -65,6 +68,19 @@ class Head(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Head({self.method} {self.path}, {len(self.headers)} headers)"
+
+
+def query_values(query: str, name: str) -> list[str]:
+    """The values of a field of a query, the first few; those that are empty are left out. Whatever the query is, this
+    raises nothing."""
+    found: list[str] = []
+    for field in query.split("&") if name in query or "%" in query else ():
+        key, _, value = field.partition("=")
+        if value and (key == name or ("%" in key and unquote_plus(key) == name)):
+            found.append(unquote_plus(value))
+            if len(found) == _MOST_VALUES:
+                break
+    return found
 
 
 @final

@@ -24,7 +24,7 @@ _SUFFIX: Final = re.compile(r":\d+$|\(\)$")
 _HARMONY: Final = re.compile(r"<\|.*|\s.*", re.DOTALL)
 _HARMONY_LEAD: Final = re.compile(r"^(?:(?:assistant|commentary|analysis|final)?\s*to=)")
 _TOKENS_BEFORE: Final = re.compile(r"^(?:\s*<\|[^|<>]{1,40}\|>)+")
-_NUMBERED: Final = re.compile(r"functions_(.+)_\d+", re.DOTALL)
+_NUMBERED: Final = "functions_"
 _TAG_BEHIND: Final = re.compile(r"(?<!\s)\s*+</arg_value>\s*+$")
 #: Text without GLM's argument tags; an argument; all of them behind a name.
 _UNTAGGED: Final = r"[^<]*+(?:<(?!/?arg_)[^<]*+)*+"
@@ -52,8 +52,9 @@ def _cleaner(name: str) -> list[str]:
     """A name with one thing taken off it, in each way."""
     found = [name.strip(), name.strip("\"'`"), _SUFFIX.sub("", name), _HARMONY.sub("", name.lstrip())]
     found += [_HARMONY_LEAD.sub("", name), _TOKENS_BEFORE.sub("", name), _TAG_BEHIND.sub("", name)]
-    if (numbered := _NUMBERED.fullmatch(name)) is not None:
-        found.append(numbered[1])
+    numbered, _, number = name.removeprefix(_NUMBERED).rpartition("_")
+    if numbered and number.isdecimal() and name.startswith(_NUMBERED):
+        found.append(numbered)
     found += [name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)]
     return [changed for changed in found if changed != name]
 

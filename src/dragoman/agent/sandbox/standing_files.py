@@ -56,7 +56,7 @@ _PLAIN_KEYS = frozenset(
     }
 )  # fmt: skip
 _SAFE_KEY = re.compile(
-    rb"\s*(" + "|".join(sorted(_PLAIN_KEYS)).encode() + rb")\s*=\s*([A-Za-z0-9@:/._+*, -]{0,400})\s*",
+    rb"\s*+(" + "|".join(sorted(_PLAIN_KEYS)).encode() + rb")\s*+=\s*+([A-Za-z0-9@:/._+*, -]{0,400}+)\s*+",
     re.ASCII | re.IGNORECASE,
 )  # fmt: skip
 _SAFE_SECTION = re.compile(rb'\[(core|extensions|user|remote "[\w./-]{1,80}"|branch "[\w./-]{1,80}")\]\s*', re.ASCII)

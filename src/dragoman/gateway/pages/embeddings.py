@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from dragoman.client.offload import run_sized
 from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
 from dragoman.errors import WireError
 from dragoman.events import Failure
@@ -19,6 +21,8 @@ from dragoman.types import Native, ProtocolName, Usage
 
 #: Texts of one request.
 _MOST_INPUTS: Final = 2_048
+#: Characters of a number in a vector.
+_NUMBER: Final = 20
 #: Characters of a token, where no server counts them.
 _CHARACTERS: Final = 4
 
@@ -52,7 +56,8 @@ class _Asked:
 
     async def serve(self, call: Call) -> None:
         """Answer one request."""
-        request = self.embedder.parse_request(call.body, path=call.head.target)
+        parse = partial(self.embedder.parse_request, call.body, path=call.head.target)
+        request = await run_sized(len(call.body), parse)
         if len(request.inputs) > _MOST_INPUTS:
             raise WireError(f"expected at most {_MOST_INPUTS} texts, got {len(request.inputs)}")
         chain = self._forwarder.find(request.model, EMBEDDING, call)
@@ -74,7 +79,8 @@ class _Asked:
             counts = f"expected {len(request.inputs)} embeddings, got {len(embedded.vectors)}"
             raise Refused(Failure("wire", counts, 502))
         call.record.usage = Usage(input=embedded.tokens)
-        call.answer(Answer(200, self.embedder.render_response(request, embedded, _estimate(request))))
+        render = partial(self.embedder.render_response, request, embedded, _estimate(request))
+        call.answer(Answer(200, await run_sized(_NUMBER * sum(map(len, embedded.vectors)), render)))
 
     def _own(self, request: EmbedRequest, name: ProtocolName) -> Native | None:
         return request.native if request.native is not None and request.native.protocol == name else None

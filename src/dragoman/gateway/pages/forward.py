@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client.client import Requester
+from dragoman.client.offload import run_sized
 from dragoman.client.target_state import LOG
 from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
@@ -76,7 +78,8 @@ class Forwarder:
         """
 
         async def ask(target: Target) -> bytes:
-            response = await self._open(target, make(target), call.record.meter)
+            http = await run_sized(len(call.body), partial(make, target))
+            response = await self._open(target, http, call.record.meter)
             try:
                 return await self._read(response)
             finally:
@@ -85,7 +88,7 @@ class Forwarder:
         async with self._course(call, chain) as course:
             body = await _along(course, ask)
             try:
-                found, usage = read(course.target, body)
+                found, usage = await run_sized(len(body), partial(read, course.target, body))
             except BaseException:
                 course.ended(_DONE, _now())
                 raise
@@ -101,7 +104,7 @@ class Forwarder:
         response_writer, record, meter = call.response_writer, call.record, call.record.meter
 
         async def ask(target: Target) -> Response:
-            return await self._open(target, make(target), meter)
+            return await self._open(target, await run_sized(len(call.body), partial(make, target)), meter)
 
         async with self._course(call, chain) as course:
             response = await _along(course, ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.client.client import Requester
+from dragoman.client.offload import run_sized
 from dragoman.codec.json_fields import Fields, read, read_body, read_text
 from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
@@ -58,7 +60,7 @@ class LegacyPages:
         """A chat; one without messages only asks that the model be loaded."""
         place = call.body.find(_MESSAGES)
         if place < 0 or _NOTHING.match(call.body, place + len(_MESSAGES)):  # hardly ever, so it costs one search
-            fields = read_body(call.body)
+            fields = await _fields(call)
             if not read(fields.get("messages")):
                 await self._load(call, fields, "/api/chat", {"message": {"role": "assistant", "content": ""}})
                 return
@@ -79,7 +81,7 @@ class LegacyPages:
 
     async def _generate(self, call: Call) -> None:
         """A text that goes on from a prompt; without a prompt, the model is to be loaded."""
-        fields = read_body(call.body)
+        fields = await _fields(call)
         if not read(fields.get("prompt")) and not read(fields.get("images")) and not read(fields.get("suffix")):
             await self._load(call, fields, "/api/generate", {"response": ""})
             return
@@ -87,7 +89,7 @@ class LegacyPages:
 
     async def _complete(self, call: Call) -> None:
         """OpenAI's form of the same."""
-        await self._turn(legacy(_OPENAI), call, read_body(call.body))
+        await self._turn(legacy(_OPENAI), call, await _fields(call))
 
     async def _turn(self, form: Legacy, call: Call, fields: Fields) -> None:
         """A turn of any model, or where a field asks for more, the provider's own answer."""
@@ -111,7 +113,7 @@ class LegacyPages:
 
     async def _pull(self, call: Call) -> None:
         """Models that answer are here already; others cannot be fetched."""
-        fields = read_body(call.body)
+        fields = await _fields(call)
         self._names.find(_model(fields))
         if read(fields.get("stream")) is False:
             call.answer(Answer(200, _json.encode({"status": "success"})))
@@ -123,6 +125,10 @@ class LegacyPages:
 def _renamed(path: str, body: bytes) -> MakeRequest:
     """A body as it is, but for each target's name of the model."""
     return lambda target: HttpRequest(path, with_model(body, target.model), {"content-type": "application/json"})
+
+
+async def _fields(call: Call) -> Fields:
+    return await run_sized(len(call.body), partial(read_body, call.body))
 
 
 def _model(fields: Fields) -> str:

@@ -6,17 +6,19 @@ https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
-from urllib.parse import parse_qs
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.client.offload import run_sized
 from dragoman.codec.json_fields import read_body
 from dragoman.errors import WireError
 from dragoman.gateway.endpoint import Call, Endpoint
-from dragoman.gateway.messages import Answer
+from dragoman.gateway.messages import Answer, query_values
 from dragoman.gateway.pages.stored_turn import HeldResponseWriter, begin, refuse_background
 from dragoman.gateway.relay import Relay
+from dragoman.gateway.server.body_memory import BodyMemory, Charge
 from dragoman.gateway.storage.responses import NotKept, Responses, TooLong
 from dragoman.gateway.storage.sqlite import StoreFailed
 from dragoman.protocol import Protocol
@@ -34,10 +36,12 @@ _PREFIXES: Final = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 class ResponsePages:
     """The endpoints of one gateway."""
 
-    __slots__ = ("_protocol", "_relay", "_responses")
+    __slots__ = ("_memory", "_protocol", "_relay", "_responses")
 
-    def __init__(self, relay: Relay, responses: Responses | None) -> None:
-        """`responses` None: nothing is kept, so the protocol's own route is all there is."""
+    def __init__(self, relay: Relay, responses: Responses | None, memory: BodyMemory) -> None:
+        """`responses` None: nothing is kept, so the protocol's own route is all there is. `memory`: of all requests
+        under way; what a short request goes on from may be long."""
+        self._memory = memory
         self._relay = relay
         self._responses = responses
         self._protocol: Protocol = PROTOCOLS[_NAME]
@@ -59,31 +63,33 @@ class ResponsePages:
     async def _pass_on(self, call: Call) -> None:
         """A turn of a gateway that keeps nothing. Its providers keep nothing either: what they kept, any client of the
         gateway could ask for."""
-        fields = read_body(call.body)
-        for name in ("previous_response_id", "conversation"):
-            if name in fields:
-                raise WireError("responses are not stored here: send the whole conversation", path=name)
-        refuse_background(fields)
-        body = _json.encode({**fields, "store": False})
+        body = await run_sized(len(call.body), partial(_not_kept, call.body))
         await self._relay.respond(self._protocol, call.head, body, call.response_writer, call.record)
 
     async def _turn(self, call: Call) -> None:
-        turn = await begin(self._kept(), call.owner, call.body)
+        turn = await begin(self._kept(), call.owner, call.body, Charge(self._memory, len(call.body)))
         if turn is None:
             await self._relay.respond(self._protocol, call.head, call.body, call.response_writer, call.record)
             return
         response_writer = HeldResponseWriter(call.response_writer, turn)
-        await self._relay.respond(turn.over(self._protocol), call.head, turn.body, response_writer, call.record)
-        await response_writer.settle()
+        try:
+            await self._relay.respond(turn.over(self._protocol), call.head, turn.take(), response_writer, call.record)
+            await response_writer.settle()
+        finally:
+            turn.release()
 
     def _kept(self) -> Responses:
         assert self._responses is not None
         return self._responses
 
     async def _count(self, call: Call) -> None:
-        turn = await begin(self._kept(), call.owner, call.body)
-        body = call.body if turn is None else turn.body
-        tokens = estimate_tokens(self._protocol.parse_request(body).request)
+        turn = await begin(self._kept(), call.owner, call.body, Charge(self._memory, len(call.body)))
+        body = call.body if turn is None else turn.take()
+        try:
+            tokens = await run_sized(len(body), lambda: estimate_tokens(self._protocol.parse_request(body).request))
+        finally:
+            if turn is not None:
+                turn.release()
         call.answer(_json_answer({"object": "response.input_tokens", "input_tokens": tokens}))
 
     async def _get(self, call: Call) -> Answer:
@@ -99,21 +105,43 @@ class ResponsePages:
 
     async def _input_items(self, call: Call) -> Answer:
         items = await self._kept().conversation(call.owner, call.name, with_answer=False)
-        query = parse_qs(call.head.query, max_num_fields=64)
-        data = [_listed(raw, number) for number, raw in enumerate(items)]
-        if query.get("order", ["desc"])[0] != "asc":
-            data.reverse()
-        after = query.get("after", [""])[0]
-        if after:
-            place = next((number for number, item in enumerate(data) if item["id"] == after), None)
-            if place is None:
-                raise WireError("expected the id of an item of this list", path="after")
-            data = data[place + 1 :]
-        size = _page_size(query.get("limit", [str(_PAGE)])[0])
-        page = data[:size]
-        ids = [item["id"] for item in page] or [None]
-        listed = {"object": "list", "data": page, "first_id": ids[0], "last_id": ids[-1]}
-        return _json_answer({**listed, "has_more": len(data) > size})
+        return await run_sized(sum(len(bytes(item)) for item in items), lambda: _page(items, call.head.query))
+
+
+def _not_kept(body: bytes) -> bytes:
+    """A request that neither goes on from anything kept nor is kept.
+
+    Raises:
+        WireError: it wants to be.
+    """
+    fields = read_body(body)
+    for name in ("previous_response_id", "conversation"):
+        if name in fields:
+            raise WireError("responses are not stored here: send the whole conversation", path=name)
+    refuse_background(fields)
+    return _json.encode({**fields, "store": False})
+
+
+def _page(items: list[Raw], query: str) -> Answer:
+    """The part of a list that a query asks for.
+
+    Raises:
+        WireError: it names no item of the list, or no size of a page.
+    """
+    data = [_listed(raw, number) for number, raw in enumerate(items)]
+    asked = {name: next(iter(query_values(query, name)), "") for name in ("order", "after", "limit")}
+    if asked["order"] != "asc":
+        data.reverse()
+    if after := asked["after"]:
+        place = next((number for number, item in enumerate(data) if item["id"] == after), None)
+        if place is None:
+            raise WireError("expected the id of an item of this list", path="after")
+        data = data[place + 1 :]
+    size = _page_size(asked["limit"] or str(_PAGE))
+    page = data[:size]
+    ids = [item["id"] for item in page] or [None]
+    listed = {"object": "list", "data": page, "first_id": ids[0], "last_id": ids[-1]}
+    return _json_answer({**listed, "has_more": len(data) > size})
 
 
 def _looking(ask: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Awaitable[None]]:

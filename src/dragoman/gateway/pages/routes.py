@@ -11,14 +11,17 @@ from dragoman.gateway.pages.key import KeyPage
 from dragoman.gateway.pages.legacy import LegacyPages
 from dragoman.gateway.pages.responses import ResponsePages
 from dragoman.gateway.relay import Relay
+from dragoman.gateway.server.body_memory import BodyMemory
 from dragoman.gateway.storage.stores import Stores
 
 
-def make_endpoints(client: Requester, names: ModelNames, relay: Relay, stores: Stores) -> tuple[Endpoint, ...]:
-    """The endpoints, in the order in which they are asked for a path."""
+def make_endpoints(
+    client: Requester, names: ModelNames, relay: Relay, stores: Stores, memory: BodyMemory
+) -> tuple[Endpoint, ...]:
+    """The endpoints, in the order in which they are asked for a path. `memory`: of all requests under way."""
     forwarder = Forwarder(client, names)
     return (
-        *ResponsePages(relay, stores.responses).endpoints(),
+        *ResponsePages(relay, stores.responses, memory).endpoints(),
         *LegacyPages(client, relay, names, forwarder).endpoints(),
         *EmbeddingPages(forwarder).endpoints(),
         *KeyPage(stores.ledger, lambda: client.config.quotas).endpoints(),

@@ -21,6 +21,8 @@ from dragoman.errors import WireError
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.gateway.endpoint import Refused
 from dragoman.gateway.messages import Answer, ResponseWriter
+from dragoman.gateway.server.body_memory import Charge
+from dragoman.gateway.server.request_heads import BrokenRequest
 from dragoman.gateway.storage.responses import LONGEST, Kept, NotKept, Responses, TooLong
 from dragoman.gateway.storage.sqlite import StoreFailed
 from dragoman.ids import new_id
@@ -37,16 +39,18 @@ _PLAIN: Final = ReplyStyle()
 _decode_items = _json.typed_decoder(list[Raw])
 
 
-async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | None:
+async def begin(responses: Responses, owner: str, body: bytes, charge: Charge) -> StoredTurn | None:
     """Prepare a request; None when it neither goes on from something kept nor is to be kept.
+
+    `charge`: takes what was kept and is sent now, beside the body.
 
     Raises:
         WireError: the conversation is too long, or cannot be read now.
-        Refused: what it goes on from is not there.
+        Refused: what it goes on from is not there, or there is no memory for it now.
     """
     fields = await run_sized(len(body), partial(_read, body))
     is_kept = read(fields.get("store")) is not False
-    previous = read_text(fields.get("previous_response_id")) or None
+    previous = _previous(fields)
     if not is_kept and previous is None and _REFERENCE.encode() not in bytes(fields.get("input", b"")):
         return None
     before: list[Raw] = []
@@ -61,9 +65,21 @@ async def begin(responses: Responses, owner: str, body: bytes) -> StoredTurn | N
         raise WireError("stored responses cannot be read now", status=503) from None
     except TooLong:
         message = f"expected a conversation of at most {LONGEST} bytes"
-        raise WireError(message, status=413, path="previous_response_id") from None
-    make = partial(StoredTurn, responses, owner, fields, said=said, before=before, previous=previous, is_kept=is_kept)
-    return await run_sized(sum(len(bytes(item)) for item in before) + len(body), make)
+        raise WireError(message, status=413, path="input" if previous is None else "previous_response_id") from None
+    size = sum(len(bytes(item)) for item in (*before, *said))
+    try:
+        charge.cover(max(size - len(body), 0))
+    except BrokenRequest as problem:
+        raise Refused(problem.failure) from None
+    make = partial(
+        StoredTurn, responses, owner, fields, said=said, before=before, is_kept=is_kept, charge=charge
+    )  # fmt: skip
+    return await run_sized(size + len(body), make)
+
+
+def _previous(fields: Fields) -> str | None:
+    """The id of the response that a request goes on from."""
+    return read_text(fields.get("previous_response_id")) or None
 
 
 def _missing(id: str, *, is_item: bool) -> Failure:
@@ -129,14 +145,11 @@ def _items(fields: Fields) -> list[Raw]:
 
 
 class StoredTurn:
-    """A request that was prepared, and its answer as it is written.
-
-    Attributes:
-        body: what to relay.
-    """
+    """A request that was prepared, and its answer as it is written. `release` it at its end."""
 
     __slots__ = (
-        "_echo", "_encoder", "_id", "_is_kept", "_owner", "_previous", "_responses", "_said", "_whole", "body",
+        "_body", "_charge", "_echo", "_encoder", "_id", "_is_kept", "_owner", "_previous", "_responses", "_said",
+        "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -147,13 +160,14 @@ class StoredTurn:
         *,
         said: list[Raw],
         before: list[Raw],
-        previous: str | None,
         is_kept: bool,
+        charge: Charge,
     ) -> None:
+        self._charge = charge
         self._responses = responses
         self._owner = owner
         self._said = tuple(said)
-        self._previous = previous
+        self._previous = previous = _previous(fields)
         self._is_kept = is_kept
         self._id = f"resp_{new_id()}"
         self._encoder: Encoder | None = None
@@ -165,7 +179,16 @@ class StoredTurn:
         asked: dict[str, Json] = {key: value for key, value in fields.items() if key != "previous_response_id"}
         if said or before:
             asked["input"] = [*before, *said]
-        self.body = _json.encode({**asked, "store": False})
+        self._body = _json.encode({**asked, "store": False})
+
+    def take(self) -> bytes:
+        """What to relay, once: whoever relays it holds it no longer than it must."""
+        body, self._body = self._body, b""
+        return body
+
+    def release(self) -> None:
+        """The answer has begun, or there is none: what it goes on from is not held any more."""
+        self._charge.release()
 
     def over(self, protocol: Protocol) -> Protocol:
         """The protocol for this one turn: its answers have our id, and their final form is seen here."""
@@ -211,7 +234,9 @@ class StoredTurn:
         """Keep the response, if it was to be kept and is worth it. False: the store could not, and the answer says
         otherwise."""
         response = self.response
-        if not self._is_kept or not response or not _is_worth_keeping(response):
+        if not self._is_kept or not response:
+            return True
+        if not await run_sized(len(response), partial(_is_worth_keeping, response)):
             return True
         try:
             await self._responses.keep(self._owner, Kept(self._id, self._previous, self._said, response))
@@ -271,6 +296,7 @@ class HeldResponseWriter:
 
     def start(self, status: int, content_type: str, first: bytes = b"") -> None:
         """As the outlet's."""
+        self._turn.release()
         if self._turn.response:
             self._outlet.start(status, content_type)
             self._held.append(first)

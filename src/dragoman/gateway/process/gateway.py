@@ -158,7 +158,7 @@ class Gateway:
             limits=(limits := limits or read_limits(config.server.limits)),
             observer=gateway.observer,
             operations=Operations(gateway.observer, gateway._state, siblings),
-            endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores),
+            endpoints=make_endpoints(gateway._client, gateway._names, gateway._relay, gateway._stores, gateway._memory),
             ledger=ledger,
         )
         await gateway._listen(app, limits, listener, port)

@@ -26,9 +26,10 @@ class BodyMemory:
         self._most = most
         self.used = 0
 
-    def take(self, size: int) -> bool:
-        """Take so many bytes; False when there is no room for them, and nothing was taken."""
-        if self.used and self.used + size > self._most:
+    def take(self, size: int, own: int = 0) -> bool:
+        """Take so many bytes; False when there is no room for them, and nothing was taken. `own`: what the same request
+        has taken elsewhere."""
+        if self.used > own and self.used + size > self._most:
             return False
         self.used += size
         return True
@@ -45,10 +46,12 @@ class Charge:
         covered: the size of the body that it is enough for, in bytes.
     """
 
-    __slots__ = ("_memory", "covered")
+    __slots__ = ("_memory", "_own", "covered")
 
-    def __init__(self, memory: BodyMemory) -> None:
+    def __init__(self, memory: BodyMemory, beside: int = 0) -> None:
+        """`beside`: the size of a body of the same request that another charge covers."""
         self._memory = memory
+        self._own = _SHARE * beside
         self.covered = 0
 
     def cover(self, body: int) -> None:
@@ -59,7 +62,7 @@ class Charge:
         """
         if body <= self.covered:
             return
-        if not self._memory.take(_SHARE * (body - self.covered)):
+        if not self._memory.take(_SHARE * (body - self.covered), self._own):
             message = "too many large requests are under way; try again"
             raise BrokenRequest(Failure("overloaded", message, 503, retry_after=_WAIT))
         self.covered = body

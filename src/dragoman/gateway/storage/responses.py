@@ -82,7 +82,7 @@ class Responses:
     """The stored responses of all clients. All methods wait for the database's thread, never for the event loop.
 
     All of them raise `StoreFailed` when the database cannot be used, and `NotKept` for what is not there;
-    `conversation` raises `TooLong` too.
+    `conversation` and `items` raise `TooLong` too.
 
     Attributes:
         works: whether the last response could be kept.
@@ -113,10 +113,13 @@ class Responses:
         return await self._database.run(collect)
 
     async def items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
-        """Single items of answers, by their ids."""
+        """Single items of answers, by their ids; an id may come again, and counts each time."""
 
         def collect(connection: sqlite3.Connection) -> dict[str, Raw]:
-            return {id: _item(connection, owner, id) for id in ids}
+            found = _items(connection, owner, list(dict.fromkeys(ids)))
+            if sum(len(bytes(found[id])) for id in ids) > LONGEST:
+                raise TooLong
+            return found
 
         return await self._database.run(collect)
 
@@ -186,16 +189,27 @@ def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) ->
     return rounds
 
 
-def _item(connection: sqlite3.Connection, owner: str, id: str) -> Raw:
-    found = connection.execute(
-        "SELECT response.response FROM item JOIN response ON response.number = item.response"
-        " WHERE item.owner = ? AND item.id = ?",
-        (owner, id),
-    ).fetchone()
-    for raw in output_of(found[0]) if found is not None else ():
-        if _id(raw) == id:
-            return raw
-    raise NotKept(id, is_item=True)
+def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[str, Raw]:
+    """Each response that has some of these items is read once, and of all together no more than of a conversation."""
+    wanted: dict[int, list[str]] = {}
+    for id in ids:
+        place = connection.execute("SELECT response FROM item WHERE owner = ? AND id = ?", (owner, id)).fetchone()
+        if place is None:
+            raise NotKept(id, is_item=True)
+        wanted.setdefault(place[0], []).append(id)
+    found: dict[str, Raw] = {}
+    size = 0
+    for number, names in wanted.items():
+        [response] = connection.execute("SELECT response FROM response WHERE number = ?", (number,)).fetchone()
+        size += len(response)
+        if size > LONGEST:
+            raise TooLong
+        items = {_id(raw): raw for raw in reversed(output_of(response))}
+        for id in names:
+            if id not in items:
+                raise NotKept(id, is_item=True)
+            found[id] = items[id]
+    return found
 
 
 def _insert(connection: sqlite3.Connection, owner: str, kept: Kept, *, now: int) -> int:

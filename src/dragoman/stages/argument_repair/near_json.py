@@ -41,7 +41,7 @@ _SET_ITEM: Final = re.compile(
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TRUE": "true", "FALSE": "false"}
 _HEXADECIMAL: Final = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,64})")
-_PADDED: Final = re.compile(r"(-?)0+(\d+)")
+_PADDED: Final = re.compile(r"(-?)0++(?:([1-9][0-9]*+)|(?<=00))")
 #: What ends a line, and so a comment, for some readers and not for others.
 _OTHER_LINE_END: Final = re.compile("\r(?!\n)|[\v\f\x85\u2028\u2029]")
 _ENDS: Final = re.compile(r"\s*+[,}\]]")
@@ -355,7 +355,7 @@ def _number(word: str) -> str | None:
         return f"-{value}" if found[1] == "-" and value != "0" else value
     padded = _PADDED.fullmatch(word)
     if padded is not None:
-        return f"{padded[1]}{padded[2]}" if padded[2] != "0" or not padded[1] else "0"
+        return f"{padded[1]}{padded[2]}" if padded[2] else "0"
     mended = word.removeprefix("+")
     if mended[:1] == ".":
         mended = "0" + mended

@@ -34,7 +34,7 @@ _QUOTES: Final = ('<|"|>', "<escape>")
 _ENDS: Final = {"{": "}", "(": ")", "[": "]"}
 #: What closes a call, now and then twice, and what the model stops at.
 _BEHIND: Final = ("<tool_call|>", "<end_function_call>", "<turn|>", "<|tool_response>", "<start_function_response>")
-_MARKS: Final = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, _BEHIND))}))+\s*")
+_MARKS: Final = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _BEHIND))}))++\s*+")
 _DEEPEST: Final = 64
 #: Characters at the end of a text in which what closes its call is looked for.
 _TAIL: Final = 256

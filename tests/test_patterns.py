@@ -34,6 +34,9 @@ BOUNDED = {
 }
 #: Patterns that are made while the program runs.
 MADE = {
+    "gateway/hosted_paths.py _PLACE.sub(lambda place: '(?P<model>.+)' if place[1] == 'model' else '[^/]+', re.escape(pattern))": (  # noqa: E501
+        "fixed texts; what stands between two of them stops at a slash, and one place of anything comes last"
+    ),
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
     "gateway/app.py f'{re.escape(before)}(.+){re.escape(after)}'": "one repeat between fixed texts, matched in whole",
     "stages/rescue/ended.py self.again": "fixed texts, 40 characters of white space, one character",

@@ -1,0 +1,184 @@
+"""The work of every public function that takes a text first grows with the text, and depth ends in an error.
+
+The functions are found in the syntax trees: one that is added runs here by itself, or stands in one of two tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from dragoman import _json
+from dragoman.secret import Secret
+from growth import steps_of
+from test_linear_time import MOST_GROWTH, ONCE, TOKENS
+from text_functions import TextFunction, functions_in, text_functions
+
+#: Functions that need more than a text → what else they get.
+GIVEN: dict[str, dict[str, Any]] = {
+    "_json.py is_written_of": {"text": '{"a":1}'},
+    "_json.py splice": {"changes": {"a": 1}},
+    "agent/approval.py words_of": {"pattern": None},
+    "agent/tools/read.py text_of": {"name": "a"},
+    "cli/demo_broken.py excerpt": {"width": 80},
+    "cli/terminal.py clip": {"width": 80},
+    "client/forwarding.py with_query": {"query": "a=b"},
+    "codec/parts/call_ids.py hashed": {"size": 20},
+    "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
+    "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},
+    "decoding.py read_request": {"protocol": None},
+    "gateway/messages.py query_values": {"name": "key"},
+    "gateway/pages/forward.py with_model": {"model": "m"},
+    "gateway/request_bodies.py unpacked": {"encoding": "gzip", "limit": 1000},
+    "gateway/telemetry/record.py is_of": {"owner": "a"},
+    "proofs/export.py parse_export": {"where": "a"},
+    "protocols/openai_responses/request/namespaces.py joined": {"name": "f"},
+    "protocols/openai_responses/request/namespaces.py hashed": {"name": "f"},
+    "protocols/openai_responses/request/namespaces.py known_name": {"name": "f", "offered": frozenset({"f"})},
+    "protocols/openai_responses/wire.py exact": {"path": ("a",), "fallback": b"{}"},
+    "protocols/recognize.py protocol_of_client": {"headers": {}},
+    "providers/catalog.py nearest": {"known": ["a", "bc"]},
+    "secret.py masked": {"secrets": (Secret("abc"),)},
+    "stages/argument_repair/inner_quotes.py is_sure": {"inner": [3, 5], "closer": 9, "names": frozenset({"a"})},
+    "stages/argument_repair/near_json.py read_inner": {"names": frozenset({"a"})},
+    "stages/rescue/contexts.py is_shown_line": {"kind": "```"},
+    "stages/rescue/contexts.py kind_behind": {"kind": "```"},
+    "stages/tool_names.py clean_name": {"offered": frozenset({"f"})},
+    "stages/tool_names.py read_tagged": {"offered": frozenset({"f"})},
+    "validate/grade.py gives_number": {"answer": "5"},
+}  # fmt: skip
+#: What is not run here, and why.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "its text is a path, an address or a name of this machine's": (
+        "agent/sandbox/bubblewrap.py probe_fence", "agent/sandbox/git_settings.py content_of",
+        "agent/sandbox/git_settings.py settings_of", "agent/sandbox/git_settings.py pointed",
+        "agent/sandbox/git_settings.py work_tree_of", "agent/sandbox/git_settings.py of_person",
+        "agent/sandbox/guarded_paths.py protect", "agent/sandbox/standing_files.py identity_of_place",
+        "agent/sandbox/standing_files.py digest_of", "agent/sandbox/standing_files.py places_below",
+        "agent/sandbox/standing_files.py entries_of", "agent/sandbox/standing_files.py put_setting",
+        "agent/sandbox/standing_files.py restore", "agent/sandbox/standing_files.py links_in",
+        "agent/sandbox/standing_files.py orders_of",
+        "agent/sandbox/syscall_filter.py make_filter", "agent/tools/own.py load_tools", "agent/attachments.py mentions",
+        "cli/main.py load_command", "cli/main.py make_parser", "cli/body_input.py open_body",
+        "gateway/process/workers.py bind", "gateway/process/listener_keys.py check_reach",
+        "cli/commands/serve.py is_free", "cli/commands/serve.py is_ending", "cli/body_input.py read_chunks",
+        "recording/upstream.py upstream_at",
+    ),
+    "it prints": ("cli/body_input.py write", "cli/main.py complain", "cli/terminal.py say", "cli/terminal.py hint"),
+    "the user's own configuration, command or code says it": (
+        "agent/pick_model.py first_target", "agent/tool_plan.py identity_of", "agent/tools/pins.py origin_of",
+        "cli/ledger_input.py read_day", "cli/presets.py fill", "cli/serve_banner.py render_banner",
+        "config/references.py read_secret", "config/references.py check_listener",
+        "config/references.py check_reference", "config/references.py expand", "ledger/prices.py make_priced",
+        "routing/resolve.py resolve", "validate/selection.py is_paid", "testing/faults.py play",
+        *(f"inputs/keywords.py {name}" for name in (
+            "wrong", "read_text", "read_count", "read_seconds", "read_flag", "read_function", "read_word",
+            "read_reasoning", "read_stop", "read_schema", "read_json", "check_names")),
+        "providers/endpoint.py with_fields", "protocol/__init__.py usual_style",
+        "protocols/ollama/client_styles.py style_for", "testing/turns.py deviation", "client/shared.py shared_method",
+    ),
+    "words of ours": (
+        "bounds.py exceeded", "http/response.py not_connected", "http/response.py no_http", "http/response.py broken",
+        "cli/commands/explain.py fates_of", "ledger/stores/sqlite.py audit_digest",
+    ),
+    "it runs in a row of `places.py`, with all that it needs": (
+        "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",
+        "gateway/server/request_heads.py check_framing", "gateway/server/request_heads.py without_upgrade",
+        "protocols/anthropic/request/parse.py read_reasoning", "protocols/gemini/request/parse.py parse_path",
+        "protocols/gemini/response/lenient.py read_pieces_leniently",
+        "protocols/openai_chat/response/lenient.py say_why_lenient",
+        "protocols/openai_chat/response/unmodelled.py placed", "protocols/openai_responses/content.py parse_content",
+        "protocols/openai_responses/request/foreign_tools.py write_call",
+        "protocols/openai_responses/request/namespaces.py new_name",
+        "protocols/openai_responses/request/namespaces.py place",
+        "protocols/openai_responses/request/parse_messages.py parse_items",
+        "protocols/openai_responses/request/tools.py parse_tools",
+        "protocols/openai_responses/request/tools.py parse_tool_choice",
+        "protocols/openai_responses/response/hosted_items.py tell_live",
+        "protocols/openai_responses/wire.py ignore", "protocols/openai_responses/wire.py place_of_text",
+        "stages/rescue/xml_values.py member", "stages/rescue/xml_values.py leaf",
+    ),
+}  # fmt: skip
+#: Where a value as deep as the JSON reader takes is too deep: whoever calls these catches that (`pipe.py`, requests).
+CAUGHT = frozenset({"_json.py encode_exact", "protocols/openai_responses/wire.py mend"})
+FOUND = list(text_functions())
+_LEFT_OUT = frozenset(place for places in ELSEWHERE.values() for place in places)
+RUN = [found for found in FOUND if found.place not in _LEFT_OUT]
+#: Each fifth token, and those that these functions split at.
+_TOKENS = [*TOKENS[::5], "&a=", "%41", "a.b/", "0", "\n\n", "=?", "a b ", "../", "é"]
+#: Characters of the smaller text.
+_SIZE = 200
+
+each_function = pytest.mark.parametrize("found", RUN, ids=lambda found: found.place)
+
+
+def call_of(found: TextFunction) -> Callable[[str], object]:
+    """The function of a text, whatever it takes; an error is an answer, too deep is none."""
+    run, given = found.run, GIVEN.get(found.place, {})
+
+    def call(text: str) -> object:
+        value: Any = text
+        if found.takes in ("bytes", "bytearray"):
+            value = text.encode("utf-8", "replace")
+        elif found.takes == "Raw":
+            value = _json.Raw(_json.encode(text))
+        elif found.takes == "Json":
+            read = _json.decode(text)
+            value = text if isinstance(read, _json.Malformed) else read
+        try:
+            with suppress(TypeError, KeyError):
+                return run(value, **given)
+        except RecursionError:
+            raise
+        except Exception as problem:
+            return problem
+        return None
+
+    return call
+
+
+def test_every_function_of_a_text_has_its_place():
+    assert len(FOUND) > 200
+    places = {found.place for found in FOUND}
+    assert _LEFT_OUT | GIVEN.keys() <= places
+    assert not _LEFT_OUT & GIVEN.keys()
+    missing = {found.place for found in RUN if set(found.needs) != GIVEN.get(found.place, {}).keys()}
+    assert not missing, "a function of a text that needs more: say what in GIVEN, or why not in ELSEWHERE"
+
+
+def test_one_that_is_added_is_noticed():
+    [plain, needy] = functions_in(
+        "codec/x.py", "def read(text: str, most: int = 3): ...\ndef see(data: bytes, *, a: int): ...\n"
+    )
+    assert plain == TextFunction("codec/x.py read", (), "str") and needy.needs == ("a",)
+    assert not list(functions_in("codec/x.py", "def _own(text: str): ...\ndef other(number: int): ..."))
+
+
+def work_of(call: Callable[[str], object], token: str, size: int) -> int:
+    """Lines that run for a text of this size."""
+    return steps_of(lambda: call(token * (size // len(token) + 1)))
+
+
+@each_function
+def test_its_work_grows_with_the_text(found: TextFunction):
+    call = call_of(found)
+    call(_TOKENS[0])  # caches fill
+    wrong = []
+    for token in _TOKENS:
+        few, many = (work_of(call, token, size) for size in (_SIZE, 4 * _SIZE))
+        if many > MOST_GROWTH * few + ONCE and work_of(call, token, 16 * _SIZE) > MOST_GROWTH * many:
+            wrong.append((token, few, many))
+    assert not wrong
+
+
+@each_function
+@pytest.mark.parametrize("token", ["[", '{"a":', "<a>"])
+def test_depth_is_no_end_of_ours(found: TextFunction, token: str):
+    call = call_of(found)
+    call(token * (100_000 // len(token)))
+    closed = {"[": "]", '{"a":': "}"}.get(token)
+    if closed is not None and found.place not in CAUGHT:  # as deep as the reader takes
+        call(token * 900 + "1" + closed * 900)

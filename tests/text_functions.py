@@ -22,7 +22,8 @@ class TextFunction(NamedTuple):
     @property
     def run(self) -> Callable[..., Any]:
         path, _, name = self.place.partition(" ")
-        module = importlib.import_module(".".join(("dragoman", *path.removesuffix(".py").split("/"))).removesuffix(".__init__"))  # fmt: skip
+        words = ("dragoman", *path.removesuffix(".py").split("/"))
+        module = importlib.import_module(".".join(words).removesuffix(".__init__"))
         found: Callable[..., Any] = getattr(module, name)
         return found
 
@@ -44,5 +45,5 @@ def functions_in(path: str, source: str) -> Iterator[TextFunction]:
             needed = words[1 : len(words) - len(node.args.defaults)]
             keywords = [
                 word for word, usual in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if usual is None
-            ]  # noqa: E501
+            ]
             yield TextFunction(f"{path} {node.name}", tuple(word.arg for word in (*needed, *keywords)), takes)

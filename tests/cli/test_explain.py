@@ -11,6 +11,7 @@ import pytest
 from dragoman.cli.commands.explain import fates_of
 from dragoman.cli.main import main
 from dragoman.events import Deviation
+from growth import MOST_EXPONENT, exponent
 
 SECRET = "the words of the prompt"
 BODY = {
@@ -94,3 +95,19 @@ def test_a_target_without_a_key_is_explained(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     found = explained(capsys, "anthropic/claude-sonnet-4-5", str(file))
     assert found["url"] == "https://api.anthropic.com/v1/messages"
+
+
+@pytest.mark.parametrize("is_in_parts", [False, True])
+def test_the_work_grows_with_fields_and_deviations(is_in_parts: bool) -> None:
+    """2,000 parts that the target does not know took minutes."""
+
+    def run(count: int) -> object:
+        names = [f"odd{number}" for number in range(count)]
+        asked: Any = {name: name for name in names}
+        where = names
+        if is_in_parts:
+            asked = {"content": [{"type": name, "more": name} for name in names]}
+            where = [f"content[{number}].{name}" for number, name in enumerate(names)]
+        return fates_of(asked, {}, [Deviation("dropped", each, "") for each in where])
+
+    assert exponent(run, 50) <= MOST_EXPONENT

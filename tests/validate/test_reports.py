@@ -113,6 +113,17 @@ def test_each_cell_opens_the_wire_and_the_events() -> None:
     assert "the context window is not known" in data
 
 
+@pytest.mark.parametrize("levels", [30, 480, 900, 5_000])
+def test_what_a_model_nested_is_shown_all_the_same(levels: int) -> None:
+    """The arguments of its call stand in the next request."""
+    found = report()
+    deep = msgspec.structs.replace(asked("x"), request=b'{"a":' + b"[" * levels + b"1" + b"]" * levels + b"}")
+    trial = msgspec.structs.replace(found.runs[0].trials[0], turns=(deep,))
+    run = msgspec.structs.replace(found.runs[0], trials=(trial,))
+    page = render_page(msgspec.structs.replace(found, runs=(run,))).decode()
+    assert re.search(r"\[\s*1\s*\]", page)
+
+
 def test_a_page_begins_with_the_verdict_why_and_what_to_do() -> None:
     both = report()
     alone = msgspec.structs.replace(both, runs=both.runs[:1])

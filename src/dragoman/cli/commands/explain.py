@@ -115,11 +115,9 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
             places.setdefault(value, []).append(path)
     fields: dict[tuple[str, str], list[str]] = {}
     leaves = list(_leaves(asked))
-    paths = {path for path, _, _ in leaves}
-    told = [(each, frozenset(path for path in paths if _spells(each, path))) for each in deviations]
+    told = _Told(deviations, {path for path, _, _ in leaves})
     for path, value, kind in leaves:
-        is_named = any(_last_word(each) == _plain(kind) for each in deviations if kind)
-        fields.setdefault((path, kind if is_named else ""), []).append(value)
+        fields.setdefault((path, kind if told.names_kind(kind) else ""), []).append(value)
     return [_fate(path, kind, values, at, places, told) for (path, kind), values in fields.items()]
 
 
@@ -129,18 +127,10 @@ def _fate(
     values: list[str],
     at: dict[str, set[str]],
     places: dict[str, list[str]],
-    told: list[tuple[Deviation, frozenset[str]]],
+    told: _Told,
 ) -> Fate:
-    """`kind`: the type of the object that the field stands in, where a deviation names that. `told`: with each
-    deviation the fields whose whole path it spells; it tells of no other then."""
-    said = next(
-        (
-            each
-            for each, spelled in told
-            if (path in spelled if spelled else _names(each, path)) or (kind and _last_word(each) == _plain(kind))
-        ),
-        None,
-    )
+    """`kind`: the type of the object that the field stands in, where a deviation names that."""
+    said = told.of(path, kind)
     if kind:
         path = f"{path} <{kind}>"
     why = "" if said is None else f"{said.code} {said.where}{': ' if said.seen else ''}{said.seen}"
@@ -157,21 +147,55 @@ def _fate(
     return Fate(path, "implied")
 
 
-def _names(said: Deviation, path: str) -> bool:
-    """Whether a deviation tells of a field: its last word is one of the path's."""
-    return _last_word(said) in [_plain(word) for word in _WORD.findall(path.replace("[]", ""))]
+class _Told:
+    """Which deviation tells of a field: one that spells its whole path tells of no other, else the last word decides.
+
+    Looked up by words, for a request may have thousands of fields and as many deviations.
+    """
+
+    def __init__(self, deviations: list[Deviation], paths: set[str]) -> None:
+        self._deviations = deviations
+        self._by_path: dict[str, int] = {}  # of the first that spells it
+        self._by_word: dict[str, int] = {}  # of the first whose last word it is, and which spells no path
+        self._by_kind: dict[str, int] = {}  # of the first whose last word it is
+        self._words = {path: _words_of(path) for path in paths}
+        having: dict[str, list[str]] = {}
+        for path, words in self._words.items():
+            for word in dict.fromkeys(words):
+                having.setdefault(word, []).append(path)
+        spelled: dict[tuple[str, ...], list[str]] = {}
+        for number, each in enumerate(deviations):
+            said = tuple(_words(each))
+            if said and said not in spelled:
+                fewest = min((having.get(word, []) for word in said), key=len)
+                spelled[said] = [path for path in fewest if _stand_in(said, self._words[path])]
+            last = said[-1] if said else " "
+            self._by_kind.setdefault(last, number)
+            if not spelled.get(said):
+                self._by_word.setdefault(last, number)
+            for path in spelled.get(said, ()):
+                self._by_path.setdefault(path, number)
+
+    def names_kind(self, kind: str) -> bool:
+        """Whether a deviation names this type."""
+        return bool(kind) and _plain(kind) in self._by_kind
+
+    def of(self, path: str, kind: str) -> Deviation | None:
+        """The first that tells of a field, or of the type of the object that it stands in."""
+        numbers = [self._by_path.get(path), self._by_kind.get(_plain(kind)) if kind else None]
+        numbers += [self._by_word.get(word) for word in self._words[path]]
+        first = min((number for number in numbers if number is not None), default=None)
+        return None if first is None else self._deviations[first]
 
 
-def _spells(said: Deviation, path: str) -> bool:
-    """Whether all words of a deviation's path stand in a field's, in their order."""
-    words = _words(said)
-    left = iter([_plain(word) for word in _WORD.findall(path.replace("[]", ""))])
-    return bool(words) and all(word in left for word in words)
+def _words_of(path: str) -> list[str]:
+    return [_plain(word) for word in _WORD.findall(path.replace("[]", ""))]
 
 
-def _last_word(said: Deviation) -> str:
-    """What a deviation names; a space where it names no field."""
-    return (_words(said) or [" "])[-1]
+def _stand_in(said: tuple[str, ...], words: list[str]) -> bool:
+    """Whether all words stand in these, in their order."""
+    left = iter(words)
+    return all(word in left for word in said)
 
 
 def _words(said: Deviation) -> list[str]:

@@ -19,6 +19,8 @@ from dragoman.validate.results import TargetRun, Trial
 
 _LONGEST: Final = 20_000  # characters of a body or of all events that are shown
 _LONGEST_ANSWER: Final = 2_000
+#: Characters before a line, two a level; what is deeper stands on one line.
+_DEEPEST: Final = 64
 
 
 def render_cells(run: TargetRun, place: int) -> str:
@@ -78,13 +80,15 @@ def _folded(title: str, text: str) -> str:
 
 
 def _pretty(body: bytes) -> str:
-    """A JSON body with its structure shown; any other as it is."""
+    """A JSON body with its structure shown, as deep as people read; any other as it is."""
     value = _json.decode(body)
     return body.decode("utf-8", "replace") if isinstance(value, _json.Malformed) else _indented(value, "\n")
 
 
 def _indented(value: _json.Json, line: str) -> str:
     inner = line + "  "
+    if len(line) > _DEEPEST:
+        return _json.raw_text(_json.raw(value))
     if isinstance(value, dict) and value:
         items = [f"{_json.to_text(key)}: {_indented(item, inner)}" for key, item in value.items()]
         return "{" + inner + f",{inner}".join(items) + line + "}"

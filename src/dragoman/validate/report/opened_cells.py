@@ -5,6 +5,7 @@ All that a server sent is escaped.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from html import escape
 from typing import Final
 
@@ -82,13 +83,16 @@ def _folded(title: str, text: str) -> str:
 def _pretty(body: bytes) -> str:
     """A JSON body with its structure shown, as deep as people read; any other as it is."""
     value = _json.decode(body)
-    return body.decode("utf-8", "replace") if isinstance(value, _json.Malformed) else _indented(value, "\n")
+    if not isinstance(value, _json.Malformed):
+        with suppress(RecursionError):
+            return _indented(value, "\n")
+    return body.decode("utf-8", "replace")
 
 
 def _indented(value: _json.Json, line: str) -> str:
     inner = line + "  "
     if len(line) > _DEEPEST:
-        return _json.raw_text(_json.raw(value))
+        return _json.to_text(value)
     if isinstance(value, dict) and value:
         items = [f"{_json.to_text(key)}: {_indented(item, inner)}" for key, item in value.items()]
         return "{" + inner + f",{inner}".join(items) + line + "}"

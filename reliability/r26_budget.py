@@ -28,7 +28,6 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.seeding import read_seed
-from gateway.recording import rows
 from reliability.process import Gateway
 from reliability.r25_ledger import count_open, is_shipper
 from reliability.row import Result, Scale
@@ -164,17 +163,17 @@ async def storm(tokens: int, reserve: str, kills: int) -> Result:
                 statuses[status] += 1
                 statuses[200] += answered
                 await until_ended(folder)
-            in_flight = most_at_once(folder)
             found = await asyncio.to_thread(check, folder)
             leased, spent = standing(folder, quota)
     provider.close()
     billed = sum(Billing.tokens) * _NANO_PER_TOKEN
     over = max(0, billed - limit)
-    allowed = 0 if reserve == "bound" else in_flight * (tokens - each) * _NANO_PER_TOKEN
+    # All that fits may be set apart before the first of it ends.
+    allowed = 0 if reserve == "bound" else _CALLS * (tokens - each) * _NANO_PER_TOKEN
     words = (
         f"{sum(statuses.values())} requests, {len(Billing.tokens)} reached the provider, which billed "
         f"{billed / 1e9:.4f} of {limit / 1e9:.4f} US dollars: overspent {over / 1e9:.4f}"
-        f"{'' if reserve == 'bound' else f' (at most {allowed / 1e9:.4f} was in flight beyond what was set apart)'}; "
+        f"{'' if reserve == 'bound' else f' (in flight beyond what is set apart: {allowed / 1e9:.4f})'}; "
         f"leases {leased}, spend {spent}, rows {found.nano}; {_WORKERS} workers, "
         f"SIGKILL of {', '.join(f'{count} {who}s' for who, count in sorted(killed.items())) or 'nobody'}"
     )
@@ -183,16 +182,6 @@ async def storm(tokens: int, reserve: str, kills: int) -> Result:
     passed = over <= allowed and leased == spent == found.nano and is_whole and not found.differences
     goal = "overspend 0, Σ leases = Σ spend = the limit" if reserve == "bound" else "overspend ≤ Σ (actual − reserved)"
     return Result("R26", f"8 × 100 on a budget for 50 calls, {reserve}: {goal}", words, passed)
-
-
-def most_at_once(folder: LedgerFolder) -> int:
-    """How many attempts went on at a time at most, from the first byte to the record of their end."""
-    changes = [(time, step) for row in rows(folder) for time, step in ((row["started"], 1), (row["ended"], -1))]
-    count = most = 0
-    for _, step in sorted(changes):
-        count += step
-        most = max(most, count)
-    return most
 
 
 def set_quota(folder: LedgerFolder, quota: Quota) -> None:

@@ -1,4 +1,4 @@
-"""What the ledger costs a request and a chunk: two gateways in one process, off and on, asked in turns.
+"""What the ledger costs a request and a chunk: gateways in one process, off, on, and with three quotas, asked in turns.
 
     .venv/bin/python bench/gateway/ledger.py [--rounds 15]
 
@@ -55,6 +55,21 @@ _ROWS = {
     "stream of 204 chunks, bytes pass": ("/v1/chat/completions", "clean/m", True, 60),
     "stream of 204 chunks, all stages": ("/v1/messages", "full/m", True, 40),
 }
+#: Three accounts of each request, far from their limits.
+_QUOTAS = """
+[[quotas]]
+scope = "all"
+usd = 1_000_000
+per = "month"
+[[quotas]]
+scope = "all"
+tokens = 1_000_000_000_000
+per = "day"
+[[quotas]]
+scope = "all"
+requests = 1_000_000_000
+per = "minute"
+"""
 _ATTEMPTS = 200_000
 
 
@@ -78,23 +93,31 @@ async def compare(rounds: int) -> None:
         ledger = LedgerFolder.of(Path(folder) / "state")
         off = await Gateway.open(config, host="127.0.0.1")
         on = await Gateway.open(config, host="127.0.0.1", observer=observer, ledger=Ledger(ledger, observer))
-        asks = await client(off.port), await client(on.port)
-        print("| what | off | on | difference a request | a chunk |\n|---|--:|--:|--:|--:|")
+        file.write_text(_CONFIG.format(port=port) + _QUOTAS)
+        limited = load_config(file, environ={}, home=Path(folder))
+        other = Ledger(LedgerFolder.of(Path(folder) / "limited"), observer)
+        limits = await Gateway.open(limited, host="127.0.0.1", observer=observer, ledger=other)
+        asks = [await client(gateway.port) for gateway in (off, on, limits)]
+        print("| what | off | on | more a request | a chunk | with three quotas, more than off |")
+        print("|---|--:|--:|--:|--:|--:|")
         for name, (path, model, stream, count) in _ROWS.items():
             asked = request(path, model, stream=stream, size=400)
-            samples: list[tuple[float, float]] = []
+            samples: list[list[float]] = []
             for ask in asks:
                 await cost(ask, asked, count)
             for number in range(rounds):
-                first, second = (asks[0], asks[1]) if number % 2 else (asks[1], asks[0])
-                pair = await cost(first, asked, count), await cost(second, asked, count)
-                samples.append(pair if number % 2 else pair[::-1])
+                order = [(number + place) % len(asks) for place in range(len(asks))]
+                found = {place: await cost(asks[place], asked, count) for place in order}
+                samples.append([found[place] for place in range(len(asks))])
             medians = [statistics.median(side) for side in zip(*samples, strict=True)]
-            more = statistics.median(after - before for before, after in samples)
+            more, most = (statistics.median(each[place] - each[0] for each in samples) for place in (1, 2))
             chunk = f"{more / EVENTS:.2f} µs" if stream else "–"
-            print(f"| {name} | {medians[0]:.0f} µs | {medians[1]:.0f} µs | {more:+.1f} µs | {chunk} |", flush=True)
-        await off.close()
-        await on.close()
+            print(
+                f"| {name} | {medians[0]:.0f} µs | {medians[1]:.0f} µs | {more:+.1f} µs | {chunk} | {most:+.1f} µs |",
+                flush=True,
+            )
+        for gateway in (off, on, limits):
+            await gateway.close()
         print(f"rows: {check(ledger).attempts}, differences: {len(check(ledger).differences)}")
     provider.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,28 @@ def test_what_is_written_is_read_over_any_number_of_segments(
     assert journal.open_attempts == len(history.open)
     journal.close()
     assert read_all(folder) == history.records
+
+
+def test_an_intent_is_on_the_disk_when_it_is_recorded_where_power_may_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    for name in ("write", "fdatasync", "fsync"):
+        function = getattr(os, name)
+
+        def call(*arguments: object, name: str = name, function: Callable[..., object] = function) -> object:
+            calls.append(name)
+            return function(*arguments)
+
+        monkeypatch.setattr(f"dragoman.ledger.journal.os.{name}", call)
+    for syncs, expected in ((True, ["write", "fsync", "write", "fdatasync", "write"]), (False, ["write"] * 3)):
+        calls.clear()
+        journal = Journal(tmp_path / str(syncs), syncs=syncs)
+        opened = intent(journal.ids)
+        journal.intend(opened)
+        journal.settle(settlement(opened))
+        assert calls == expected  # a segment's head and its name, the intent, its end
+        journal.close()
 
 
 def test_nothing_happens_before_the_first_record(tmp_path: Path) -> None:

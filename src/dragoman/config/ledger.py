@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Annotated, Final, final
+from typing import Annotated, Final, Literal, final
 
 import msgspec
 
@@ -18,9 +18,11 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 @final
 class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The ledger, in the state folder. `enabled` False: nothing is recorded. `keep_attempts_days`: how long attempts
-    are kept, by whole months; sums by hour stay."""
+    are kept, by whole months; sums by hour stay. `durability`: what the record that is written before a
+    request is sent survives: the end of the process, or of the machine's power too; then requests wait for the disk."""
 
     enabled: bool = True
+    durability: Literal["process", "power"] = "process"
     keep_attempts_days: Annotated[int, msgspec.Meta(ge=1)] = 400
 
 

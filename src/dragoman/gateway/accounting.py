@@ -71,9 +71,18 @@ class Ledger:
         "folder", "is_needed", "pricing",
     )  # fmt: skip
 
-    def __init__(self, folder: LedgerFolder, observer: Observer, *, ships: bool = True, keep_days: int = 400) -> None:
-        """`ships`: a thread of this process delivers; else a process of its own does. `keep_days`: of attempts."""
-        self._journal = Journal(folder.journals)
+    def __init__(
+        self,
+        folder: LedgerFolder,
+        observer: Observer,
+        *,
+        ships: bool = True,
+        keep_days: int = 400,
+        syncs: bool = False,
+    ) -> None:
+        """`ships`: a thread of this process delivers; else a process of its own does. `keep_days`: of attempts.
+        `syncs`: see `Journal`."""
+        self._journal = Journal(folder.journals, syncs=syncs)
         self._ringer = Ringer(folder)
         self.folder = folder
         self._observer = observer

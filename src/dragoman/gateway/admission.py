@@ -53,8 +53,10 @@ class Admission:
 
     def alert(self, charge: Charge, total: int) -> None:
         """Tell that so much of an account is used, once for each share that its quota names."""
+        if not charge.alerts or total < charge.alerts[0]:
+            return
         quota = charge.quota
-        reached = max((share for share in quota.alerts if total >= share * charge.limit > 0), default=0.0)
+        reached = max(share for share, amount in zip(quota.alerts, charge.alerts, strict=True) if total >= amount)
         if reached > self._alerted.get(charge.account, 0.0):
             if len(self._alerted) > 10_000:
                 self._alerted.clear()
@@ -121,7 +123,9 @@ class RequestLimits:
         limits = target.protocol.output_limits
         bound = bound_of(outgoing.body, limits, max_output=target.limits.max_output, answers=answers)
         usual = expected_of(outgoing.body, bound)
-        most, likely = self._admission.bound(target, bound), self._admission.bound(target, usual)
+        has_expected = any(charge.quota.reserve == "expected" for charge in charges)
+        most = self._admission.bound(target, bound)
+        likely = self._admission.bound(target, usual) if has_expected else most
         needs = []
         for charge in charges:
             is_bound = charge.quota.reserve == "bound"

@@ -5,6 +5,7 @@ A token has at least one byte. What an answer may have stands in the request und
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,16 +19,17 @@ _ADDED: Final = 4_096
 #: Tokens of a picture or another medium, whose bytes say little of them; and how requests of the five protocols begin
 #: one.
 _MEDIUM: Final = 8_192
-_MEDIA: Final = (b'"image', b'"input_image', b'"inlineData', b'"inline_data', b'"fileData', b'"file_data', b'"document',
-                 b'"input_file', b'"file"', b'"input_audio', b'"video')  # fmt: skip
+_MEDIA: Final = re.compile(
+    rb'"(?:i(?:mage|n(?:put_(?:image|file|audio)|line_?[dD]ata))|file_?[dD]ata|file"|document|video)'
+)
 #: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
 _LONGEST: Final = 131_072
 #: Bytes of a token of usual text, and tokens of a usual answer.
 _PER_TOKEN: Final = 4
 _USUAL: Final = 1_024
-_COPIES: Final = ("n", "best_of", "candidateCount", "candidate_count")
+_COPIES: Final = frozenset(("n", "best_of", "candidateCount", "candidate_count"))
 #: Tables in which they stand.
-_INSIDE: Final = ("generationConfig", "generation_config", "options")
+_INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
 _MOST_COPIES: Final = 1_024
 
 
@@ -39,7 +41,7 @@ def bound_of(body: bytes, limits: Sequence[Sequence[str]], *, max_output: int | 
         max_output: tokens that the model says at most, None: unknown.
         answers: a text comes back; to embeddings none does.
     """
-    media = sum(body.count(mark) for mark in _MEDIA)
+    media = len(_MEDIA.findall(body))
     size = len(body) + _ADDED + media * _MEDIUM
     return Usage(input=size, output=_output(body, limits, max_output) if answers else 0)
 
@@ -54,8 +56,13 @@ def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None
     longest = _LONGEST if max_output is None else max_output
     if fields is None:
         return longest * _MOST_COPIES
-    tables = [fields, *(inner for name in _INSIDE if (inner := read_fields(fields.get(name))) is not None)]
-    copies = max((_count(table[name]) or 1 for table in tables for name in _COPIES if name in table), default=1)
+    tables = [fields]
+    if not _INSIDE.isdisjoint(fields):
+        tables += [inner for name in _INSIDE if (inner := read_fields(fields.get(name))) is not None]
+    copies = 1
+    for table in tables:
+        if not _COPIES.isdisjoint(table):
+            copies = max(copies, *(_count(table[name]) for name in _COPIES if name in table))
     said = [_count(found) for way in limits if (found := _at(fields, way)) is not None]
     # A name that is told twice is read by every server in its own way; of two names the larger number may hold.
     is_plain = all(body.count(b'"%b"' % way[-1].encode()) <= 1 for way in limits)

@@ -22,17 +22,15 @@ _MOST_KEPT: Final = 20_000
 
 @final
 class Charge(msgspec.Struct, frozen=True):
-    """A quota that holds for a request, and the account of now. `until`: Unix seconds of the period's end."""
+    """A quota that holds for a request, and the account of now. `until`: Unix seconds of the period's end. `limit`: in
+    nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least first."""
 
     quota: Quota
     value: str
     account: Account
     until: float
-
-    @property
-    def limit(self) -> int:
-        """In nano-dollars, tokens or requests."""
-        return self.quota.amount * _NANO_PER_MICRO if self.quota.unit == "usd" else self.quota.amount
+    limit: int
+    alerts: tuple[int, ...]
 
 
 @final
@@ -77,20 +75,20 @@ class Accounts:
         """Of a value that has a quota of its own, that one holds in place of the one for each."""
         self.quotas = tuple(quotas)
         self._named = {(quota.scope, quota.value, quota.unit, quota.per) for quota in self.quotas}
-        self._known: dict[tuple[str, str], Charge] = {}
+        self._known: dict[tuple[int, str], Charge] = {}
 
     def charges(self, scopes: Scopes, now: float) -> list[Charge]:
         """The quotas that hold for a request, in one order for all. `now`: Unix seconds."""
         found = []
-        for quota in self.quotas:
+        for number, quota in enumerate(self.quotas):
             for value in scopes.values(quota):
                 if value != quota.value and (quota.scope, value, quota.unit, quota.per) in self._named:
                     continue
-                charge = self._known.get((quota.name, value))
+                charge = self._known.get((number, value))
                 if charge is None or charge.until <= now:
                     if len(self._known) >= _MOST_KEPT:
                         self._known.clear()
-                    charge = self._known[quota.name, value] = charge_of(quota, value, now)
+                    charge = self._known[number, value] = charge_of(quota, value, now)
                 found.append(charge)
         return found
 
@@ -100,7 +98,9 @@ def charge_of(quota: Quota, value: str, now: float) -> Charge:
     start, until = period_of(quota.per, quota.zone, now)
     words = f"{quota.scope}\n{value}\n{quota.unit}\n{quota.per}\n{quota.zone}\n{int(start)}"
     number = int.from_bytes(hashlib.sha256(words.encode("utf-8", "replace")).digest()[:8], "big") >> 1
-    return Charge(quota, value, number >> _KIND_BITS << _KIND_BITS | _kind(quota), until)
+    limit = quota.amount * _NANO_PER_MICRO if quota.unit == "usd" else quota.amount
+    alerts = tuple(int(share * limit) for share in quota.alerts) if limit else ()
+    return Charge(quota, value, number >> _KIND_BITS << _KIND_BITS | _kind(quota), until, limit, alerts)
 
 
 def _kind(quota: Quota) -> int:

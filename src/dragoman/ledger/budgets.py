@@ -89,7 +89,7 @@ class Budgets:
         begin: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`begin`: is called before the first call to the counters."""
+        """`begin`: is called before the first lease."""
         self._counters = counters
         self._holder = holder
         self._begin = begin
@@ -120,9 +120,8 @@ class Budgets:
         line.balance.settle(need.amount, actual)
         balance = line.balance
         if balance.used > balance.held or (balance.is_tight and balance.used < balance.held):
-            self._tell(
-                line
-            )  # others must know at once what was spent beyond a lease, and where little is left, what not
+            # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
+            self._tell(line)
 
     def tick(self, wall: float) -> None:
         """Once a second: what nobody needs goes back, what was used beyond a lease is told. `wall`: Unix seconds."""
@@ -163,7 +162,10 @@ class Budgets:
             return "spent"
         elapsed = max(now - line.asked, 0.1)
         ahead = int((line.balance.used - line.used) / elapsed * _AUTONOMY) if line.asked else 0
-        lease = self._exchange(line, want=amount + max(0, min(ahead, line.charge.limit // _MOST_AHEAD)), least=amount)
+        most = line.charge.limit // _MOST_AHEAD
+        if line.charge.quota.reserve == "expected":
+            most = 0  # what another worker's attempts cost beyond what was expected is to be felt here at once
+        lease = self._exchange(line, want=amount + max(0, min(ahead, most)), least=amount)
         if lease is None:
             return "away"
         if lease.outcome == "refused":
@@ -183,8 +185,9 @@ class Budgets:
             return None
         try:
             if not self._epoch:
-                self._begin()
+                # In this order: a life that begins after `_begin` waits for whoever has not greeted it.
                 self._renew(self._counters.greet(self._holder))
+                self._begin()
             lease = self._take(line, want, least, now)
             if lease.outcome == "lost":
                 self._renew(lease.epoch)

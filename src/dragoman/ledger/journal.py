@@ -47,19 +47,26 @@ class Journal:
 
     __slots__ = (
         "_begun", "_descriptor", "_folder", "_left", "_lock", "_look_at", "_next_try", "_now", "_number", "_path",
-        "_segment_size", "_snapshots", "holder", "ids", "open_attempts", "problem",
+        "_segment_size", "_snapshots", "_syncs", "holder", "ids", "open_attempts", "problem",
     )  # fmt: skip
 
     def __init__(
-        self, folder: Path, *, segment_size: int = SEGMENT_SIZE, now: Callable[[], float] = time.monotonic
+        self,
+        folder: Path,
+        *,
+        segment_size: int = SEGMENT_SIZE,
+        syncs: bool = False,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`folder`: made when the first record comes; nothing happens before."""
+        """`folder`: made when the first record comes; nothing happens before. `syncs`: an intent is on the disk when it
+        is recorded; the worker waits for it."""
         self.holder = secrets.token_hex(_HOLDER_BYTES)
         self.ids = AttemptIds(int(self.holder, 16))
         self.open_attempts = 0
         self.problem = ""
         self._folder = folder
         self._segment_size = segment_size
+        self._syncs = syncs
         self._now = now
         self._lock = FileLock(folder / f"{self.holder}.lock")
         self._path = folder
@@ -80,6 +87,8 @@ class Journal:
         if needed > self._left or self._now() >= self._look_at:
             self._make_room(needed)
         self._write(record)
+        if self._syncs:
+            self._sync()
         self.open_attempts += 1
 
     def make_ready(self) -> None:
@@ -143,6 +152,13 @@ class Journal:
             raise self._failed(problem) from None
         self._left -= written
 
+    def _sync(self) -> None:
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        except OSError as problem:
+            self._end_segment()
+            raise self._failed(problem) from None
+
     def _failed(self, problem: OSError) -> JournalFailed:
         self._next_try = self._now() + _PAUSE
         self.problem = problem.strerror or str(problem) or type(problem).__name__
@@ -183,6 +199,8 @@ class Journal:
                 os.posix_fallocate(descriptor, 0, size)
             if os.write(descriptor, HEADER) < len(HEADER):
                 raise OSError("the disk took half a header")
+            if self._syncs:
+                _sync_folder(self._folder)
         except OSError:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -195,6 +213,17 @@ class Journal:
             descriptor, self._descriptor = self._descriptor, -1
             self._left = 0
             os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name durable. Raises OSError."""
+    if os.name == "nt":  # its folders cannot be opened
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def segments_of(names: Iterable[str]) -> dict[str, list[int]]:

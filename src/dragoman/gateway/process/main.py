@@ -173,7 +173,8 @@ def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None
     folder = _ledger_folder(config)
     if folder is None:
         return None
-    return Ledger(folder, observer, ships=ships, keep_days=config.ledger.keep_attempts_days)
+    syncs = config.ledger.durability == "power"
+    return Ledger(folder, observer, ships=ships, keep_days=config.ledger.keep_attempts_days, syncs=syncs)
 
 
 def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> None:

@@ -238,3 +238,21 @@ def test_mypy_infers_outputs(tmp_path: Path) -> None:
         "program.City", "dragoman.client.tool_loop.Answer[None]",
     ], run.stdout  # fmt: skip
     assert run.returncode == 0, run.stdout
+
+
+def test_the_reply_of_a_stream_has_its_attempts() -> None:
+    with FakeModel(error(503, "busy"), "hello", error(503, "busy"), "hello"):
+        with dragoman.Client(retries=0) as client:
+            with client.stream(["ollama/a", "ollama/b"], "hi") as stream:
+                assert "".join(stream.text_stream) == "hello"
+
+        async def ask() -> dragoman.AsyncStream:
+            async with dragoman.AsyncClient(retries=0) as client:
+                async with client.stream(["ollama/a", "ollama/b"], "hi") as stream:
+                    assert [text async for text in stream.text_stream] == ["hello"]
+                return stream
+
+        for done in (stream, asyncio.run(ask())):
+            assert [each.target for each in done.reply.attempts] == ["ollama/a", "ollama/b"]
+            assert done.reply.attempts == done.attempts
+            assert done.reply.attempts[0].status == 503

@@ -142,6 +142,8 @@ class AsyncStream:
     def reply(self) -> Reply:
         """The response so far, or the whole of it after the last event. `output` is set once the answer fits."""
         reply = self._stream.reply
+        if attempts := self.attempts:
+            reply = msgspec.structs.replace(reply, attempts=attempts)
         if self._output is None or reply.error is not None or reply.stop_reason == "error":
             return reply
         try:

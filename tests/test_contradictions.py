@@ -250,3 +250,20 @@ def test_what_a_provider_calls_incomplete_is_not_run(text: str, place: str):
     assert mark
     reply = decode(head + mark.replace(b"completed", b"incomplete") + rest, "openai-responses", tools=TOOLS)
     assert delivered(reply) == [] and reply.error is not None
+
+
+@pytest.mark.parametrize("key", ["parameters", "arguments"])
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_later_piece_under_another_key(key: str, is_same: bool):
+    """`parameters` in the function, or `arguments` beside it, of a delta that lets a call grow."""
+    piece = '"a"}'
+    other = piece if is_same else '"b"}'
+    function: dict[str, Any] = {"arguments": piece}
+    entry: dict[str, Any] = {"index": 0, "function": function}
+    (function if key == "parameters" else entry)[key] = other
+    start = {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", "arguments": '{"bell": '}}
+    rows: list[dict[str, Any]] = [{"index": 0, "delta": {"tool_calls": [one]}} for one in (start, entry)]
+    rows.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    wire = frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+    calls = delivered(decode(wire, "openai-chat", tools=TOOLS))
+    assert calls == ([{"bell": "a"}] if is_same else [])

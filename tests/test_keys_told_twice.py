@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ import pytest
 
 from cases import counter
 from conversations import reply
+from dragoman.codec.framing import event_stream
 from dragoman.events import Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
@@ -128,6 +129,47 @@ def responses_items() -> tuple[list[Frame], list[Path]]:
 def responses_whole() -> tuple[list[Frame], list[Path]]:
     frames, _ = responses()
     return [frames[-1]["response"]], [("output",)]
+
+
+#: Pieces of calls that come in turns: each may stand in the other's place, and both are as whole then.
+LETTERS = [['{"bell": "', *"abcdefghijkl", '"}'], ['{"bell": "', *"mnopqrstuvwx", '"}']]
+
+
+def in_turns(write: Callable[[int, str], Frame]) -> list[Frame]:
+    """The beginnings, some pieces of the one call and the other by turns, and the rest one call at a time, so that
+    they come together."""
+    pairs = [(at, LETTERS[at][step]) for step in range(4) for at in (0, 1)]
+    pairs += [(at, text) for at in (0, 1) for text in LETTERS[at][4:]]
+    return [write(at, text) for at, text in pairs]
+
+
+def chat_in_turns() -> tuple[list[Frame], list[Path]]:
+    def write(at: int, text: str) -> Frame:
+        return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": at, "function": {"arguments": text}}]}}]}
+
+    frames, _ = chat()
+    starts = [frame for frame in frames if '"name"' in json.dumps(frame)]
+    return [*starts, *in_turns(write), frames[-1]], [("choices", 0, "delta")]
+
+
+def messages_in_turns() -> tuple[list[Frame], list[Path]]:
+    def write(at: int, text: str) -> Frame:
+        delta = {"type": "input_json_delta", "partial_json": text}
+        return {"type": "content_block_delta", "index": at, "delta": delta}
+
+    frames, _ = messages()
+    starts, stops = ([one for one in frames if one["type"] == f"content_block_{kind}"] for kind in ("start", "stop"))
+    return [frames[0], *starts, *in_turns(write), *stops, *frames[-2:]], [("delta",), ("index",)]
+
+
+def responses_in_turns() -> tuple[list[Frame], list[Path]]:
+    def write(at: int, text: str) -> Frame:
+        place = {"output_index": at, "item_id": f"i{at}"}
+        return {"type": "response.function_call_arguments.delta", **place, "delta": text}
+
+    frames, _ = responses_deltas()
+    starts = [frame for frame in frames if frame["type"] == "response.output_item.added"]
+    return [frames[0], *starts, *in_turns(write), frames[-1]], [("delta",), ("output_index",)]
 
 
 def gemini() -> tuple[list[Frame], list[Path]]:
@@ -360,3 +402,38 @@ def test_a_call_whose_frame_is_refused_is_told_by_its_name(wire: str, oddity: st
         if not (oddity == "no JSON" and wire.endswith("whole")):  # then there is no answer
             assert "ring" in [call.name for call in reply.failed_calls], lines[number]
         assert all(call in CALLS for call in made(reply))
+
+
+TURNS = {
+    "openai-chat, in turns": chat_in_turns, "anthropic-messages, in turns": messages_in_turns,
+    "openai-responses, in turns": responses_in_turns,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", TURNS)
+def test_a_key_told_twice_in_pieces_that_come_together(wire: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(event_stream, "_SMALL", 0)  # few bytes are read together too
+    frames, places = TURNS[wire]()
+    lines = [json.dumps(frame) for frame in frames]
+    calls = [(name, {"bell": "".join(LETTERS[at][1:-1])}) for at, (name, _) in enumerate(CALLS)]
+    assert made(read(wire, [body_of(wire, lines)])) == calls
+    tried = 0
+    for number, frame in enumerate(frames):
+        if not any(f'"{text}"' in lines[number] for text in "adhmpx"):  # of the pieces a few
+            continue
+        for path in members(frame, ()):
+            if not any(path[: len(place)] == place for place in places):
+                continue
+            for is_last, is_alike in itertools.product((True, False), (True, False)):
+                told = list(lines)
+                for at in range(number, number + 8) if is_alike else [number]:
+                    if at < len(frames) and set(members(frames[at], ())) == set(members(frame, ())):
+                        other = other_than(value_at(frames[at], path))
+                        told[at] = doubled(frames[at], path, other, is_last=is_last, joint=":")
+                body = body_of(wire, told)
+                for pieces in ([body], [f"{line}\n".encode() for line in body.decode().split("\n")]):
+                    reply = read(wire, pieces)
+                    assert reply.error is not None or made(reply) == calls, (told[number], made(reply))
+                    assert all(call in calls for call in made(reply)), (told[number], made(reply))
+                    tried += 1
+    assert tried > 20

@@ -252,6 +252,38 @@ def test_what_a_provider_calls_incomplete_is_not_run(text: str, place: str):
     assert delivered(reply) == [] and reply.error is not None
 
 
+def chat_rows(*deltas: dict[str, Any]) -> bytes:
+    """Chunks of a stream, without its end."""
+    rows = [{"index": 0, "delta": delta} for delta in deltas]
+    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False)
+
+
+FINISHED = frames({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}, named=False)
+
+
+@pytest.mark.parametrize("more", [", 1", "x", '{"bell": "b"', "}"])
+@pytest.mark.parametrize("places", [{}, {"id": "c"}])
+def test_a_call_that_goes_on_behind_its_end(more: str, places: dict[str, Any]):
+    function = {"name": "ring", "arguments": '{"bell": "a"}'}
+    start = {"index": 0, "id": "c", "type": "function", "function": function}
+    rest = {"index": 0, **places, "function": {"arguments": more}}
+    body = chat_rows({"tool_calls": [start]}) + FINISHED + chat_rows({"tool_calls": [rest]}) + b"data: [DONE]\n\n"
+    reply = decode(body, "openai-chat", tools=TOOLS)
+    assert reply.error is not None and (places or delivered(reply) == [])
+
+
+@pytest.mark.parametrize("size", [1, 9])
+def test_a_call_of_one_kind_that_goes_on_as_another(size: int):
+    custom = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "ring", "input": "a"}}
+    function = {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", "arguments": ""}}
+    more = [{"index": 0, "function": {"arguments": "b"}}] * size
+    body = chat_rows({"tool_calls": [custom]}, *({"tool_calls": [one]} for one in more)) + FINISHED
+    assert delivered(decode(body, "openai-chat", tools=TOOLS)) == []
+    rest = {"index": 0, "custom": {"input": '{"bell": "a"}'}}
+    body = chat_rows({"tool_calls": [function]}, {"tool_calls": [rest]}) + FINISHED
+    assert delivered(decode(body, "openai-chat", tools=TOOLS)) == []
+
+
 @pytest.mark.parametrize("key", ["parameters", "arguments"])
 @pytest.mark.parametrize("is_same", [True, False])
 def test_a_later_piece_under_another_key(key: str, is_same: bool):

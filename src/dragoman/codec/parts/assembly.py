@@ -305,8 +305,7 @@ class Assembly:
         call.size = size = call.size + len(text)
         if size > self._most:
             wanted = f"arguments of at most {self._most} characters"
-            self.fail("too_large", exceeded(wanted, "arguments_mib", f"{size} or more"))
-            return
+            return self.fail("too_large", exceeded(wanted, "arguments_mib", f"{size} or more"))
         if not text and call.kind == "function":
             return
         live = call.live
@@ -316,6 +315,8 @@ class Assembly:
                 call.text.gather()
             self.events.append(ToolCallDelta(call.index, text))
             return
+        if call.state == "whole" and not (is_placeholder(text) or is_same(text, call.arguments)):
+            return self.contradict(call, f"call {call.index}")  # it goes on behind its end
         if call.half or not text.isascii():
             text = self._whole_characters(call, text)
         if call.kind == "function":
@@ -585,8 +586,7 @@ class Assembly:
         self._unreadable = self._unreadable or problem
         lost = list(self._calls.values()) if self.reason is None else []
         for call in lost:
-            words = f"tool call {call.name or '(no name)'}: a frame of the stream could not be read"
-            self._fail_call(call, "lost", words)
+            self._fail_call(call, "lost", f"tool call {call.name or '(no name)'}: a frame could not be read")
         return {call.name for call in lost}
 
     def fail(

@@ -36,7 +36,7 @@ class CallSlots:
     def grow(self, index: int | None, arguments: str) -> bool:
         """The usual delta, which has neither id nor name; False when it is not that plain: then see `fragment`."""
         call = self.by_index.get(index) if index is not None else None
-        if call is None or call.state != "announced":
+        if call is None or call.state != "announced" or call.kind != "function":
             return False
         self._assembly.add_arguments(call, arguments)
         self._last = call
@@ -45,7 +45,7 @@ class CallSlots:
     def grow_many(self, index: int, arguments: list[str]) -> bool:
         """The same for deltas of one call that came together, none of them empty."""
         call = self.by_index.get(index)
-        if call is None or call.state != "announced":
+        if call is None or call.state != "announced" or call.kind != "function":
             return False
         self._assembly.add_many_arguments(call, arguments)
         self._last = call

@@ -64,7 +64,7 @@ class CallReader:
             self._slots.pass_over(piece.index)
             return  # an entry that says nothing
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
-        if not _is_told_once(piece):
+        if not _is_told_once(piece) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")

@@ -43,7 +43,9 @@ web, the provider has none, and the client was told so: status 400, which names 
 """
 _TAIL = """
 Besides, stand-ins for Zed, VS Code, JetBrains, Home Assistant and Open WebUI are played by `make test`. They are emulated
-from what those programs send and accept, not the programs themselves.
+from what those programs send and accept, not the programs themselves. Open WebUI (0.12.4) was not installed: it brings 262
+packages, among them torch and 14 of CUDA, several GB. Claude Desktop, Codex Desktop, Xcode and Cursor have no package
+on PyPI or npm; their presets are untried.
 """
 
 

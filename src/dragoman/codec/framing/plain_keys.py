@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+_BACKSLASH: Final = 0x5C
 #: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.
 _LETTER: Final = re.compile(rb"\\u00[4-7]")
 #: Strings, each up to its end or that of the text, so that each begins where one begins; a key with its colon.
@@ -18,7 +19,7 @@ _ESCAPE: Final = re.compile(rb"\\(?:u00([4-7][0-9A-Fa-f])|.)", re.S)
 
 def has_escaped_letters(data: bytes) -> bool:
     """Whether a letter in a text of JSON is escaped, or may be."""
-    return b"\\u00" in data and _LETTER.search(data) is not None  # the first look is faster
+    return _BACKSLASH in data and b"\\u00" in data and _LETTER.search(data) is not None  # the first looks are faster
 
 
 def with_plain_keys(frame: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

@@ -287,8 +287,9 @@ class Assembly:
                 self.deviate("duplicate-id", f"call {call.name}")
             elif self._needs_ids:
                 self.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
-            while (made := f"call_{self._new_id()}") in self._ids:  # by the wire, which made it up likewise
-                pass
+            made = f"call_{self._new_id()}"
+            while made in self._ids:  # by the wire, which made it up likewise
+                made += f"_{call.index}"  # whatever makes ids, this ends
             self._ids[made], call.id = call, made
         call.id, call.name = whole_characters(call.id), whole_characters(call.name)
         if self.offered_names and call.name not in self.offered_names:
@@ -527,8 +528,7 @@ class Assembly:
 
     def _deliver(self, call: OpenCall, text: str) -> None:
         del self._calls[call.index]
-        call.state = "whole"
-        call.live = None
+        call.state, call.live = "whole", None
         call.arguments = text
         self._usable_calls += 1
         whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)

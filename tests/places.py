@@ -184,7 +184,7 @@ def _approval_place(text: str) -> None:
         show_action(plan, width=80, height=24)
         show_head(plan, width=80)
         drawing._title_of(plan)
-    drawing.draw_diff(text), drawing._clip(text, 12)
+    drawing.draw_diff(text), drawing._indented(drawing._clip(text, 12)), drawing._first(text, 3)
 
 
 async def _nothing() -> Outcome:

@@ -75,7 +75,8 @@ FILTERS = {
         "plain_text", "plain_line", "revealed_text", "told_apart", "hidden_character")), "terminal"),
     **dict.fromkeys((f"agent/ui/approval_view.py {name}" for name in (
         "show_action", "show_head", "_rows", "_fitting", "_columns")), "approval"),
-    **dict.fromkeys((f"agent/ui/drawing.py {name}" for name in ("draw_diff", "_clip", "_title_of")), "approval"),
+    **dict.fromkeys((f"agent/ui/drawing.py {name}" for name in (
+        "draw_diff", "_clip", "_first", "_indented", "_title_of")), "approval"),
     **dict.fromkeys(("cli/terminal.py harmless", "cli/terminal.py clip"), "command"),
 }  # fmt: skip
 #: These take one character, or write what was filtered.

@@ -46,7 +46,7 @@ FailureKind: TypeAlias = Literal[
 
 
 @final
-class Native(msgspec.Struct, frozen=True):
+class Native(msgspec.Struct, frozen=True, gc=False):
     """Wire fields that only `protocol` knows, by name, as their JSON text."""
 
     protocol: ProtocolName
@@ -57,7 +57,7 @@ class Native(msgspec.Struct, frozen=True):
 
 
 @final
-class Text(msgspec.Struct, frozen=True):
+class Text(msgspec.Struct, frozen=True, gc=False):
     """Words for the reader. `signature`: Gemini's thoughtSignature on a text part."""
 
     text: str
@@ -66,7 +66,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 @final
-class Thinking(msgspec.Struct, frozen=True):
+class Thinking(msgspec.Struct, frozen=True, gc=False):
     """Reasoning. `signature` is the provider's seal, replayed verbatim to the same provider only.
 
     `redacted`: the sealed data of a block whose text is withheld; then `text` is "".
@@ -79,7 +79,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
 
 @final
-class Media(msgspec.Struct, frozen=True):
+class Media(msgspec.Struct, frozen=True, gc=False):
     """An image, sound or document: base64 `data` with `mime`, or a `url` (https or a provider's file id)."""
 
     kind: Literal["image", "audio", "video", "document"]
@@ -118,7 +118,7 @@ _MIMES: Final = {
 
 
 @final
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A call of a tool. `arguments` is the JSON text of an object (number forms and key order survive).
 
     `kind` "custom": the tool takes free text, and `arguments` is that text.
@@ -153,7 +153,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 @final
-class ToolResult(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """The answer to a call: text and media parts. `call_id` "" and `name` "" when the wire had none."""
 
     call_id: str
@@ -169,7 +169,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 @final
-class Opaque(msgspec.Struct, frozen=True):
+class Opaque(msgspec.Struct, frozen=True, gc=False):
     """A part that only its own protocol knows, as its JSON text."""
 
     protocol: ProtocolName
@@ -188,7 +188,7 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """One turn. Results stand in messages of role "tool".
 
     `origin` says of an answer who said it; None is not known. `is_cut`: its response failed or was given up before

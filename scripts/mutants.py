@@ -39,8 +39,8 @@ HARMLESS: dict[str, str] = {
     "openai-chat batch ignores CallPiece.arguments": "beside a function's own its key stands twice, in a batch once",
     "openai-chat batch ignores CallPiece.custom": "it counts where there is no function, and a batch has one",
     "openai-chat answer with audio passes": "the bytes pass as they came, and a recording has no fault that is counted",
-    "openai-chat openai_chat/response/calls.py: no look 'and frame.count(b'_calls\"') < 2'": "a second list with arguments has their key twice",  # noqa: E501
-    "openai-chat openai_chat/response/calls.py: no look 'and frame.count(b'\"function\"') < (3 if piece.type else 2)'": "a second function with arguments has their key twice",  # noqa: E501
+    "openai-chat openai_chat/response/calls.py: no look 'and frame.count(b\\'_calls\"\\') < 2'": "a second list with arguments has their key twice",  # noqa: E501
+    "openai-chat openai_chat/response/calls.py: no look 'and frame.count(b\\'\"function\"\\') < (3 if piece.type else 2)'": "a second function with arguments has their key twice",  # noqa: E501
     "gemini-generate gemini/response/calls.py: no look 'looks_plain(text) if is_told_once else is_plain_object'": "a frame with a key twice was refused before",  # noqa: E501
     "ollama-chat ollama/response/calls.py: no look '(looks_plain if is_told_once else is_plain_object)'": "a line with a key twice was refused before",  # noqa: E501
     "anthropic-messages batch ignores Delta.signature": "a delta's type says which of its fields counts",

@@ -299,3 +299,15 @@ def test_a_later_piece_under_another_key(key: str, is_same: bool):
     wire = frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
     calls = delivered(decode(wire, "openai-chat", tools=TOOLS))
     assert calls == ([{"bell": "a"}] if is_same else [])
+
+
+def test_arguments_behind_another_call_are_not_those_of_one_that_waited():
+    """Ollama: `ring` waits for its arguments until `toll` comes; what names no call behind that is nobody's."""
+    rows = [{"name": "ring", "arguments": {}}, {"name": "toll", "arguments": {"bell": "b"}}, {"arguments": {"loud": 1}}]
+    messages = [{"role": "assistant", "content": "", "tool_calls": [{"function": function}]} for function in rows]
+    told: list[dict[str, Any]] = [{"model": "m", "message": message, "done": False} for message in messages]
+    told.append({"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"})
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in told)
+    reply = decode(body, "ollama-chat", tools=[*TOOLS, {**TOOLS[0], "name": "toll"}])
+    assert [(call.name, call.values()) for call in reply.tool_calls] == [("toll", {"bell": "b"})]
+    assert [call.name for call in reply.failed_calls][:1] == ["ring"] and reply.error is not None

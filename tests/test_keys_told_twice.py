@@ -136,10 +136,11 @@ LETTERS = [['{"bell": "', *"abcdefghijkl", '"}'], ['{"bell": "', *"mnopqrstuvwx"
 
 
 def in_turns(write: Callable[[int, str], Frame]) -> list[Frame]:
-    """The beginnings, some pieces of the one call and the other by turns, and the rest one call at a time, so that
-    they come together."""
+    """Some pieces of the one call and the other by turns, most of the rest one call at a time, so that they come
+    together, and both ends."""
     pairs = [(at, LETTERS[at][step]) for step in range(4) for at in (0, 1)]
-    pairs += [(at, text) for at in (0, 1) for text in LETTERS[at][4:]]
+    pairs += [(at, text) for at in (0, 1) for text in LETTERS[at][4:-1]]
+    pairs += [(at, LETTERS[at][-1]) for at in (0, 1)]
     return [write(at, text) for at, text in pairs]
 
 
@@ -164,8 +165,7 @@ def messages_in_turns() -> tuple[list[Frame], list[Path]]:
 
 def responses_in_turns() -> tuple[list[Frame], list[Path]]:
     def write(at: int, text: str) -> Frame:
-        place = {"output_index": at, "item_id": f"i{at}"}
-        return {"type": "response.function_call_arguments.delta", **place, "delta": text}
+        return {"type": "response.function_call_arguments.delta", "output_index": at, "delta": text}
 
     frames, _ = responses_deltas()
     starts = [frame for frame in frames if frame["type"] == "response.output_item.added"]
@@ -417,6 +417,9 @@ def test_a_key_told_twice_in_pieces_that_come_together(wire: str, monkeypatch: p
     lines = [json.dumps(frame) for frame in frames]
     calls = [(name, {"bell": "".join(LETTERS[at][1:-1])}) for at, (name, _) in enumerate(CALLS)]
     assert made(read(wire, [body_of(wire, lines)])) == calls
+    begin = next(at for at, line in enumerate(lines) if f'"{LETTERS[0][4]}"' in line)
+    run = len(LETTERS[0]) - 5  # pieces of one call in a row
+    ends = [begin, begin + run, begin + 2 * run]
     tried = 0
     for number, frame in enumerate(frames):
         if not any(f'"{text}"' in lines[number] for text in "adhmpx"):  # of the pieces a few
@@ -426,12 +429,18 @@ def test_a_key_told_twice_in_pieces_that_come_together(wire: str, monkeypatch: p
                 continue
             for is_last, is_alike in itertools.product((True, False), (True, False)):
                 told = list(lines)
-                for at in range(number, number + 8) if is_alike else [number]:
-                    if at < len(frames) and set(members(frames[at], ())) == set(members(frame, ())):
+                for at in range(number, number + run) if is_alike else [number]:
+                    if (
+                        at < len(frames)
+                        and lines[at] != lines[-1]
+                        and set(members(frames[at], ())) == set(members(frame, ()))
+                    ):
                         other = other_than(value_at(frames[at], path))
                         told[at] = doubled(frames[at], path, other, is_last=is_last, joint=":")
                 body = body_of(wire, told)
-                for pieces in ([body], [f"{line}\n".encode() for line in body.decode().split("\n")]):
+                events = [event + b"\n\n" for event in body.split(b"\n\n")[:-1]]
+                runs = [b"".join(events[begin:end]) for begin, end in itertools.pairwise((0, *ends, len(events)))]
+                for pieces in ([body], events, runs):
                     reply = read(wire, pieces)
                     assert reply.error is not None or made(reply) == calls, (told[number], made(reply))
                     assert all(call in calls for call in made(reply)), (told[number], made(reply))

@@ -22,6 +22,7 @@ RELIABILITY: Final = {
     "R2": "r02_fallback",
     "R3": "r03_honest_error",
     "R4": "r04_client_gone",
+    "L2": "l02_order",
     "R5": "r05_cancelled",
     "R6": "r06_slow_clients",
     "R7": "r07_clocks",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, TypeAlias, final, get_args
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -193,7 +192,11 @@ def check_zone(name: str, where: str) -> str:
 
 def zone_of(name: str) -> tzinfo:
     """A time zone. Raises OSError, ValueError, LookupError: there is none of the name."""
-    return UTC if name == UTC_NAME else ZoneInfo(name)
+    if name == UTC_NAME:
+        return UTC
+    from zoneinfo import ZoneInfo  # loads `sysconfig`, which is nothing for who has no quota
+
+    return ZoneInfo(name)
 
 
 def period_of(per: Period, zone: str, now: float) -> tuple[float, float]:

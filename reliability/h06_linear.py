@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from cases import counter
 from dragoman import _json
-from dragoman.client.apart import AT_ONCE
+from dragoman.client.apart import LONGEST
 from dragoman.errors import DragomanError
 from dragoman.events import Start, TextDelta, TextStart
 from dragoman.gateway.request_bodies import check_shape
@@ -43,7 +43,7 @@ def measure(scale: Scale) -> Iterator[Result]:
     goal = "arguments of 1 MiB, read by 64 KiB: each read ≤ 50 ms"
     yield Result("C2", goal, f"most {milliseconds(slowest)} ({what!r}), {3 * len(tokens)} kinds", slowest <= 0.05)
     slowest, what = most(longest_slices(tokens))
-    goal = f"{AT_ONCE // 1024} KiB of any frames or text, what the loop reads between two looks at the clock: ≤ 50 ms"
+    goal = f"{LONGEST // 1024} KiB of any frames or text, what the loop reads between two looks at the clock: ≤ 50 ms"
     yield Result("C2", goal, f"most {milliseconds(slowest)} ({what})", slowest <= 0.05)
     count = scale.pick(20_000, 2_000)
     slowest, what = most(
@@ -111,12 +111,12 @@ def longest_slices(tokens: list[str]) -> Iterator[tuple[float, str]]:
     for name, protocol in PROTOCOLS.items():
         for first in ("", "[", '{"a":1}\n'):
             for unit in units:
-                data = (first + unit * (AT_ONCE // len(unit) + 1)).encode("utf-8", "replace")[:AT_ONCE]
+                data = (first + unit * (LONGEST // len(unit) + 1)).encode("utf-8", "replace")[:LONGEST]
                 yield spent(lambda data=data, name=name: reader_of(name).feed(data)), f"{name}, {first}{unit!r}"  # type: ignore[misc]
         for text in (*openers, *tokens):
             encoder = protocol.encoder(new_id=counter(), model="m", created=1)
-            said = encoder.encode([Start("r", "m", 1), TextStart(0), TextDelta(0, text * (AT_ONCE // len(text)))])
-            data = said[:AT_ONCE] + b"\n\n"
+            said = encoder.encode([Start("r", "m", 1), TextStart(0), TextDelta(0, text * (LONGEST // len(text)))])
+            data = said[:LONGEST] + b"\n\n"
             yield spent(lambda data=data, name=name: reader_of(name).feed(data)), f"{name}, says {text!r}"  # type: ignore[misc]
 
 

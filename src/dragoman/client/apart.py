@@ -13,9 +13,20 @@ from dragoman.http.response import Response
 
 #: Bytes that are read without a look at the clock: some tens of milliseconds, of whatever they are.
 AT_ONCE: Final = 8 * 1024
+#: So many are read in two parts: a short rest would be no batch.
+LONGEST: Final = AT_ONCE + 4096
+_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\n")
 #: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
 #: text of openers, take a hundred times as long as an answer's usual ones.
 _MOST_SECONDS: Final = 0.01
+
+
+def _end_of_events(data: bytes) -> int:
+    """Where to cut what is longer: behind a blank line, so that no event is cut; else behind a line."""
+    for end in _ENDS:
+        if (place := data.rfind(end, 0, AT_ONCE)) >= 0:
+            return place + len(end)
+    return AT_ONCE
 
 
 @final
@@ -62,12 +73,12 @@ class Apart:
     def some(self, data: bytes) -> tuple[list[Event], bytes]:
         """The events of the next bytes, and those of the bytes that are too much work to be read at once: a thread is
         to read these."""
-        if len(data) <= AT_ONCE:
+        if len(data) < LONGEST:
             return self._fed(data), b""
         until = time.thread_time() + _MOST_SECONDS
         events: list[Event] = []
         while data and not (self.is_due(min(AT_ONCE, len(data))) or time.thread_time() > until):
-            cut = data.rfind(b"\n", 0, AT_ONCE) + 1 or AT_ONCE
+            cut = len(data) if len(data) < LONGEST else _end_of_events(data)
             events += self._fed(data[:cut])
             data = data[cut:]
         return events, data

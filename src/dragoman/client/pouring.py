@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.client.apart import AT_ONCE, Apart
+from dragoman.client.apart import LONGEST, Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.read_along import ReadAlong
@@ -37,7 +37,7 @@ async def pour(
     """
 
     def read(data: bytes) -> None:
-        if len(data) > AT_ONCE or apart.is_due(len(data)):
+        if len(data) >= LONGEST or apart.is_due(len(data)):
             apart.take(data, response, given)
         elif events := exchange.feed(data):
             apart.unread = 0

@@ -48,7 +48,8 @@ class EventLines:
     """
 
     __slots__ = (
-        "_data", "_decoder", "_deviate", "_last", "_limit", "_lines", "_name", "_reader", "_tries", "is_open",
+        "_data", "_decoder", "_deviate", "_goes_on", "_last", "_limit", "_lines", "_name", "_reader", "_tries",
+        "is_open",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +64,7 @@ class EventLines:
         self._last = b""
         self._name = b""
         self._tries = 0
+        self._goes_on = False  # its beginning was read
         self.is_open = False
 
     def read_singly(self) -> None:
@@ -158,13 +160,14 @@ class EventLines:
 
     def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
         """A response that came at once begins and ends otherwise than it goes on."""
-        end = len(lines) - _ENDING
-        if end - _BEGINNING > _FEW:
-            yield from zip(lines[:_BEGINNING], repeat(name))
-            if decoder.read_batch(lines[_BEGINNING:end]):
+        begin, end = 0 if self._goes_on else _BEGINNING, len(lines) - _ENDING
+        self._goes_on = True
+        if end - begin > _FEW:
+            yield from zip(lines[:begin], repeat(name))
+            if decoder.read_batch(lines[begin:end]):
                 lines = lines[end:]
             else:
-                lines = lines[_BEGINNING:]
+                lines = lines[begin:]
         yield from zip(lines, repeat(name))
 
     def close(self, rest: bytes) -> Iterator[Frame]:

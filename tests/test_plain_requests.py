@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.events import Deviation
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Opaque, Part, Text, Tool, ToolResult
 from wire_shapes import VALUES, changes
@@ -124,6 +125,11 @@ def bare(value: Message | Tool | Part) -> Any:
     return msgspec.structs.replace(value, native=None)
 
 
+def named(deviations: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
+    """Without those that name the odd field."""
+    return tuple(found for found in deviations if not found.where.endswith(".xOdd"))
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_what_is_read_at_once_is_what_is_read_field_by_field(name: str):
     make, lists = BODIES[name]
@@ -133,7 +139,7 @@ def test_what_is_read_at_once_is_what_is_read_field_by_field(name: str):
     plain, slow = parse(json.dumps(body).encode()), parse(json.dumps(odd).encode())
     assert [bare(message) for message in plain.request.messages] == [bare(found) for found in slow.request.messages]
     assert [bare(tool) for tool in plain.request.tools] == [bare(tool) for tool in slow.request.tools]
-    assert plain.deviations == slow.deviations
+    assert plain.deviations == named(slow.deviations)
     assert any(message.native for message in slow.request.messages)
     assert all(tool.native for tool in slow.request.tools)
 
@@ -157,7 +163,7 @@ def outcome(name: str, body: dict[str, Any]) -> Any:
     except DragomanError as problem:
         return str(problem)
     request = parsed.request
-    return [bare(found) for found in request.messages], [bare(tool) for tool in request.tools], parsed.deviations
+    return [bare(found) for found in request.messages], [bare(tool) for tool in request.tools], named(parsed.deviations)
 
 
 def says_nothing(content: dict[str, Any]) -> bool:

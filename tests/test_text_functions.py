@@ -13,6 +13,7 @@ import pytest
 
 from dragoman import _json
 from dragoman.secret import Secret
+from dragoman.types import Usage
 from growth import steps_of
 from test_linear_time import MOST_GROWTH, ONCE, TOKENS
 from text_functions import TextFunction, functions_in, text_functions
@@ -30,6 +31,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},
     "decoding.py read_request": {"protocol": None},
+    "gateway/attempt_bounds.py bound_of": {"limits": (("max_tokens",),), "max_output": 100},
+    "gateway/attempt_bounds.py expected_of": {"bound": Usage(input=9, output=9)},
     "gateway/messages.py query_values": {"name": "key"},
     "gateway/pages/forward.py with_model": {"model": "m"},
     "gateway/request_bodies.py unpacked": {"encoding": "gzip", "limit": 1000},
@@ -70,6 +73,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "it prints": ("cli/body_input.py write", "cli/main.py complain", "cli/terminal.py say", "cli/terminal.py hint"),
     "the user's own configuration, command or code says it": (
         "agent/pick_model.py first_target", "agent/tool_plan.py identity_of", "agent/tools/pins.py origin_of",
+        "config/quotas.py check_zone", "config/quotas.py read_scope",
         "cli/ledger_input.py read_day", "cli/presets.py fill", "cli/serve_banner.py render_banner",
         "config/references.py read_secret", "config/references.py check_listener",
         "config/references.py check_reference", "config/references.py expand", "ledger/prices.py make_priced",

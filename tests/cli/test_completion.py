@@ -41,7 +41,7 @@ def _settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["ca"], {"call"}),
         (["help", "mod"], {"models"}),
         (["nosuch", ""], set()),
-        (["env", "claude"], {"claude-code"}),
+        (["env", "claude"], {"claude-code", "claude-desktop"}),
         (["serve", "--app", "ze"], {"zed"}),
         (["serve", "--prov"], {"--provider"}),
         (["serve", "--provider", "zhi"], {"zhipu"}),
@@ -150,7 +150,7 @@ def test_a_shell_completes_with_tab(name: str, tmp_path: Path) -> None:
     shell = Shell(name, tmp_path)
     try:
         shell.type("echo; dragoman translat\t", until="translate ")
-        shell.type("\x15dragoman env claude-\t", until="claude-code ")
+        shell.type("\x15dragoman env claude-c\t", until="claude-code ")
         shell.type("\x15dragoman serve --provider zhip\t", until="zhipu ")
         shell.type("\x15dragoman models info ollama/granite4:la\t", until="latest ")
         (tmp_path / "a-body.sse").write_text("")
@@ -163,7 +163,7 @@ def test_a_shell_completes_with_tab(name: str, tmp_path: Path) -> None:
 def test_fish_completes(fish: str, tmp_path: Path) -> None:
     path = f"{install(tmp_path).parent}:{os.environ['PATH']}"
     (tmp_path / "a-body.sse").write_text("")
-    for line, word in (("env claude-", "claude-code"), ("decode a-bod", "a-body.sse"), ("models info oll", "ollama/")):
+    for line, word in (("env claude-c", "claude-code"), ("decode a-bod", "a-body.sse"), ("models info oll", "ollama/")):
         script = f"dragoman completion fish | source; complete -C 'dragoman {line}'"
         run = subprocess.run(
             [fish, "--no-config", "-c", script], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,

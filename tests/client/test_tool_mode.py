@@ -51,7 +51,7 @@ def ask(server: Scripted, tmp_path: Path, more: str = "", *, target: str = "lab/
     asked = {"tools": [get_weather], **asked}
     with dragoman.Client(config, tools=way) as client, client.stream(target, "Weather in Zürich?", **asked) as stream:
         events = list(stream)
-        assert stream.reply == fold(events)
+        assert msgspec.structs.replace(stream.reply, attempts=()) == fold(events)
     return check(events)
 
 

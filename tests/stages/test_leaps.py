@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from dragoman import _json
-from dragoman.events import Event, Finish, ToolCall, ToolCallDelta, ToolCallEnd, ToolCallStart
+from dragoman.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
 from dragoman.response_stages import ArgumentRepair
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.schema_validator import reader_of
-from dragoman.types import Tool
+from dragoman.types import Tool, ToolCall
 
 EDIT: dict[str, Any] = {
     "type": "object",

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from dragoman.events import (
     Failure,
     Finish,
-    Media,
     PartEvent,
     Start,
     TextDelta,
@@ -21,7 +20,7 @@ from dragoman.events import (
     fold,
 )
 from dragoman.response_stages import Policy, Sequencer, stages_for
-from dragoman.types import ToolCall
+from dragoman.types import Media, ToolCall
 from grammar import check, check_sequential
 
 

@@ -78,7 +78,7 @@ def test_a_bad_one_is_named_with_what_failed(configure: Configure, capsys: pytes
         store = configure(model.url)
         assert validate(TARGET) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"dragoman: 1 of 1 targets did not pass: {TARGET}: its tools are not proven, tool-call failed"
+        f"dragoman: 1 of 1 target did not pass: {TARGET}: its tools are not proven, tool-call failed"
     )
     proof = store.get(TARGET)
     assert proof is not None and not is_proven(proof)

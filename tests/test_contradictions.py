@@ -311,3 +311,41 @@ def test_arguments_behind_another_call_are_not_those_of_one_that_waited():
     reply = decode(body, "ollama-chat", tools=[*TOOLS, {**TOOLS[0], "name": "toll"}])
     assert [(call.name, call.values()) for call in reply.tool_calls] == [("toll", {"bell": "b"})]
     assert [call.name for call in reply.failed_calls][:1] == ["ring"] and reply.error is not None
+
+
+# ---------------------------------------------------------------- the two forms of chat's calls, one behind the other
+
+
+def piece_of(form: str, name: str, text: str) -> dict[str, Any]:
+    function = {"name": name, "arguments": text} if name else {"arguments": text}
+    entry = {"index": 0, "function": function} | ({"id": "c", "type": "function"} if name else {})
+    return {"tool_calls": [entry]} if form == "newer" else {"function_call": function}
+
+
+def pieces_of(form: str, way: str, name: str, text: str) -> list[dict[str, Any]]:
+    """The frames in which a call is told: at once, in pieces, or in a whole message at the end."""
+    if way == "message":
+        return [{"message": {"role": "assistant", "content": None} | piece_of(form, name, text)}]
+    cut = halves(text) if way == "pieces" else [text]
+    deltas = [piece_of(form, name, ""), *(piece_of(form, "", piece) for piece in cut)] if way == "pieces" else [
+        piece_of(form, name, text)]  # fmt: skip
+    return [{"delta": delta} for delta in deltas]
+
+
+@pytest.mark.parametrize("ways", [*itertools.product(("at once", "pieces"), ("at once", "pieces", "message"))])
+@pytest.mark.parametrize("first", ["newer", "older"])
+@pytest.mark.parametrize("name", ["ring", "toll"])
+@pytest.mark.parametrize("text", [ONE, AGAIN, OTHER])
+def test_a_call_in_both_forms_is_run_once_or_not_at_all(text: str, name: str, first: str, ways: tuple[str, str]):
+    second = "older" if first == "newer" else "newer"
+    told = [*pieces_of(first, ways[0], "ring", ONE), *pieces_of(second, ways[1], name, text)]
+    choices = [{"index": 0, "finish_reason": None} | each for each in told]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    body = frames(*({"choices": [choice]} for choice in choices), named=False) + b"data: [DONE]\n\n"
+    reply = decode(body, "openai-chat", tools=TOOLS)
+    made = [(call.name, call.values()) for call in reply.tool_calls]
+    assert made in ([], [("ring", json.loads(ONE))])
+    is_same = name == "ring" and text != OTHER
+    assert is_same or reply.error is not None
+    assert made or reply.error is not None
+    assert first == "older" or not is_same or (made and reply.error is None)

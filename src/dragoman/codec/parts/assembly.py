@@ -57,9 +57,9 @@ class Assembly:
     __slots__ = (
         "_before_surrogate", "_bounds", "_calls", "_contradiction", "_cost", "_failed_calls", "_has_strays",
         "_high_surrogate", "_ids", "_most", "_names_tool_use", "_native_reason", "_needs_ids", "_new_id",
-        "_next_index", "_opened_calls", "_parts", "_reported", "_ripe", "_run", "_semantic", "_unreadable",
-        "_usable_calls", "_usage", "end_native", "events", "offered_names", "phase", "reason", "started",
-        "takes_nothing",
+        "_next_index", "_parts", "_reported", "_ripe", "_run", "_semantic", "_unreadable",
+        "_usable_calls", "_usage", "end_native", "events", "offered_names", "opened_calls", "phase", "reason",
+        "started", "takes_nothing",
     )  # fmt: skip
 
     def __init__(
@@ -85,7 +85,7 @@ class Assembly:
         self._calls: dict[int, OpenCall] = {}
         self._ripe: dict[int, OpenCall] = {}  # calls that another part's opening closes
         self._ids: dict[str, OpenCall] = {}
-        self._opened_calls = self._usable_calls = self._failed_calls = 0
+        self.opened_calls = self._usable_calls = self._failed_calls = 0
         self._has_strays = self._semantic = False
         self._usage = NO_USAGE
         self._cost: Cost | None = None
@@ -675,14 +675,14 @@ class Assembly:
     def _has_room(self, *, is_call: bool = False) -> bool:
         """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
         bounds = self._bounds
-        self._opened_calls += is_call
-        if self.phase == "open" and self._next_index < bounds.parts and self._opened_calls <= bounds.calls:
+        self.opened_calls += is_call
+        if self.phase == "open" and self._next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True
         if self._next_index >= bounds.parts:
             seen = f"{self._next_index + 1} or more"
             self.fail("too_large", exceeded(f"a response of at most {bounds.parts} parts", "parts", seen))
-        if self._opened_calls > bounds.calls:
-            seen = f"{self._opened_calls} or more"
+        if self.opened_calls > bounds.calls:
+            seen = f"{self.opened_calls} or more"
             self.fail("too_large", exceeded(f"a response of at most {bounds.calls} calls", "calls", seen))
         return not self._is_late()
 

@@ -27,11 +27,13 @@ from dragoman.types import Native
 class CallReader:
     """Reads them into one response."""
 
-    __slots__ = ("_assembly", "_slots")
+    __slots__ = ("_assembly", "_has_legacy", "_mirrored", "_slots")
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
         self._slots = slots
+        self._has_legacy = False  # a call came in the older form
+        self._mirrored: tuple[str, str] | None = None  # what the older form told behind calls of the newer one
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
@@ -63,6 +65,10 @@ class CallReader:
         if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
             self._slots.pass_over(piece.index)
             return  # an entry that says nothing
+        if self._has_legacy:
+            if name:
+                self._refuse_both(name)
+            return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if not _is_told_once(piece) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
@@ -100,6 +106,8 @@ class CallReader:
     def read_whole(self, piece: CallPiece) -> OpenCall:
         """Take a call of a whole message, and give it."""
         name, arguments, kind = parts_of(piece)
+        if self._has_legacy and not self._is_told(name, arguments):
+            return self._refuse_both(name)
         if not piece.type:
             self._assembly.deviate("missing-type", f"call {name}")
         if piece.function is None and piece.name:
@@ -115,17 +123,49 @@ class CallReader:
         indices = [piece.index or 0 for piece in delta.tool_calls or ()]
         self._compare_legacy(delta, [call for index in indices if (call := self._slots.by_index.get(index))])
         name, arguments = legacy_call(delta)
-        if name or arguments:
-            self._assembly.deviate("legacy-function-call", "function_call")
+        if (name or arguments) and not self._is_mirrored(name, arguments):
             self._slots.fragment(0, "", name, arguments, where="function_call")
 
     def read_whole_legacy(self, message: Delta, calls: list[OpenCall]) -> None:
         """Take the older `function_call` of a whole message that tells these calls."""
         self._compare_legacy(message, calls)
         name, arguments = legacy_call(message)
-        if name or arguments:
-            self._assembly.deviate("legacy-function-call", "function_call")
+        if (name or arguments) and not self._is_mirrored(name, arguments):
             self._slots.whole("", name, arguments)
+
+    def _is_mirrored(self, name: str, arguments: str) -> bool:
+        """Whether calls came in the newer form before this piece of the older one. No server makes calls in both, so it
+        tells one of them again, or there are two readings; which, is known at the end."""
+        self._assembly.deviate("legacy-function-call", "function_call")
+        if self._has_legacy or not self._assembly.opened_calls:
+            self._has_legacy = True
+            return False
+        told = self._mirrored or ("", "")
+        self._mirrored = (told[0] + name, told[1] + arguments)
+        return True
+
+    def _compare_mirrored(self) -> None:
+        if self._mirrored is None:
+            return
+        (name, arguments), self._mirrored = self._mirrored, None
+        if self._is_told(name, arguments):
+            self._assembly.deviate("duplicate-call", "function_call")
+        else:
+            self._refuse_both(name)
+
+    def _is_told(self, name: str, arguments: str) -> bool:
+        """Whether a call that came says the same."""
+        return any(
+            name in ("", call.name) and not contradicts(arguments, call.text.raw() or call.arguments)
+            for call in self._slots.by_index.values()
+        )
+
+    def _refuse_both(self, name: str) -> OpenCall:
+        """Calls in both forms that do not say the same: a client runs those of the form that it knows."""
+        refused = self._assembly.open_call(None, name)
+        for call in (refused, *self._slots.by_index.values()):
+            self._assembly.contradict(call, "function_call")
+        return refused
 
     def _compare_legacy(self, said: Delta, calls: list[OpenCall]) -> None:
         """Where both forms of calls stand, the older one must say what an entry of the newer one says: a client runs
@@ -151,6 +191,7 @@ class CallReader:
     def close(self, *, is_ended: bool) -> None:
         """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
         if self._assembly.phase == "open":
+            self._compare_mirrored()
             self._slots.compare()
             self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
 

@@ -124,10 +124,10 @@ def test_at_the_end_of_its_time_a_stream_is_told_so(tmp_path: Path, protocol: st
 def test_an_answer_that_has_not_begun_keeps_its_status(tmp_path: Path) -> None:
     with gateway(tmp_path) as running:
         running.answer(["hold"])
-        for stream in (True, False):
+        for number, stream in enumerate((True, False), 1):
             under_way = begin(running, stream=stream)
             until = time.monotonic() + 10
-            while not running.provider.requests:
+            while len(running.provider.requests) < number:
                 assert time.monotonic() < until
                 time.sleep(0.005)
             if not stream:

@@ -183,13 +183,19 @@ def test_an_answer_without_usage_is_estimated_and_an_explicit_zero_stands(record
     assert (zero["state"], zero["input"], zero["output"], zero["nano"]) == ("settled", 0, 0, 0)
 
 
-def leave(running: Running, path: str, body: bytes, *, resets: bool) -> None:
-    """Ask, wait until the provider has the request, and go."""
-    connection = socket.create_connection(("127.0.0.1", running.gateway.port))
+def leave(running: Running, path: str, body: bytes, *, resets: bool, after: bytes = b"") -> None:
+    """Ask, wait until the provider has the request and these bytes of its answer are here, and go."""
+    before = len(running.provider.requests)
+    connection = socket.create_connection(("127.0.0.1", running.gateway.port), timeout=30)
     connection.sendall(rendered(path, body))
-    until = time.monotonic() + 10
-    while not running.provider.requests and time.monotonic() < until:
+    until = time.monotonic() + 30
+    while len(running.provider.requests) == before and time.monotonic() < until:
         time.sleep(0.005)
+    seen = b""
+    while after not in seen:
+        data = connection.recv(65_536)
+        assert data, seen
+        seen += data
     time.sleep(0.05)
     if resets:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -207,7 +213,7 @@ def test_a_client_that_goes_leaves_one_row(recorded: Recording, client: str, pha
     for number, resets in enumerate((False, True), 1):
         running.answer(script)  # type: ignore[arg-type]
         path, body = spoken(client, f"{client}/model-1", stream=phase != "whole")
-        leave(running, path, body, resets=resets)
+        leave(running, path, body, resets=resets, after=b"Hello" if phase == "mid-stream" else b"")
         row = settled(folder, number)[-1]
         assert (row["state"], row["reason"], row["reported"]) == ("estimated", "cancelled", 0)
         assert row["input"] >= (said_at_first(client) if phase == "mid-stream" else 1)

@@ -86,7 +86,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "words of ours": (
         "bounds.py exceeded", "http/response.py not_connected", "http/response.py no_http", "http/response.py broken",
-        "cli/commands/explain.py fates_of", "ledger/stores/sqlite.py audit_digest",
+        "cli/commands/explain.py fates_of", "ledger/stores/values.py audit_digest",
     ),
     "it runs in a row of `places.py`, with all that it needs": (
         "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",

@@ -18,7 +18,7 @@ from dragoman.ledger.prices import read_rates
 from dragoman.ledger.reading import JournalReader
 from dragoman.ledger.stores.files import MAIN_FILE, damaged_in, month_file, months_in, read_file
 from dragoman.ledger.stores.schema import GROUPS, SUMS
-from dragoman.ledger.stores.sqlite import audit_digest
+from dragoman.ledger.stores.values import audit_digest
 from dragoman.ledger.waking import Ringer
 from dragoman.money import Rates
 from dragoman.types import Usage

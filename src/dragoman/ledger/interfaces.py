@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
@@ -52,6 +52,23 @@ class Store(Protocol):
 
         Raises:
             StoreAway: it is not kept.
+        """
+        ...
+
+    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
+        """Correct what a final attempt cost by so many nano-dollars; whether it was not done before.
+
+        Raises:
+            Refused: there is no such attempt, or it goes on.
+            StoreAway: as `deliver`.
+        """
+        ...
+
+    def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
+        """Write down who changed what. Each entry's digest covers the one before it.
+
+        Raises:
+            StoreAway: it is not written.
         """
         ...
 

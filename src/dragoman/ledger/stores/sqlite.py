@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
 import time
@@ -26,6 +25,7 @@ from dragoman.ledger.stores.files import (
     read_file,
 )
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SETTLED, SUMS
+from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
 
 #: Files of months that are open at once.
 _MOST_OPEN: Final = 3
@@ -82,7 +82,7 @@ class SqliteStore:
 
     def settle(self, settlement: Settlement) -> bool:
         with self._writing(month_of(settlement.id)) as connection:
-            if connection.execute(_SETTLE, (*_ending(settlement), settlement.id)).rowcount:
+            if connection.execute(_SETTLE, (*ending_values(settlement), settlement.id)).rowcount:
                 return True
             if connection.execute("SELECT 1 FROM attempt WHERE id = ?", (settlement.id,)).fetchone() is None:
                 return False
@@ -94,13 +94,7 @@ class SqliteStore:
             main.execute("INSERT OR IGNORE INTO set_aside VALUES(?,?,?,?)", (name, reason, data, self._micros()))
 
     def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
-        """Correct what a final attempt cost by so many nano-dollars; whether it was not done before.
-
-        Raises:
-            Refused: there is no such attempt, or it goes on.
-            StoreAway: as `deliver`.
-        """
-        id = _derived(attempt, f"{nano} {actor} {reason}")
+        id = derived_id(attempt, f"{nano} {actor} {reason}")
         with self._writing(month_of(attempt)) as connection:
             found = connection.execute("SELECT state, nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
             if found is None or found[0] == "reserved":
@@ -116,7 +110,6 @@ class SqliteStore:
         return True
 
     def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
-        """Write down who changed what. Each entry's digest covers the one before it."""
         with self._writing(None) as main:
             write_audit(main, self._micros(), actor, action, subject, change)
 
@@ -155,7 +148,7 @@ class SqliteStore:
     # ------------------------------------------------------------ inside
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        values = [value for row in rows for value in _values(row)]
+        values = [value for row in rows for value in row_values(row)]
         if connection.execute(_INSERTS[len(rows)], values).rowcount == len(rows):
             return
         for row in rows:  # some stood there, perhaps with other values
@@ -170,7 +163,7 @@ class SqliteStore:
         difference = given.nano - (stored[0] or 0)
         if difference or stored[0] is None:
             values = (
-                _derived(given.id, "late"),
+                derived_id(given.id, "late"),
                 given.id,
                 difference,
                 stored[0] is None,
@@ -255,37 +248,7 @@ def write_audit(
     )
 
 
-def audit_digest(previous: bytes, entry: tuple[int, int, str, str, str, str]) -> bytes:
-    """The digest of an entry: SHA-256 of the one before it and of its own fields."""
-    return hashlib.sha256(previous + _json.encode(list(entry))).digest()
-
-
 def _is_priced(connection: sqlite3.Connection, attempt: bytes) -> bool:
     [nano] = connection.execute("SELECT nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
     found = connection.execute("SELECT 1 FROM adjustment WHERE attempt = ? AND prices", (attempt,)).fetchone()
     return nano is not None or found is not None
-
-
-def _derived(attempt: bytes, what: str) -> bytes:
-    """An id that follows from the attempt's and from what is said of it, so that saying it again is the same."""
-    return hashlib.sha256(attempt + what.encode("utf-8", "replace")).digest()[:16]
-
-
-def _values(row: Row) -> tuple[object, ...]:
-    intent = row.intent
-    accounts = ",".join(map(str, intent.accounts))
-    head = (
-        intent.id, intent.request, intent.ordinal, row.holder, intent.started, intent.key, intent.owner, intent.team,
-        intent.route, intent.target, intent.size, accounts, intent.reserved, intent.expected, intent.client_request,
-    )  # fmt: skip
-    return head + (_OPEN if row.settlement is None else _ending(row.settlement))
-
-
-_OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "")
-
-
-def _ending(end: Settlement) -> tuple[object, ...]:
-    return (
-        end.ended, end.state, end.nano, end.price, end.input, end.output, end.cache_read, end.cache_write,
-        end.reasoning, end.reported, end.reason, end.status, end.provider_request,
-    )  # fmt: skip

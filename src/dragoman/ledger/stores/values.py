@@ -1,0 +1,41 @@
+"""What every store writes of a row and of a correction, in the order of its columns."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from dragoman import _json
+from dragoman.ledger.records import Row, Settlement
+
+
+def audit_digest(previous: bytes, entry: tuple[int, int, str, str, str, str]) -> bytes:
+    """The digest of an entry: SHA-256 of the one before it and of its own fields."""
+    return hashlib.sha256(previous + _json.encode(list(entry))).digest()
+
+
+def derived_id(attempt: bytes, what: str) -> bytes:
+    """An id that follows from the attempt's and from what is said of it, so that saying it again is the same."""
+    return hashlib.sha256(attempt + what.encode("utf-8", "replace")).digest()[:16]
+
+
+def row_values(row: Row) -> tuple[object, ...]:
+    """An attempt, in the order of `schema.COLUMNS`."""
+    intent = row.intent
+    accounts = ",".join(map(str, intent.accounts))
+    head = (
+        intent.id, intent.request, intent.ordinal, row.holder, intent.started, intent.key, intent.owner, intent.team,
+        intent.route, intent.target, intent.size, accounts, intent.reserved, intent.expected, intent.client_request,
+    )  # fmt: skip
+    return head + (_OPEN if row.settlement is None else ending_values(row.settlement))
+
+
+_OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "")
+
+
+def ending_values(end: Settlement) -> tuple[object, ...]:
+    """What a settlement sets, in the order of `schema.SETTLED`."""
+    return (
+        end.ended, end.state, end.nano, end.price, end.input, end.output, end.cache_read, end.cache_write,
+        end.reasoning, end.reported, end.reason, end.status, end.provider_request,
+    )  # fmt: skip

@@ -313,39 +313,77 @@ def test_arguments_behind_another_call_are_not_those_of_one_that_waited():
     assert [call.name for call in reply.failed_calls][:1] == ["ring"] and reply.error is not None
 
 
-# ---------------------------------------------------------------- the two forms of chat's calls, one behind the other
+# ---------------------------------------------------------------- the two forms of chat's calls, beside and behind
 
 
-def piece_of(form: str, name: str, text: str) -> dict[str, Any]:
+def piece_of(form: str, name: str, text: str, index: int | None = 0) -> dict[str, Any]:
     function = {"name": name, "arguments": text} if name else {"arguments": text}
-    entry = {"index": 0, "function": function} | ({"id": "c", "type": "function"} if name else {})
-    return {"tool_calls": [entry]} if form == "newer" else {"function_call": function}
+    if form == "older":
+        return {"function_call": function}
+    entry = {"function": function} | ({"id": "c", "type": "function"} if name else {})
+    return {"tool_calls": [entry if index is None else entry | {"index": index}]}
 
 
-def pieces_of(form: str, way: str, name: str, text: str) -> list[dict[str, Any]]:
+def pieces_of(form: str, way: str, name: str, text: str, index: int | None = 0) -> list[dict[str, Any]]:
     """The frames in which a call is told: at once, in pieces, or in a whole message at the end."""
     if way == "message":
-        return [{"message": {"role": "assistant", "content": None} | piece_of(form, name, text)}]
-    cut = halves(text) if way == "pieces" else [text]
-    deltas = [piece_of(form, name, ""), *(piece_of(form, "", piece) for piece in cut)] if way == "pieces" else [
-        piece_of(form, name, text)]  # fmt: skip
-    return [{"delta": delta} for delta in deltas]
+        return [{"message": {"role": "assistant", "content": None} | piece_of(form, name, text, index)}]
+    if way == "pieces":
+        deltas = [piece_of(form, name, "", index), *(piece_of(form, "", piece, index) for piece in halves(text))]
+        return [{"delta": delta} for delta in deltas]
+    return [{"delta": piece_of(form, name, text, index)}]
+
+
+def beside(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The frames of both forms, each with its counterpart of the other form."""
+    pairs = itertools.zip_longest(some, others, fillvalue={"delta": {}})
+    return [{"delta": one["delta"] | other["delta"]} for one, other in pairs]
+
+
+def made_of(told: list[dict[str, Any]]) -> tuple[list[tuple[str, Any]], Reply]:
+    choices = [{"index": 0, "finish_reason": None} | each for each in told]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    body = frames(*({"choices": [choice]} for choice in choices), named=False) + b"data: [DONE]\n\n"
+    reply = decode(body, "openai-chat", tools=TOOLS)
+    return [(call.name, call.values()) for call in reply.tool_calls], reply
 
 
 @pytest.mark.parametrize("ways", [*itertools.product(("at once", "pieces"), ("at once", "pieces", "message"))])
 @pytest.mark.parametrize("first", ["newer", "older"])
 @pytest.mark.parametrize("name", ["ring", "toll"])
 @pytest.mark.parametrize("text", [ONE, AGAIN, OTHER])
-def test_a_call_in_both_forms_is_run_once_or_not_at_all(text: str, name: str, first: str, ways: tuple[str, str]):
+@pytest.mark.parametrize("index", [0, None])
+def test_a_call_in_both_forms_is_run_once_or_not_at_all(
+    text: str, name: str, first: str, ways: tuple[str, str], index: int | None
+):
     second = "older" if first == "newer" else "newer"
-    told = [*pieces_of(first, ways[0], "ring", ONE), *pieces_of(second, ways[1], name, text)]
-    choices = [{"index": 0, "finish_reason": None} | each for each in told]
-    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
-    body = frames(*({"choices": [choice]} for choice in choices), named=False) + b"data: [DONE]\n\n"
-    reply = decode(body, "openai-chat", tools=TOOLS)
-    made = [(call.name, call.values()) for call in reply.tool_calls]
+    told = [*pieces_of(first, ways[0], "ring", ONE, index), *pieces_of(second, ways[1], name, text, index)]
+    made, reply = made_of(told)
     assert made in ([], [("ring", json.loads(ONE))])
     is_same = name == "ring" and text != OTHER
     assert is_same or reply.error is not None
     assert made or reply.error is not None
     assert first == "older" or not is_same or (made and reply.error is None)
+
+
+@pytest.mark.parametrize("texts", [*itertools.product(TEXTS, TEXTS)])
+@pytest.mark.parametrize("way", ["at once", "pieces", "behind", "message"])
+@pytest.mark.parametrize("index", [0, None])
+def test_arguments_of_the_older_form_are_never_left_out(texts: tuple[str, str], way: str, index: int | None):
+    """A newer call without arguments, and a `function_call` that tells some: which of the two is meant?"""
+    newer, older = texts
+    pieces = "pieces" if way == "pieces" else "at once"
+    new = pieces_of("newer", pieces, "ring", newer, index)
+    old = pieces_of("older", "message" if way == "message" else pieces, "ring", older)
+    made, reply = made_of(beside(new, old) if way in ("at once", "pieces") else new + old)
+    says_the_same = same(newer, older) and (way != "pieces" or newer == older)  # a frame is compared with its own half
+    if newer not in ("", "{}") and (older in ("", "{}") or says_the_same):
+        assert made == [("ring", json.loads(newer))] and reply.error is None
+    elif older not in ("", "{}") and not same(newer, older):
+        assert made in ([], [("ring", json.loads(newer or "0"))]) and ("ring", {}) not in made
+        assert reply.error is not None
+    assert len(made) <= 1
+
+
+def same(one: str, other: str) -> bool:
+    return bool(one) and bool(other) and json.loads(one) == json.loads(other)

@@ -56,10 +56,10 @@ class Assembly:
 
     __slots__ = (
         "_before_surrogate", "_bounds", "_calls", "_contradiction", "_cost", "_failed_calls", "_has_strays",
-        "_high_surrogate", "_ids", "_most", "_names_tool_use", "_native_reason", "_needs_ids", "_new_id",
+        "_high_surrogate", "_most", "_names_tool_use", "_native_reason", "_needs_ids", "_new_id",
         "_next_index", "_parts", "_reported", "_ripe", "_run", "_semantic", "_unreadable",
-        "_usable_calls", "_usage", "end_native", "events", "offered_names", "opened_calls", "phase", "reason",
-        "started", "takes_nothing",
+        "_usable_calls", "_usage", "calls_by_id", "end_native", "events", "offered_names", "opened_calls",
+        "phase", "reason", "started", "takes_nothing",
     )  # fmt: skip
 
     def __init__(
@@ -84,7 +84,7 @@ class Assembly:
         self._parts: dict[int, OpenPart] = {}
         self._calls: dict[int, OpenCall] = {}
         self._ripe: dict[int, OpenCall] = {}  # calls that another part's opening closes
-        self._ids: dict[str, OpenCall] = {}
+        self.calls_by_id: dict[str, OpenCall] = {}
         self.opened_calls = self._usable_calls = self._failed_calls = 0
         self._has_strays = self._semantic = False
         self._usage = NO_USAGE
@@ -266,11 +266,11 @@ class Assembly:
         self._open()
         call = OpenCall(self._index(), id=id or "", name=name or "", kind=kind)
         call.native = native
-        earlier = self._ids.get(call.id) if call.id else None
+        earlier = self.calls_by_id.get(call.id) if call.id else None
         if earlier is not None:
             call.repeats = earlier
         elif call.id:
-            self._ids[call.id] = call
+            self.calls_by_id[call.id] = call
         self._calls[call.index] = call
         if name and not wait:
             self.announce(call)
@@ -282,15 +282,15 @@ class Assembly:
             return
         if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
             return  # how many calls this is, its arguments tell
-        if not call.id or self._ids.setdefault(call.id, call) is not call:  # none, or a late one that another call has
+        if not call.id or self.calls_by_id.setdefault(call.id, call) is not call:  # none, or a late one of another
             if call.id:
                 self.deviate("duplicate-id", f"call {call.name}")
             elif self._needs_ids:
                 self.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
             made = f"call_{self._new_id()}"
-            while made in self._ids:  # by the wire, which made it up likewise
+            while made in self.calls_by_id:  # by the wire, which made it up likewise
                 made += f"_{call.index}"  # whatever makes ids, this ends
-            self._ids[made], call.id = call, made
+            self.calls_by_id[made], call.id = call, made
         call.id, call.name = whole_characters(call.id), whole_characters(call.name)
         if self.offered_names and call.name not in self.offered_names:
             self.deviate("unknown-tool", f"call {call.index}", call.name)
@@ -401,7 +401,7 @@ class Assembly:
 
     def call_of(self, id: str) -> OpenCall | None:
         """The call that was given this id by the wire (or by us)."""
-        return self._ids.get(id)
+        return self.calls_by_id.get(id)
 
     def goes_on(self, name: str, text: ArgumentText) -> bool:
         """Whether the same name under a new id goes on with a call: its arguments are not whole and must come."""
@@ -409,7 +409,7 @@ class Assembly:
 
     def register(self, call: OpenCall) -> None:
         """Know a call by the id that it has got."""
-        self._ids.setdefault(call.id, call)
+        self.calls_by_id.setdefault(call.id, call)
 
     def drop_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
         """The provider withdrew a call, or it cannot be read."""

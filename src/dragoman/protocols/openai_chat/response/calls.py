@@ -8,7 +8,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import contradicts, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -33,7 +33,7 @@ class CallReader:
         self._assembly = assembly
         self._slots = slots
         self._has_legacy = False  # a call came in the older form
-        self._mirrored: tuple[str, str] | None = None  # what the older form told behind calls of the newer one
+        self._mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
@@ -103,11 +103,12 @@ class CallReader:
         name, arguments, _ = parts_of(piece)
         return not name and bool(arguments.strip())
 
-    def read_whole(self, piece: CallPiece) -> OpenCall:
-        """Take a call of a whole message, and give it."""
+    def read_whole(self, piece: CallPiece) -> None:
+        """Take a call of a whole message."""
         name, arguments, kind = parts_of(piece)
-        if self._has_legacy and not self._is_told(name, arguments):
-            return self._refuse_both(name)
+        if self._has_legacy:
+            self._again(name, arguments)
+            return
         if not piece.type:
             self._assembly.deviate("missing-type", f"call {name}")
         if piece.function is None and piece.name:
@@ -116,19 +117,15 @@ class CallReader:
         call = self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
         if not _is_told_once(piece):
             self._assembly.contradict(call, f"call {name}")
-        return call
 
     def read_legacy(self, delta: Delta) -> None:
         """Take a piece of the older `function_call`."""
-        indices = [piece.index or 0 for piece in delta.tool_calls or ()]
-        self._compare_legacy(delta, [call for index in indices if (call := self._slots.by_index.get(index))])
         name, arguments = legacy_call(delta)
         if (name or arguments) and not self._is_mirrored(name, arguments):
             self._slots.fragment(0, "", name, arguments, where="function_call")
 
-    def read_whole_legacy(self, message: Delta, calls: list[OpenCall]) -> None:
-        """Take the older `function_call` of a whole message that tells these calls."""
-        self._compare_legacy(message, calls)
+    def read_whole_legacy(self, message: Delta) -> None:
+        """Take the older `function_call` of a whole message."""
         name, arguments = legacy_call(message)
         if (name or arguments) and not self._is_mirrored(name, arguments):
             self._slots.whole("", name, arguments)
@@ -140,46 +137,45 @@ class CallReader:
         if self._has_legacy or not self._assembly.opened_calls:
             self._has_legacy = True
             return False
-        told = self._mirrored or ("", "")
-        self._mirrored = (told[0] + name, told[1] + arguments)
+        self._mirrored.append((name, arguments))
         return True
 
     def _compare_mirrored(self) -> None:
-        if self._mirrored is None:
-            return
-        (name, arguments), self._mirrored = self._mirrored, None
-        if self._is_told(name, arguments):
-            self._assembly.deviate("duplicate-call", "function_call")
-        else:
-            self._refuse_both(name)
+        if self._mirrored:
+            name, arguments = ("".join(texts) for texts in zip(*self._mirrored, strict=True))
+            self._mirrored.clear()
+            self._again(name, arguments)
 
-    def _is_told(self, name: str, arguments: str) -> bool:
-        """Whether a call that came says the same."""
-        return any(
-            name in ("", call.name) and not contradicts(arguments, call.text.raw() or call.arguments)
-            for call in self._slots.by_index.values()
-        )
+    def _again(self, name: str, arguments: str) -> None:
+        """A call that came in one form comes in the other. It is the same if it tells nothing else and nothing more."""
+        for call in self._calls():
+            if name in ("", call.name) and _adds_nothing(arguments, call.text.raw() or call.arguments):
+                self._assembly.deviate("duplicate-call", "function_call")
+                return
+        self._refuse_both(name)
 
-    def _refuse_both(self, name: str) -> OpenCall:
+    def _refuse_both(self, name: str) -> None:
         """Calls in both forms that do not say the same: a client runs those of the form that it knows."""
         refused = self._assembly.open_call(None, name)
-        for call in (refused, *self._slots.by_index.values()):
+        for call in (refused, *self._calls()):
             self._assembly.contradict(call, "function_call")
-        return refused
 
-    def _compare_legacy(self, said: Delta, calls: list[OpenCall]) -> None:
-        """Where both forms of calls stand, the older one must say what an entry of the newer one says: a client runs
-        those of the form that it knows. `calls`: what the entries were read as."""
+    def _calls(self) -> list[OpenCall]:
+        """Those at an index, whose ids may be missing still, and those with ids, which may have no index."""
+        return list(dict.fromkeys([*self._slots.by_index.values(), *self._assembly.calls_by_id.values()]))
+
+    def compare_forms(self, said: Delta) -> None:
+        """Before its calls are read: where both forms stand, the older one must say what an entry of the newer one
+        says, and no more. Else the calls are taken out and fail: a client runs those of the form that it knows."""
         function = said.function_call
         if function is None or not said.tool_calls or not (function.name or function.arguments):
             return
         name, arguments = function.name or "", function.arguments or ""
-        for piece in said.tool_calls:
-            other, told, _ = parts_of(piece)
-            if (name in ("", other) or not other) and not contradicts(arguments, told):
-                return
-        for call in (self._assembly.open_call(None, name), *calls):
-            self._assembly.contradict(call, "function_call")
+        told = [parts_of(piece) for piece in said.tool_calls]
+        if not any((name in ("", other) or not other) and _adds_nothing(arguments, text) for other, text, _ in told):
+            for refused in dict.fromkeys([name, *(other for other, _, _ in told if other)]):
+                self._refuse_both(refused)
+            said.tool_calls = said.function_call = None
 
     def drop_empty(self) -> None:
         """Fail the calls without arguments: they may have gone elsewhere."""
@@ -194,6 +190,11 @@ class CallReader:
             self._compare_mirrored()
             self._slots.compare()
             self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
+
+
+def _adds_nothing(arguments: str, told: str) -> bool:
+    """Whether arguments of a call say nothing beside those that were told."""
+    return is_placeholder(arguments) or is_same(arguments.strip(), told.strip())
 
 
 def _is_told_once(piece: CallPiece) -> bool:

@@ -337,6 +337,7 @@ class Decoder:
         else:
             self._delta(Delta(content=content))
         rare.read(delta)
+        self._calls.compare_forms(delta)
         self._delta(Delta(tool_calls=delta.tool_calls))
         self._calls.read_legacy(delta)
 
@@ -356,9 +357,11 @@ class Decoder:
             self._assembly.text(content)
         if rare and not self._said:
             rare.read(message)
-        calls = [self._calls.read_whole(piece) for piece in message.tool_calls or ()]
+        self._calls.compare_forms(message)
+        for piece in message.tool_calls or ():
+            self._calls.read_whole(piece)
         if rare:
-            self._calls.read_whole_legacy(message, calls)
+            self._calls.read_whole_legacy(message)
 
     def _rare_fields(self) -> Extensions:
         if self._rare is None:

@@ -87,6 +87,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "words of ours": (
         "bounds.py exceeded", "http/response.py not_connected", "http/response.py no_http", "http/response.py broken",
         "cli/commands/explain.py fates_of", "ledger/stores/values.py audit_digest",
+        "ledger/stores/values.py derived_id",
     ),
     "it runs in a row of `places.py`, with all that it needs": (
         "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",

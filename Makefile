@@ -90,7 +90,7 @@ command-screens: $(STAMP)  ## 18 moments of the commands in tmux (apt install tm
 agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent
 
-page-screens: $(STAMP)  ## the gateway's page and validation reports in a real browser (apt install chromium), wide and narrow, light and dark
+page-screens: $(STAMP)  ## the gateway's page and validation reports in a browser (apt install chromium), compared with the layouts that are kept
 	.venv/bin/python scripts/check_pages.py
 	.venv/bin/python scripts/check_reports.py
 

@@ -2,7 +2,8 @@
 
 It needs Chromium (`apt install chromium`), started without a window and asked over its DevTools protocol
 (https://chromedevtools.github.io/devtools-protocol/, read 2026-11-22). For each size and theme it checks that the page
-breaks nothing of its policy, fits the window, and shows requests as they end; pictures go to the folder that is named.
+breaks nothing of its policy, fits the window, shows requests as they end, and looks as the layout that is kept in
+`tests/pages` (DRAGOMAN_WRITE_SCREENS=1 writes it). Pictures go to the folder that is named.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from page_layouts import keep_layout, layout_of, settle
 
 from dragoman.config import load_config
 from dragoman.gateway.process.gateway import Gateway
@@ -35,6 +37,8 @@ TOOL = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
 }
+#: How long a request took is a cell of its own; whether a page may copy is the browser's word.
+CHANGING = ((r"^\d+$", "N"), ("^Selected$", "Copied"))
 ASK = {"model": "coder", "messages": [{"role": "user", "content": "Weather in Paris?"}], "tools": [TOOL]}
 
 
@@ -131,8 +135,8 @@ async def browser() -> AsyncIterator[Browser]:
             process.wait(10)
 
 
-async def check(tab: Browser, url: str, width: int, theme: str, into: Path) -> None:
-    """The page at one size in one theme, with two requests that end while it is open."""
+async def check(tab: Browser, url: str, width: int, theme: str, into: Path) -> list[list[Any]]:
+    """The page at one size in one theme, with two requests that end while it is open; its layout."""
     await tab.resize(width, theme)
     await tab.ask("Page.navigate", url=url)
     await tab.until("document.readyState === 'complete' && document.querySelectorAll('button').length === 4")
@@ -147,7 +151,9 @@ async def check(tab: Browser, url: str, width: int, theme: str, into: Path) -> N
     await tab.value("document.querySelector('button').click()")
     await tab.until("['Copied', 'Selected'].includes(document.querySelector('button').textContent)")
     assert tab.complaints == [], tab.complaints
+    await settle(tab, CHANGING)
     await tab.picture(into / f"start-{width}-{theme}.png")
+    return await layout_of(tab)
 
 
 async def main() -> None:
@@ -167,9 +173,11 @@ async def main() -> None:
         try:
             async with browser() as tab:
                 for width in WIDTHS:
-                    for theme in THEMES:
-                        await check(tab, f"{gateway.url}/", width, theme, into)
-                        print(f"ok: {width} pixels, {theme}")
+                    url = f"{gateway.url}/"
+                    keep_layout(
+                        f"start-{width}", {theme: await check(tab, url, width, theme, into) for theme in THEMES}
+                    )
+                    print(f"ok: {width} pixels, {' and '.join(THEMES)}")
         finally:
             await gateway.close()
 

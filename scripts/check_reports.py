@@ -2,7 +2,8 @@
 
 The models are scripted ones on loopback: a healthy one, one that writes prose, one that refuses tools; one server is
 not there. For one model and for all of them beside each other it checks that the page fits the window, asks for nothing
-outside, shows marks that look like links, and opens them with the request in reach and the events folded.
+outside, shows marks that look like links, opens them with the request in reach and the events folded, and looks as the
+layout that is kept in `tests/pages` (DRAGOMAN_WRITE_SCREENS=1 writes it).
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from check_pages import THEMES, WIDTHS, Browser, browser
+from page_layouts import keep_layout, layout_of, settle
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from dragoman.cli.main import main as dragoman
@@ -23,6 +26,10 @@ from dragoman.events import Failure
 from validate import lies
 from validate.scripted_model import KEY, MODEL, Lie, scripted_model
 
+#: By state ("" is closed), what shows.
+Looks = dict[str, list[list[Any]]]
+#: The layouts that are kept, by report: of one model's, also with a mark open; of all models beside each other.
+KEPT = {"report-healthy": ("", "-open"), "report-all": ("",)}
 REFUSAL = Failure("bad_request", f"{MODEL} does not support tools", 400)
 
 
@@ -50,22 +57,36 @@ def write_reports(folder: Path) -> list[Path]:
         targets["all"] = [target for [target] in targets.values()]
         for name, asked in targets.items():
             report = folder / f"report-{name}.html"
-            dragoman(["validate", "--full-suite", "--per-minute", "60000", "--report", str(report), *asked])
+            dragoman(
+                [
+                    "validate",
+                    "--full-suite",
+                    "--seed",
+                    "screens",
+                    "--per-minute",
+                    "60000",
+                    "--report",
+                    str(report),
+                    *asked,
+                ]
+            )
         return [folder / f"report-{name}.html" for name in targets]
 
 
-async def check(tab: Browser, report: Path, width: int, theme: str, into: Path) -> None:
-    """One report at one size in one theme, closed and with each mark open."""
+async def check(tab: Browser, report: Path, width: int, theme: str, into: Path) -> Looks:
+    """One report at one size in one theme, closed and with each mark open; its layout, and with the first mark open."""
     await tab.resize(width, theme)
     tab.requested.clear()
     await tab.ask("Page.navigate", url=report.as_uri())
     await tab.until("document.readyState === 'complete' && document.querySelector('footer') !== null")
     await tab.expect_no_sideways_scrolling()
     assert await tab.value("/agent/.test(document.querySelector('h1').textContent)")
+    await settle(tab)
     await tab.picture(into / f"{report.stem}-{width}-{theme}.png")
+    looks = {"": await layout_of(tab)}
     marks = await tab.value("[...document.querySelectorAll('.mark')].map(mark => mark.getAttribute('href'))")
-    looks = "[...document.querySelectorAll('.mark')].map(mark => getComputedStyle(mark))"
-    assert await tab.value(f"{looks}.every(style => style.cursor === 'pointer' && style.borderTopWidth === '1px')")
+    styles = "[...document.querySelectorAll('.mark')].map(mark => getComputedStyle(mark))"
+    assert await tab.value(f"{styles}.every(style => style.cursor === 'pointer' && style.borderTopWidth === '1px')")
     for place, mark in enumerate(marks):
         await tab.value(f"document.querySelector('.mark[href=\"{mark}\"]').click()")
         await tab.until(f"'#' + (document.querySelector('.cell:target') ?? document.body).id === '{mark}'")
@@ -76,9 +97,11 @@ async def check(tab: Browser, report: Path, width: int, theme: str, into: Path) 
         await tab.expect_no_sideways_scrolling()
         if place == 0:
             await tab.picture(into / f"{report.stem}-open-{width}-{theme}.png")
+            looks["-open"] = await layout_of(tab)
     assert tab.complaints == [], tab.complaints
     outside = [url for url in tab.requested if not url.startswith(report.as_uri())]
     assert outside == [], outside
+    return looks
 
 
 async def check_all(reports: list[Path], into: Path) -> None:
@@ -86,9 +109,10 @@ async def check_all(reports: list[Path], into: Path) -> None:
     async with browser() as tab:
         for report in reports:
             for width in WIDTHS:
-                for theme in THEMES:
-                    await check(tab, report, width, theme, into)
-                    print(f"ok: {report.name}, {width} pixels, {theme}")
+                themes = {theme: await check(tab, report, width, theme, into) for theme in THEMES}
+                for state in KEPT.get(report.stem, ()):
+                    keep_layout(f"{report.stem}{state}-{width}", {theme: themes[theme][state] for theme in THEMES})
+                print(f"ok: {report.name}, {width} pixels, {' and '.join(THEMES)}")
 
 
 def main() -> None:

@@ -116,7 +116,7 @@ class PseudoTerminal:
     def close(self) -> None:
         self.text()
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         os.close(self._handle)
@@ -154,15 +154,23 @@ class Tmux:
         """The screen and what has scrolled off it."""
         return self._run("capture-pane", "-p", "-t", "it", "-S", "-5000")
 
+    def has_ended(self) -> bool:
+        """Whether the command has."""
+        return self._run("display-message", "-p", "-t", "it", "#{pane_dead}").strip() == "1"
+
     def ended(self) -> str:
         """The screen, when the command has ended."""
         end = time.monotonic() + SECONDS
-        while self._run("display-message", "-p", "-t", "it", "#{pane_dead}").strip() != "1":
+        while not self.has_ended():
             assert time.monotonic() < end, f"it did not end; the screen:\n{self.text()[-4000:]}"
             time.sleep(0.05)
         return self.text()
 
     def close(self) -> None:
+        """End the command, and what it started, whatever they make of a terminal that closes."""
+        with contextlib.suppress(subprocess.CalledProcessError, ProcessLookupError):
+            if not self.has_ended():
+                os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.CalledProcessError):
             self._run("kill-server")
 

@@ -10,7 +10,9 @@ import json
 import os
 import re
 import shutil
+import socket
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -146,3 +148,16 @@ def test_a_recording(place: Path) -> None:
         wait_for(terminal, "001")
         terminal.type("\x03")
         keep("record", terminal.ended())
+
+
+def test_a_screen_that_fails_leaves_nothing_running(place: Path) -> None:
+    """Whatever the command makes of a terminal that closes."""
+    with running(place, "serve", "--port", "0") as gateway:
+        found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", wait_for(gateway, "listening on"))
+        assert found is not None
+    for _ in range(600):
+        with socket.socket() as asked:
+            if asked.connect_ex(("127.0.0.1", int(found[1]))):
+                return
+        time.sleep(0.1)
+    raise AssertionError("the gateway still listens")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -124,3 +125,49 @@ def test_piped_the_log_is_json(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
     assert [entry["target"] for entry in lines if entry["kind"] == "request"] == ["lab/qwen3"]
     assert "export" not in errors
+
+
+def begun_at_a_terminal(folder: Path, *command: str) -> tuple[int, int]:
+    """A process with a terminal of its own, its output in the file `out`: its id, and our end of the terminal."""
+    process, ours = pty.fork()
+    if process == 0:
+        os.chdir(folder)
+        os.execvp("sh", ["sh", "-c", 'exec "$@" >out 2>&1', "sh", *command])
+    return process, ours
+
+
+def listening_port(folder: Path) -> int:
+    until = time.monotonic() + 60
+    while not (found := re.search(r"listening on http://127\.0\.0\.1:(\d+)\n", (folder / "out").read_text())):
+        assert time.monotonic() < until, (folder / "out").read_text()
+        time.sleep(0.05)
+    return int(found[1])
+
+
+def ends_within(process: int, seconds: float) -> bool:
+    """Whether that child ends; it is buried then."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if os.waitpid(process, os.WNOHANG)[0] == process:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("start", [[], ["nohup"]], ids=["alone", "nohup"])
+def test_a_terminal_that_closes_ends_it(tmp_path: Path, start: list[str], workers: int) -> None:
+    """SIGHUP alone has it read its configuration again; with `nohup` it outlives its terminal."""
+    config = configured(tmp_path, "http://127.0.0.1:9")
+    command = [sys.executable, "-m", "dragoman", "serve", "--port", "0", "--workers", str(workers)]
+    (tmp_path / "out").touch()
+    process, ours = begun_at_a_terminal(tmp_path, *start, *command, "--config", str(config))
+    try:
+        port = listening_port(tmp_path)
+        os.kill(process, signal.SIGHUP)
+        assert ask(port, "coder")[0] == 502
+        os.close(ours)
+        assert ends_within(process, 0.5 if start else 60) is not bool(start)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)

@@ -22,6 +22,7 @@ from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
 from dragoman.gateway.process.listener_keys import read_keys
 from dragoman.gateway.process.reload import Reload
+from dragoman.gateway.process.terminal import terminal_watch
 from dragoman.gateway.process.workers import Supervisor, Worker, bind
 from dragoman.gateway.telemetry.log import Log, Render, Sink, Warnings, place_of
 from dragoman.gateway.telemetry.metrics import Metrics
@@ -137,16 +138,22 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         return partial(gateway.take, config, read_keys(config), allow_open=serving.allow_open)
 
     reload = Reload(serving.file, prepare=prepare, observer=observer)
-    stop, hurry = asyncio.Event(), asyncio.Event()
+    stop, hurry, is_terminal_gone = asyncio.Event(), asyncio.Event(), terminal_watch()
 
     def told() -> None:
         (hurry if stop.is_set() else stop).set()
+
+    def hung_up() -> None:
+        if not is_terminal_gone():
+            reload.again()
+        elif worker is None:  # else its parent tells it
+            stop.set()
 
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError):  # Windows
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told)
-        loop.add_signal_handler(signal.SIGHUP, reload.again)
+        loop.add_signal_handler(signal.SIGHUP, hung_up)
     watching = asyncio.create_task(reload.watch())
     gc.freeze()  # what was loaded stays; collections need not look at it
     gc.set_threshold(*_LOOKS_FOR_GARBAGE)

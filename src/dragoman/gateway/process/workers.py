@@ -24,6 +24,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.gateway.process.listening import BACKLOG, drains
+from dragoman.gateway.process.terminal import terminal_watch
 from dragoman.gateway.process.watchdog import STANDING_SECONDS, Pulse, Watchdog, stack_of, tell_stack
 from dragoman.gateway.telemetry.siblings import begin_draining, end_draining
 
@@ -156,6 +157,7 @@ class Supervisor:
         """
         awaited = (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+        is_terminal_gone = terminal_watch()
         try:
             for slot in range(len(self._sockets)):
                 self._start(slot)
@@ -166,7 +168,7 @@ class Supervisor:
                 self._end_standing()
                 if number == signal.SIGCHLD:
                     self._bury()
-                elif number in _SIGNALS:
+                elif number in _SIGNALS or (number == signal.SIGHUP and is_terminal_gone()):
                     self._end()
                 elif number:
                     self._tell(number)

@@ -1,0 +1,25 @@
+"""What SIGHUP means: the terminal went, or somebody wants the configuration to be read again."""
+
+import os
+import signal
+from collections.abc import Callable
+
+
+def terminal_watch() -> Callable[[], bool]:
+    """Tells, each time it is called, whether the terminal went that is there now.
+
+    It never did where there is none, as under a service manager, and where `nohup` lets the process outlive it.
+    """
+    number = getattr(signal, "SIGHUP", None)  # Windows has none
+    if number is None or signal.getsignal(number) is signal.SIG_IGN or not _has_terminal():
+        return lambda: False
+    return lambda: not _has_terminal()
+
+
+def _has_terminal() -> bool:
+    """Whether a terminal controls this process."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True

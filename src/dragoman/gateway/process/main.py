@@ -138,22 +138,12 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         return partial(gateway.take, config, read_keys(config), allow_open=serving.allow_open)
 
     reload = Reload(serving.file, prepare=prepare, observer=observer)
-    stop, hurry, is_terminal_gone = asyncio.Event(), asyncio.Event(), terminal_watch()
+    stop, hurry = asyncio.Event(), asyncio.Event()
 
     def told() -> None:
         (hurry if stop.is_set() else stop).set()
 
-    def hung_up() -> None:
-        if not is_terminal_gone():
-            reload.again()
-        elif worker is None:  # else its parent tells it
-            stop.set()
-
-    loop = asyncio.get_running_loop()
-    with contextlib.suppress(NotImplementedError):  # Windows
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, told)
-        loop.add_signal_handler(signal.SIGHUP, hung_up)
+    _hear_signals(told, reload.again, leave=stop.set if worker is None else lambda: None)
     watching = asyncio.create_task(reload.watch())
     gc.freeze()  # what was loaded stays; collections need not look at it
     gc.set_threshold(*_LOOKS_FOR_GARBAGE)
@@ -167,6 +157,20 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
     await _first_of(gateway.drain(config.server.drain_seconds), hurry.wait())
     await gateway.close()
     log.close()
+
+
+def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave: Callable[[], object]) -> None:
+    """`told` is called at each order to end, `leave` when the terminal goes: its shell may say so a second time."""
+    is_terminal_gone = terminal_watch()
+
+    def hung_up() -> None:
+        (leave if is_terminal_gone() else reload)()
+
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):  # Windows
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told)
+        loop.add_signal_handler(signal.SIGHUP, hung_up)
 
 
 def _ledger_folder(config: Config) -> LedgerFolder | None:

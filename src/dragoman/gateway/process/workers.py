@@ -168,8 +168,11 @@ class Supervisor:
                 self._end_standing()
                 if number == signal.SIGCHLD:
                     self._bury()
-                elif number in _SIGNALS or (number == signal.SIGHUP and is_terminal_gone()):
+                elif number in _SIGNALS:
                     self._end()
+                elif number == signal.SIGHUP and is_terminal_gone():
+                    if not self._is_ending:  # its shell may say so a second time
+                        self._end()
                 elif number:
                     self._tell(number)
         finally:

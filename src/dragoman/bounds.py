@@ -31,6 +31,14 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     whole: int = 32 * _MIB
     apart: int = 16 * 1024
 
+    def overrun(self, *, parts: int, calls: int) -> str:
+        """What an answer of so many parts, and of so many calls among them, breaks, in words; "" for nothing."""
+        if parts > self.parts:
+            return exceeded(f"a response of at most {self.parts} parts", "parts", f"{parts} or more")
+        if calls > self.calls:
+            return exceeded(f"a response of at most {self.calls} calls", "calls", f"{calls} or more")
+        return ""
+
 
 USUAL_BOUNDS: Final = AnswerBounds()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from dragoman.codec.parts.argument_growth import grow_by_many, tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.doubtful_calls import Doubts
 from dragoman.codec.parts.open_parts import OpenCall
@@ -47,7 +48,7 @@ class CallSlots:
         call = self.by_index.get(index)
         if call is None or call.state != "announced" or call.kind != "function":
             return False
-        self._assembly.add_many_arguments(call, arguments)
+        grow_by_many(call, arguments, self._assembly)
         self._last = call
         return True
 
@@ -74,7 +75,7 @@ class CallSlots:
         at_index = self.by_index.get(index) if index is not None else None
         if index is None:
             self._assembly.deviate("missing-index", where)
-        known = self._assembly.call_of(id) if id else None
+        known = self._assembly.calls.call_of(id) if id else None
         named = at_index if not id else known
         if named is not None and named.state == "failed":
             return named  # its own still, and lost
@@ -120,7 +121,7 @@ class CallSlots:
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
     ) -> OpenCall | None:
         """The call that a fragment continues; None when it begins a new one."""
-        known = self._assembly.call_of(id) if id else None
+        known = self._assembly.calls.call_of(id) if id else None
         if known is not None and known is not at_index:
             return self._find_by_id(known, at_index, name, index=index, where=where)
         call = at_index
@@ -141,7 +142,7 @@ class CallSlots:
             return call if at_index is not None or self._doubt().may_go_on(call) else None
         if not call.id and self._continues(call, name, arguments):
             return call  # a late id
-        return call if name == call.name and call.is_open() and self._assembly.goes_on(name, call.text) else None
+        return call if name == call.name and call.is_open() and self._assembly.calls.goes_on(name, call.text) else None
 
     def _find_by_id(
         self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str
@@ -178,7 +179,7 @@ class CallSlots:
             return True
         if name == call.name:  # `{}` may have been a placeholder
             return not call.text.is_closed() and not (call.text.is_whole() and arguments.strip() == "{}")
-        return call.text.is_started() and name not in self._assembly.offered_names
+        return call.text.is_started() and name not in self._assembly.calls.offered_names
 
     def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:
         """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
@@ -200,7 +201,7 @@ class CallSlots:
         return (
             call.state == "waiting"
             and piece != call.name
-            and any(offered.startswith(joined) for offered in self._assembly.offered_names)
+            and any(offered.startswith(joined) for offered in self._assembly.calls.offered_names)
         )
 
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
@@ -218,7 +219,7 @@ class CallSlots:
             return
         if call.state == "waiting" and not call.id:
             call.id = id
-            self._assembly.register(call)
+            self._assembly.calls.register(call)
             self._assembly.deviate("late-id", where)
         elif call.repeats is None or call.repeats.id != id:
             self._assembly.deviate("changing-id", where)
@@ -241,13 +242,13 @@ class CallSlots:
         """Let the call's start leave, once its id and whole name can be told."""
         if call.state != "waiting" or not call.name:
             return
-        offered = self._assembly.offered_names
+        offered = self._assembly.calls.offered_names
         is_offered = call.name in offered
         is_begun = "\n".join(("", *offered)).count("\n" + call.name) > is_offered  # another name begins with this one
         if is_begun and (call.fragments < 2 or not is_offered):
             return
         if call.id or call.fragments > 1:
-            self._assembly.announce(call)
+            self._assembly.calls.announce(call, self._assembly)
 
     # ------------------------------------------------------------ whole calls
 
@@ -268,7 +269,7 @@ class CallSlots:
         """
         assembly = self._assembly
         self.close(is_good=False)
-        assembly.settle_whole_calls()
+        assembly.calls.settle_ripe(assembly)
         for call in self._unmatched:
             if (id and call.id == id) or (
                 call.name == name and (not id or call.state != "whole" or is_same(call.arguments, arguments))
@@ -276,7 +277,7 @@ class CallSlots:
                 self._unmatched.remove(call)
                 assembly.deviate("duplicate-final", where)
                 if name in ("", call.name):
-                    assembly.tell_whole(call, arguments, where)
+                    tell_whole(call, arguments, where, assembly)
                 else:
                     assembly.contradict(call, where)
                 call.signature = call.signature or signature

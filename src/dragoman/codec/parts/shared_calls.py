@@ -76,10 +76,10 @@ class SharedCalls:
             if shared is not None and id != shared.ids[-1]:
                 self._part(shared)
                 return None
-            if shared is None and self._assembly.call_of(id) is not None:
+            if shared is None and self._assembly.calls.call_of(id) is not None:
                 return None
             if shared is None and (shared := self._at.get(index)) is not None:
-                is_new = name not in ("", shared.call.name) or not self._assembly.goes_on(name, shared.text)
+                is_new = name not in ("", shared.call.name) or not self._assembly.calls.goes_on(name, shared.text)
                 if name and is_new:
                     del self._at[index]  # another call begins here
                     return None
@@ -145,11 +145,11 @@ class SharedCalls:
             self._forget(shared)
             if not shared.call.is_open():
                 continue
-            is_needy = shared.text.is_blank() and not self._assembly.takes_nothing(shared.call.name)
+            is_needy = shared.text.is_blank() and not self._assembly.calls.takes_nothing(shared.call.name)
             if shared.is_held and (is_needy or not is_good):
                 self._drop(shared.call)
             for _, arguments in shared.held if shared.call.is_open() else ():
                 self._assembly.add_arguments(shared.call, arguments)
         for call in self._parted:
-            if call.text.is_blank() and not self._assembly.takes_nothing(call.name):
+            if call.text.is_blank() and not self._assembly.calls.takes_nothing(call.name):
                 self._drop(call)

@@ -27,8 +27,8 @@ def refuse(assembly: Assembly, where: str, frame: bytes, name: str = "") -> None
     """Take a call out of such a frame: what it says, and of which call, has two readings. So each open call fails, and
     one more for what is lost. `name`: of that; without it, all whose names the frame tells."""
     if assembly.phase == "open":
-        assembly.unreadable(where, TOLD_TWICE)
-        for lost in [name] if name else _names_in(frame, assembly.offered_names) or [""]:
+        lose_open_calls(assembly, where, TOLD_TWICE)
+        for lost in [name] if name else _names_in(frame, assembly.calls.offered_names) or [""]:
             _lose(assembly, lost, "contradicted", TOLD_TWICE)
 
 
@@ -37,14 +37,26 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
     is one document and no JSON fails as a whole."""
     if assembly.phase != "open":
         return
-    told = assembly.unreadable(where, problem)
+    told = lose_open_calls(assembly, where, problem)
     is_twice = problem == TOLD_TWICE
     if not (is_stream or is_twice) or not (_CALL.search(frame) or _TYPE.search(frame)):
         return
-    for name in _names_in(frame, assembly.offered_names):
+    for name in _names_in(frame, assembly.calls.offered_names):
         if name not in told:
             message = TOLD_TWICE if is_twice else "its frame could not be read"
             _lose(assembly, name, "contradicted" if is_twice else "lost", message)
+
+
+def lose_open_calls(assembly: Assembly, where: str, problem: str) -> set[str]:
+    """A frame could not be read: what it held is lost, so every call that is open fails. Gives their names. After a
+    stop reason the calls have come, and what is lost is usage or the end marker."""
+    assembly.deviate("unreadable-frame", where, problem)
+    ending, calls = assembly.ending, assembly.calls
+    ending.unreadable = ending.unreadable or problem
+    lost = list(calls.by_index.values()) if ending.reason is None else []
+    for call in lost:
+        calls.fail(call, assembly, "lost", f"tool call {call.name or '(no name)'}: a frame could not be read")
+    return {call.name for call in lost}
 
 
 def _lose(assembly: Assembly, name: str, kind: Literal["contradicted", "lost"], problem: str) -> None:

@@ -120,8 +120,8 @@ class Blocks:
             call.name = read_text(fields.get("name"))
             if not call.id and (id := read_text(fields.get("id"))):
                 call.id = id
-                self._assembly.register(call)
-            self._assembly.announce(call)
+                self._assembly.calls.register(call)
+            self._assembly.calls.announce(call, self._assembly)
         self._read_input(block, call, fields)
 
     def open(self, index: int, fields: dict[str, Raw]) -> None:
@@ -236,7 +236,7 @@ class Blocks:
         is_blank = call.text.is_blank()
         self._add_told(block, call)
         self._assembly.end_call(call)
-        if is_blank and block.has_input and call.is_open() and not self._assembly.has_strays:
+        if is_blank and block.has_input and call.is_open() and not self._assembly.calls.has_strays:
             # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
             self._assembly.add_arguments(call, "{}")
         block.has_input = False
@@ -275,7 +275,7 @@ class Blocks:
                     self._assembly.drop_call(block.call, "cut", words)
                 elif is_good and block.told:
                     self._add_told(block, block.call)
-                elif is_good and block.has_input and block.call.text.is_blank() and not self._assembly.has_strays:
+                elif is_good and block.has_input and block.call.text.is_blank() and not self._assembly.calls.has_strays:
                     self._assembly.add_arguments(block.call, "{}")
                 block.is_ended = True
                 block.takes = ""

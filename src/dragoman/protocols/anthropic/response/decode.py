@@ -11,6 +11,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
+from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
@@ -76,7 +77,7 @@ class Decoder:
         """The body ended."""
         self._read(self._reader.close())
         if self._assembly.phase == "open":
-            self._blocks.finish(is_good=self._assembly.reason is not None)
+            self._blocks.finish(is_good=self._assembly.ending.reason is not None)
             if self._assembly.is_empty and self._reader.stray and not self._assembly.started:
                 failure = read_problem(self._reader.stray, status=None)
                 self._assembly.fail("wire", f"expected a response, got {failure.message}", code=failure.code)
@@ -126,7 +127,7 @@ class Decoder:
         if burst is None or block is None or block.takes != burst.takes:
             return False
         if block.call is not None:
-            self._assembly.add_many_arguments(block.call, burst.texts)
+            grow_by_many(block.call, burst.texts, self._assembly)
         elif block.part is not None:
             self._assembly.add_many(block.part, burst.texts)
         else:
@@ -332,11 +333,11 @@ class Decoder:
         assembly = self._assembly
         if assembly.is_empty and self._held_content:
             self._content(self._held_content)
-        if assembly.reason is None and self._start_reason:
+        if assembly.ending.reason is None and self._start_reason:
             self._stop_reason(self._start_reason, {})
-        if assembly.reason is None:
+        if assembly.ending.reason is None:
             assembly.deviate("missing-stop-reason", "stop_reason")
-        self._blocks.finish(is_good=assembly.reason is not None)
+        self._blocks.finish(is_good=assembly.ending.reason is not None)
         assembly.end()
 
     # ------------------------------------------------------------ errors and the lenient reader
@@ -373,7 +374,7 @@ class Decoder:
             try:
                 event, plain = read_event_leniently(value, frame, self._assembly)
             except RecursionError:
-                self._assembly.unreadable("stream", "nested too deeply")
+                torn_frames.lose_open_calls(self._assembly, "stream", "nested too deeply")
                 return
             self._process(event, plain, name)
         elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
@@ -384,7 +385,7 @@ class Decoder:
 
     def _process_done(self) -> None:
         """OpenAI's end marker: it only confirms an end that was told."""
-        if self._assembly.phase == "open" and self._assembly.reason is not None:
+        if self._assembly.phase == "open" and self._assembly.ending.reason is not None:
             self._assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
             self._blocks.finish(is_good=True)
             self._assembly.end()

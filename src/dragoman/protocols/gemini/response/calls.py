@@ -114,7 +114,7 @@ class CallReader:
         partial, self._partial = self._partial, None
         self._assembly.deviate("lost-arguments", "functionCall")
         why = "arguments came that do not say which call they belong to"
-        named = self._assembly.call_of(id)
+        named = self._assembly.calls.call_of(id)
         before, self._before = self._before, None
         for call in (*(one.call for one in (before, partial) if one is not None), named):
             if call is not None:

@@ -106,12 +106,12 @@ class Decoder:
                 self._read_frame(frame)
         except TooLarge as problem:
             self._assembly.fail("too_large", str(problem))
-        if self._begun and assembly.reason is None and not self._failed_reason and self._is_whole():
+        if self._begun and assembly.ending.reason is None and not self._failed_reason and self._is_whole():
             assembly.deviate("missing-stop-reason", "finishReason")
             assembly.finish(None, "stop")
         self._calls.close()
         if self._begun and assembly.phase != "closed":
-            assembly.end_native = self._kept.native()
+            assembly.ending.native = self._kept.native()
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
@@ -173,7 +173,7 @@ class Decoder:
         frame = found.frame if found is not None else frame
         chunk = decode_chunk(frame)
         if isinstance(chunk, Malformed):
-            assembly.unreadable("chunk", chunk.problem)
+            torn_frames.lose_open_calls(assembly, "chunk", chunk.problem)
         elif not _is_known(chunk):
             self._read_bare(value)
         else:

@@ -135,7 +135,7 @@ class CallReader:
         if entry.id and entry.id == call.id:
             return True
         if call.text.is_blank() or call.text.is_whole():
-            return not self._assembly.takes_nothing(call.name)
+            return not self._assembly.calls.takes_nothing(call.name)
         return not _is_over(entry.arguments)
 
     def _continue(self, entry: Entry) -> None:
@@ -165,7 +165,7 @@ class CallReader:
             return
         self._assembly.add_arguments(call, entry.arguments)
         if call.text.is_started() or call.text.is_closed():
-            self._assembly.announce(call)
+            self._assembly.calls.announce(call, self._assembly)
 
     def _refuse(self, entry: Entry, owners: list[_Held]) -> None:
         """Arguments came that may belong to each of these calls, or to none."""

@@ -105,7 +105,7 @@ class Decoder:
             self._assembly.fail("too_large", str(problem))
         native = self._kept.native()
         if native is not None:
-            self._assembly.end_native = native
+            self._assembly.ending.native = native
         stray = self._reader.stray
         self._assembly.close(empty=read_problem(stray, status=None).message if stray else self._reader.seen)
         return self._assembly.take()

@@ -98,7 +98,7 @@ class CallReader:
 
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Whether a piece has arguments, and nothing that names their call."""
-        if piece.index is not None or (piece.id and self._assembly.call_of(piece.id) is not None):
+        if piece.index is not None or (piece.id and self._assembly.calls.call_of(piece.id) is not None):
             return False
         name, arguments, _ = parts_of(piece)
         return not name and bool(arguments.strip())
@@ -162,7 +162,7 @@ class CallReader:
 
     def _calls(self) -> list[OpenCall]:
         """Those at an index, whose ids may be missing still, and those with ids, which may have no index."""
-        return list(dict.fromkeys([*self._slots.by_index.values(), *self._assembly.calls_by_id.values()]))
+        return list(dict.fromkeys([*self._slots.by_index.values(), *self._assembly.calls.by_id.values()]))
 
     def compare_forms(self, said: Delta) -> None:
         """Before its calls are read: where both forms stand, the older one must say what an entry of the newer one
@@ -189,7 +189,7 @@ class CallReader:
         if self._assembly.phase == "open":
             self._compare_mirrored()
             self._slots.compare()
-            self._slots.close(is_good=is_ended and self._assembly.reason not in ("length", "content_filter"))
+            self._slots.close(is_good=is_ended and self._assembly.ending.reason not in ("length", "content_filter"))
 
 
 def _adds_nothing(arguments: str, told: str) -> bool:

@@ -94,8 +94,8 @@ class Decoder:
             self._end()
         if self._rare is not None:
             self._rare.end_audio()
-        self._assembly.end_native = self._kept.native() or self._assembly.end_native
-        self._calls.close(is_ended=self._assembly.reason is not None)
+        self._assembly.ending.native = self._kept.native() or self._assembly.ending.native
+        self._calls.close(is_ended=self._assembly.ending.reason is not None)
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else self._reader.seen
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
@@ -112,11 +112,11 @@ class Decoder:
         assembly = self._assembly
         if self._rare is not None:
             self._rare.end_audio()
-        if assembly.phase == "open" and assembly.reason is None and not assembly.is_empty:
+        if assembly.phase == "open" and assembly.ending.reason is None and not assembly.is_empty:
             assembly.deviate("missing-stop-reason", "choices[0].finish_reason")
             if self._rare is not None and self._rare.refused:
                 assembly.finish(None, "content_filter")
-        if self._passed_over and assembly.reason is None:
+        if self._passed_over and assembly.ending.reason is None:
             self._calls.drop_empty()  # another choice may have their arguments
         self._calls.close(is_ended=True)
         assembly.end()
@@ -392,7 +392,7 @@ class Decoder:
         if reason == "stop" and self._rare is not None and self._rare.refused:
             reason = "content_filter"
         self._assembly.finish(word, reason)
-        self._assembly.settle_whole_calls()
+        self._assembly.calls.settle_ripe(self._assembly)
 
     def _usage(self, chunk: Chunk) -> None:
         usage, groq = chunk.usage, chunk.x_groq

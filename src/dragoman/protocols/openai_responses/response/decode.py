@@ -16,6 +16,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
+from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
@@ -159,7 +160,7 @@ class Decoder:
         if burst.place < 0 and item.call is not None:
             if not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
                 return False
-            self._assembly.add_many_arguments(item.call, burst.texts)
+            grow_by_many(item.call, burst.texts, self._assembly)
         elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
             item.pieces += burst.texts
             self._assembly.add_many(item.part, burst.texts)

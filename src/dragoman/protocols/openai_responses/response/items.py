@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import told_once
@@ -260,7 +261,7 @@ class Items:
         item.call_id = id if isinstance(id, str) else ""
         item.call = self._assembly.open_call(
             item.call_id,
-            offered_name(fields, item.native, self._assembly.offered_names) or None,
+            offered_name(fields, item.native, self._assembly.calls.offered_names) or None,
             kind="custom" if item.kind == "custom_tool_call" else "function",
             native=make_native(item.native),
             wait=not item.call_id,  # the item's end may still tell it
@@ -281,7 +282,7 @@ class Items:
         """The whole arguments of a call, after their deltas or in their place."""
         item.is_final = True
         if item.call is not None:
-            self._assembly.tell_whole(item.call, text, f"output[{item.index}].arguments")
+            tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
         if text:
             item.is_doubtful = False
 
@@ -295,7 +296,7 @@ class Items:
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
         call = item.call
-        id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.offered_names)
+        id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.calls.offered_names)
         if call is not None and call.name and name not in ("", call.name):
             self._assembly.contradict(call, f"output[{item.index}].name")
         if call is None or call.state != "waiting" or call.repeats is not None:
@@ -309,9 +310,9 @@ class Items:
             self._take_id(call, id)
 
     def _take_id(self, call: OpenCall, id: str) -> None:
-        if self._assembly.call_of(id) is None:
+        if self._assembly.calls.call_of(id) is None:
             call.id = id
-            self._assembly.register(call)
+            self._assembly.calls.register(call)
 
     # ------------------------------------------------------------ the end of an item
 

@@ -1,0 +1,85 @@
+"""How a call's arguments grow by what is not plain: what opens or ends them, or follows their end; other characters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.codec.parts.half_characters import cut_half, join_halves
+from dragoman.codec.parts.open_calls import Answer
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_same
+from dragoman.events import ToolCallDelta
+
+_FEW: Final = 8  # fragments that are not worth a look at them all
+
+
+def grow(call: OpenCall, text: str, answer: Answer) -> None:
+    """Let a call's arguments grow by any piece, within their bound."""
+    if call.state == "whole" and not (is_placeholder(text) or is_same(text, call.arguments)):
+        return answer.contradict(call, f"call {call.index}")  # it goes on behind its end
+    if call.half or not text.isascii():
+        text = _whole_characters(call, text, answer)
+    if call.kind == "function":
+        text = call.text.add(text)
+    else:
+        call.text.phase = "odd"
+        call.text.add(text)
+    if call.text.phase == "closed":
+        answer.calls.ripe[call.index] = call
+    if call.state == "announced":
+        if text:
+            answer.events.append(ToolCallDelta(call.index, text))
+        call.live = call.text.live_pieces() if not call.half else None
+    elif text and call.state == "waiting":
+        call.pending.append(text)
+
+
+def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> None:
+    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
+    is_first = not call.size and call.state == "announced" and call.kind == "function"
+    joined = "".join(texts) if is_first or call.live is not None else ""
+    size = call.size + len(joined)
+    if joined and size <= answer.longest_arguments and call.text.add_many(texts, joined):
+        index = call.index
+        if call.text.phase == "closed":
+            answer.calls.ripe[index] = call
+        call.size = size
+        call.fragments += len(texts)
+        answer.events += [ToolCallDelta(index, text) for text in texts]
+    elif len(texts) < _FEW:
+        for text in texts:
+            answer.add_arguments(call, text)
+    else:  # the object opens or closes somewhere in them
+        middle = len(texts) // 2 if call.live is not None else 1
+        grow_by_many(call, texts[:middle], answer)
+        grow_by_many(call, texts[middle:], answer)
+
+
+def _whole_characters(call: OpenCall, text: str, answer: Answer) -> str:
+    """Arguments without half surrogate pairs: one at the end waits for its other half."""
+    if call.half and text:
+        text = join_halves(call.half, text)
+        call.half = ""
+    text, half = cut_half(text)
+    if half:
+        call.half = half
+        answer.deviate("lone-surrogate", f"call {call.index}")
+    return text
+
+
+def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
+    """The whole arguments of a call, after their pieces or in their place: what the pieces did not say is added.
+    Otherwise than they, it contradicts them."""
+    said = call.text.raw() or call.arguments
+    if call.kind == "function":
+        text = text.lstrip()
+    if call.is_open() and text.startswith(said):
+        if len(text) > len(said):
+            answer.add_arguments(call, text[len(said) :])
+    elif call.is_open() and call.kind == "function" and call.text.is_whole() and not call.text.is_closed():
+        answer.add_arguments(call, text)  # `{}` was a placeholder
+    elif call.kind == "custom" or is_placeholder(text):
+        if call.kind == "custom" and text.strip() and text != said:
+            answer.contradict(call, where)
+    elif not (is_same(text, said) or is_same(text, call.arguments)):
+        answer.contradict(call, where)

@@ -1,0 +1,225 @@
+"""The calls of a response that are open: known by their ids, announced, settled, delivered or failed."""
+
+from __future__ import annotations
+
+from typing import Protocol as Interface
+
+from dragoman._json import whole_characters
+from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.settled_arguments import Settled, is_same
+from dragoman.events import (
+    CallFailureKind,
+    Event,
+    Severity,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
+from dragoman.protocol import NewId, TakesNothing
+from dragoman.types import ToolCall
+
+
+class Answer(Interface):
+    """The response that the calls are of. It is handed in each time: who kept it would keep each other."""
+
+    events: list[Event]
+    calls: OpenCalls
+    longest_arguments: int
+
+    def deviate(self, code: str, where: str = "", seen: object = "", *, severity: Severity = "fault") -> None:
+        """Report a deviation."""
+
+    def open_call(self, id: str | None, name: str | None) -> OpenCall:
+        """A call begins."""
+
+    def whole_call(self, id: str | None, name: str | None, arguments: str) -> OpenCall:
+        """A call comes whole."""
+
+    def add_arguments(self, call: OpenCall, text: str) -> None:
+        """Let a call's arguments grow."""
+
+    def contradict(self, call: OpenCall, where: str) -> None:
+        """The wire tells a call in two ways."""
+
+
+class OpenCalls:
+    """Those calls, by their index, and what became of the others.
+
+    Attributes:
+        by_index: those that are open.
+        by_id: each call that has got an id, open or not.
+        ripe: those that another part's opening closes.
+        usable, failed: how many were delivered, and how many failed.
+    """
+
+    __slots__ = (
+        "_has_strays", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "offered_names", "ripe", "takes_nothing",
+        "usable",
+    )  # fmt: skip
+
+    def __init__(
+        self, new_id: NewId, offered_names: frozenset[str], takes_nothing: TakesNothing, needs_ids: Severity | None
+    ) -> None:
+        """`needs_ids`: calls have ids in this protocol; the severity of one that has none."""
+        self._new_id, self._needs_ids = new_id, needs_ids
+        self.offered_names, self.takes_nothing = offered_names, takes_nothing
+        self.by_index: dict[int, OpenCall] = {}
+        self.ripe: dict[int, OpenCall] = {}
+        self.by_id: dict[str, OpenCall] = {}
+        self.usable = self.failed = 0
+        self._has_strays = False
+
+    # ------------------------------------------------------------ ids and names
+
+    def add(self, call: OpenCall) -> None:
+        """A call begins. Under an id that another one has, it is held until it is whole."""
+        earlier = self.by_id.get(call.id) if call.id else None
+        if earlier is not None:
+            call.repeats = earlier
+        elif call.id:
+            self.by_id[call.id] = call
+        self.by_index[call.index] = call
+
+    def call_of(self, id: str) -> OpenCall | None:
+        """The call that was given this id by the wire (or by us)."""
+        return self.by_id.get(id)
+
+    def register(self, call: OpenCall) -> None:
+        """Know a call by the id that it has got."""
+        self.by_id.setdefault(call.id, call)
+
+    def goes_on(self, name: str, text: ArgumentText) -> bool:
+        """Whether the same name under a new id goes on with a call: its arguments are not whole and must come."""
+        return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
+
+    @property
+    def has_strays(self) -> bool:
+        """Whether arguments came that belong to no call."""
+        return self._has_strays or any(not call.name and not call.text.is_blank() for call in self.by_index.values())
+
+    def announce(self, call: OpenCall, answer: Answer) -> None:
+        """Let a call's start event leave. A call that repeats another's id stays held until it is whole."""
+        if call.state != "waiting" or not call.name or call.repeats is not None:
+            return
+        if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
+            return  # how many calls this is, its arguments tell
+        if not call.id or self.by_id.setdefault(call.id, call) is not call:  # none, or a late one that another call has
+            if call.id:
+                answer.deviate("duplicate-id", f"call {call.name}")
+            elif self._needs_ids:
+                answer.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
+            made = f"call_{self._new_id()}"
+            while made in self.by_id:  # by the wire, which made it up likewise
+                made += f"_{call.index}"  # whatever makes ids, this ends
+            self.by_id[made], call.id = call, made
+        call.id, call.name = whole_characters(call.id), whole_characters(call.name)
+        if self.offered_names and call.name not in self.offered_names:
+            answer.deviate("unknown-tool", f"call {call.index}", call.name)
+        call.state = "announced"
+        answer.events.append(ToolCallStart(call.index, call.id, call.name, call.kind, call.native))
+        if call.pending:
+            answer.events.append(ToolCallDelta(call.index, "".join(call.pending)))
+            call.pending.clear()
+
+    def _glued(self, name: str) -> int:
+        """How many times an offered name a name is, where it is none itself; 0 when it is no such thing."""
+        period = (name + name).find(name, 1)
+        return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
+
+    # ------------------------------------------------------------ settling and failing
+
+    def settle_ripe(self, answer: Answer) -> None:
+        """Close the calls that are whole: another part opens, or a stop reason was seen (more may still come)."""
+        ripe, self.ripe = self.ripe, {}
+        for index in sorted(ripe):
+            if not ripe[index].name:
+                self.ripe[index] = ripe[index]
+            elif ripe[index].is_open():
+                self.settle(ripe[index], answer, proven=True)
+
+    def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:
+        """Close a call: deliver it, or say why not."""
+        if call.kind == "function":
+            settled = call.text.settle(proven=proven)
+        elif proven:
+            settled = Settled(call.text.raw())
+        else:
+            settled = Settled(None, kind="cut", problem="the response ended before the call did")
+        if call.repeats is not None and self._is_repeated(call, call.repeats, settled, answer):
+            return
+        if call.kind == "function" and call.name and call.text.is_blank() and self.has_strays:
+            problem = "arguments came that name no call; they may be its own"
+            self.fail(call, answer, "lost", f"tool call {call.name}: {problem}")
+            return
+        if settled.text is None:
+            self.fail(call, answer, settled.kind, f"tool call {call.name or '(no name)'}: {settled.problem}")
+            return
+        if not call.name:
+            self.fail(call, answer, "nameless", "a tool call has no name")
+            return
+        call.is_settled = True
+        more = settled.more
+        if more and (
+            waiting := [other for other in self.by_index.values() if other is not call and not other.text.is_closed()]
+        ):
+            for owner in (call, *waiting):
+                self.fail(owner, answer, "lost", f"tool call {owner.name}: another one has arguments for two")
+            return
+        if call.state == "waiting" and settled.objects and self._glued(call.name) == len(settled.objects):
+            answer.deviate("mangled-name", f"call {call.index}", call.name)
+            call.name = call.name[: len(call.name) // len(settled.objects)]
+            more = settled.objects[1:]
+        self.announce(call, answer)
+        for code, seen in settled.codes:
+            answer.deviate(code, f"call {call.index}", seen)
+        if settled.delta:
+            answer.events.append(ToolCallDelta(call.index, settled.delta))
+        self.deliver(call, answer, settled.text)
+        for text in more:
+            answer.whole_call(None, call.name, text)
+        if settled.cut_after:
+            further = answer.open_call(None, call.name)
+            self.fail(further, answer, "cut", f"tool call {call.name}: further arguments in the same call are cut")
+
+    def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled, answer: Answer) -> bool:
+        """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
+        blank = call.text.is_empty() or not call.text.raw().strip()
+        is_named = call.name in ("", earlier.name)
+        if blank and is_named and earlier.arguments not in ("", "{}"):
+            same = True
+        else:
+            same = settled.text is not None and is_named and is_same(settled.text, earlier.arguments)
+        if same:
+            answer.deviate("duplicate-call", f"call {earlier.index}")
+            del self.by_index[call.index]
+            call.state = "failed"
+            return True
+        answer.deviate("duplicate-id", f"call {call.index}", call.id)
+        call.id = ""
+        call.name = call.name or earlier.name
+        call.repeats = None
+        return False
+
+    def deliver(self, call: OpenCall, answer: Answer, text: str) -> None:
+        """A call is whole, with these arguments."""
+        del self.by_index[call.index]
+        call.state, call.live = "whole", None
+        call.arguments = text
+        self.usable += 1
+        whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)
+        answer.events.append(ToolCallEnd(call.index, whole))
+
+    def fail(self, call: OpenCall, answer: Answer, kind: CallFailureKind, message: str) -> None:
+        """A call that is open cannot be delivered, and why."""
+        if call.repeats is not None:
+            call.repeats, call.id = None, ""
+        call.is_settled = True
+        self.announce(call, answer)
+        del self.by_index[call.index]
+        call.state = "failed"
+        call.live = None
+        self.failed += 1
+        self._has_strays = self._has_strays or (kind == "nameless" and not call.text.is_blank())
+        answer.events.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))

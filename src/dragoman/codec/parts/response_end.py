@@ -1,0 +1,69 @@
+"""How a response ends, and what it counted: `ResponseEnd`."""
+
+from __future__ import annotations
+
+from dragoman._json import whole_characters
+from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_reason
+from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
+
+
+class ResponseEnd:
+    """Collects what counts at the end of one response.
+
+    Attributes:
+        reason: the stop reason so far; None while there is none.
+        native_reason: the wire's word for it.
+        native: fields that only the end of the response tells.
+        unreadable: what no frame said, in words; "" when all were read.
+        contradiction: why a call that has left may be another one.
+    """
+
+    __slots__ = ("_cost", "_usage", "contradiction", "native", "native_reason", "reason", "unreadable")
+
+    def __init__(self) -> None:
+        self.reason: StopReason | None = None
+        self.native_reason: str | None = None
+        self.native: Native | None = None
+        self._usage = NO_USAGE
+        self._cost: Cost | None = None
+        self.unreadable = self.contradiction = ""
+
+    def count(self, usage: Usage, cost: Cost | None) -> UsageUpdate | None:
+        """Take tokens so far; None when they say nothing new."""
+        merged = usage if self._usage is NO_USAGE else self._usage.merged(usage)
+        if merged == self._usage and (cost is None or cost == self._cost):
+            return None
+        self._usage, self._cost = merged, cost or self._cost
+        return UsageUpdate(merged, self._cost)
+
+    def take(self, native_reason: str | None, reason: StopReason, native: Native | None) -> bool:
+        """Take a stop reason; whether another one came before. Of several the last wins, except that `stop` replaces no
+        other."""
+        is_another = self.reason is not None and (self.reason, self.native_reason) != (reason, native_reason)
+        if not (is_another and reason == "stop" and self.reason != "other"):
+            self.reason, self.native_reason = reason, whole_characters(native_reason or "") or None
+            self.native = native
+        return is_another
+
+    def failure(
+        self, kind: FailureKind, message: str, status: int | None, retry_after: float | None, code: str | None
+    ) -> Failure:
+        """The response failed so."""
+        return Failure(kind, message, status, retry_after, self._usage, self._cost, code, self.native)
+
+    def finish(self, *, usable_calls: int, failed_calls: int) -> Finish:
+        """The response ended, with so many calls."""
+        reason = settle_reason(self.reason, usable_calls=usable_calls, failed_calls=failed_calls)
+        return Finish(reason, self.native_reason, self._usage, self._cost, self.native)
+
+    def is_wrong(self, finish: Finish, *, names_tool_use: bool) -> bool:
+        """Whether the wire's reason, another than the response ended for, is wrong.
+
+        Args:
+            names_tool_use: the protocol has a reason for tool calls, so another one beside calls is a lie.
+        """
+        if self.reason is None:
+            return False
+        if finish.reason == "other" and self.reason == "tool_use":
+            return False  # the wire is right: there were calls
+        return names_tool_use or finish.reason != "tool_use"

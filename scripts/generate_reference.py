@@ -2,14 +2,16 @@
 
 import argparse
 import inspect
+import io
 import os
-import subprocess
 import sys
 import tomllib
 import types as types_of_python
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from typing import Literal, get_args, get_origin
+from unittest import mock
 
 import msgspec
 from write_fields_page import fields_page
@@ -20,7 +22,7 @@ from write_provider_page import page as provider_page
 from write_validation_pages import probes_page, tested_page
 
 from dragoman import deviations, events, types
-from dragoman.cli.main import COMMANDS
+from dragoman.cli import main as cli
 from dragoman.providers.catalog import load_catalog
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
@@ -86,7 +88,7 @@ def render_cli() -> str:
     """The help text of the command and of each of its subcommands."""
     overview = _help([])
     lines = ["# Command line", "", NOTE, "", "```", overview, "```", ""]
-    for command in COMMANDS:
+    for command in cli.COMMANDS:
         lines += [f"## dragoman {command}", "", "```", _help([command]), "```", ""]
     return "\n".join(lines)
 
@@ -274,14 +276,23 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def _help(arguments: list[str]) -> str:
-    run = subprocess.run(
-        [sys.executable, "-m", "dragoman", *arguments, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
-    )
-    return run.stdout.rstrip()
+    shown = io.StringIO()
+    with redirect_stdout(shown), mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}), suppress(SystemExit):
+        cli.main([*arguments, "--help"])
+    return shown.getvalue().rstrip()
+
+
+#: Each page and what writes it.
+WRITERS: dict[str, Callable[[], str]] = {
+    **{f"docs/reference/{name}": render for name, render in PAGES.items()},
+    **{name: partial(with_blocks, name) for name in BLOCKS},
+}
+
+
+def stale_pages(names: Iterable[str]) -> list[str]:
+    """Those of these pages that are not what the code says."""
+    texts = {name: PROJECT / name for name in names}
+    return [name for name, page in texts.items() if not page.exists() or page.read_text("utf-8") != WRITERS[name]()]
 
 
 def main() -> int:
@@ -289,16 +300,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not current")
     check = parser.parse_args().check
-    stale = []
-    pages = {f"docs/reference/{name}": render for name, render in PAGES.items()}
-    pages |= {name: partial(with_blocks, name) for name in BLOCKS}
-    for name, render in pages.items():
-        page, text = PROJECT / name, render()
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            stale.append(name)
-            if not check:
-                page.write_text(text, encoding="utf-8")
+    stale = stale_pages(WRITERS)
     for name in stale:
+        if not check:
+            (PROJECT / name).write_text(WRITERS[name](), encoding="utf-8")
         print(f"{'not current, run `make docs`' if check else 'written'}: {name}")
     return 1 if check and stale else 0
 

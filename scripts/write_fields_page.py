@@ -8,8 +8,8 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from field_fates import fate
-from vendor_types import LEAST, cases
+from field_fates import fates
+from vendor_types import LEAST
 
 _SDKS: Final = {
     "openai-chat": "openai", "openai-responses": "openai", "anthropic-messages": "anthropic",
@@ -50,10 +50,11 @@ def fields_page(note: str) -> str:
 def _rows(source: str) -> dict[str, _Row]:
     """Path → what becomes of it at each target; values of an enumeration are one field."""
     found: dict[str, list[set[str]]] = {}
-    for case in cases(source):
+    each_target = [fates(source, target) for target in LEAST]
+    for at, (case, _) in enumerate(each_target[0]):
         outcomes = found.setdefault(case.path, [set() for _ in LEAST])
         for place, target in enumerate(LEAST):
-            kind, words = fate(case, source, target)
+            kind, words = each_target[place][at][1]
             if kind == "becomes" and source == target:
                 outcomes[place].add("kept")
             elif kind == "becomes":

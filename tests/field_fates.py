@@ -86,6 +86,12 @@ def fate(case: Case, source: str, target: str) -> Fate:
 
 
 @cache
+def fates(source: str, target: str) -> list[tuple[Case, Fate]]:
+    """Every field of a protocol's requests, and what becomes of it in another."""
+    return [(case, fate(case, source, target)) for case in vendor_types.cases(source)]
+
+
+@cache
 def _parsed(body: str, source: str):  # type: ignore[no-untyped-def]
     try:
         return PROTOCOLS[source].parse_request(body.encode(), path=GEMINI_PATH if source == "gemini-generate" else "")

@@ -8,8 +8,8 @@ from cases import Case, differences, load_cases, play
 
 CASES = load_cases()
 IDS = [f"{case.protocol}/{case.name}" for case in CASES]
-#: Cuts of one case that `make test` plays; `tests/test_cuts.py` plays the rest.
-MOST_CUTS = 400
+#: Cuts of one case: about as many in `make test`, all in `make soak`.
+CUTS = [pytest.param(100, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
 
 
 def test_the_corpus_is_there():
@@ -33,10 +33,11 @@ def test_byte_by_byte(case: Case):
     assert play(case, [bytes([byte]) for byte in case.wire]) == play(case, [case.wire])
 
 
+@pytest.mark.parametrize("most", CUTS)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_every_cut_in_two(case: Case):
+def test_every_cut_in_two(case: Case, most: int):
     whole = play(case, [case.wire])
-    step = max(1, len(case.wire) // MOST_CUTS)
+    step = max(1, len(case.wire) // most)
     for cut in range(0, len(case.wire) + 1, step):
         assert play(case, [case.wire[:cut], case.wire[cut:]]) == whole, f"cut at byte {cut}"
 

@@ -1,7 +1,7 @@
 """R1: however and wherever a stream is cut, no cut call is delivered and no end is invented.
 
 Streams of every protocol and shape, and the corpus, are cut at every byte offset and ended well or by a reset.
-`make test` takes every seventh offset; `make soak` takes all and prints the count.
+`make test` takes every 23rd offset; `make soak` takes all and prints the count.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_there_are_enough_streams():
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_no_cut_invents_anything(name: str):
-    assert play(name, 7) > 0
+    assert play(name, 23) > 0
 
 
 @pytest.mark.soak

@@ -4,7 +4,6 @@ import ast
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -176,15 +175,13 @@ def test_at_least_one_block_is_run() -> None:
     assert GUIDE
 
 
-def test_the_generated_reference_is_current() -> None:
-    run = subprocess.run(
-        [sys.executable, "scripts/generate_reference.py", "--check"],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+def test_the_generated_reference_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pages but that of the fields, which `tests/test_fields.py` has."""
+    monkeypatch.syspath_prepend(str(PROJECT / "scripts"))
+    from generate_reference import WRITERS, stale_pages
+
+    pages = WRITERS.keys() - {"docs/reference/fields.md"}
+    assert len(pages) > 10 and stale_pages(pages) == [], "run `make docs`"
 
 
 def named_in_pages(pattern: str) -> set[str]:

@@ -9,23 +9,17 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from field_fates import Fate, fate, send
-from vendor_types import LEAST, Case, cases
+from field_fates import Fate, fate, fates, send
+from vendor_types import LEAST, Case
 
+PROJECT = Path(__file__).resolve().parent.parent
 NAMES = list(LEAST)
 RULES = tomllib.loads((Path(__file__).parent / "fields.toml").read_text())
-
-
-@cache
-def fates(source: str, target: str) -> list[tuple[Case, Fate]]:
-    """Every field of a protocol's requests, and what becomes of it in another."""
-    return [(case, fate(case, source, target)) for case in cases(source)]
 
 
 def excusing(kind: str, source: str, case: Case) -> Iterator[dict[str, Any]]:
@@ -64,6 +58,14 @@ def test_hardly_a_field_is_refused(name: str) -> None:
     refused = [case.path for case, found in fates(name, name) if found.kind == "refused"]
     assert all(path.rpartition(".")[2] in ("role", "name", "model") for path in refused), refused
     assert len(refused) < 10
+
+
+def test_the_page_of_fields_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, and not with the other generated pages: what becomes of each field is found out once."""
+    monkeypatch.syspath_prepend(str(PROJECT / "scripts"))
+    from generate_reference import stale_pages
+
+    assert stale_pages(["docs/reference/fields.md"]) == [], "run `make docs`"
 
 
 def test_each_excuse_is_needed() -> None:

@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -54,9 +55,21 @@ def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Read once for all rules."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a file."""
+    return list(ast.walk(tree_of(path)))
+
+
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """(name, lines) of each function of a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{relative(path)}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
 
@@ -79,7 +92,7 @@ def test_functions_take_few_parameters() -> None:
     found = {
         f"{relative(path)}:{node.name}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and parameters(node) > PARAMETERS
     }
     excused = {name for name in found if name in MANY_PARAMETERS or name.partition(":")[0] in MANY_PARAMETERS}
@@ -177,7 +190,7 @@ def test_shared_code_says_no_name() -> None:
     """Code that asks "which one is it" belongs in the room of the one. By whatever it asks: a comparison, a `match`, a
     constant, the key of a table, a tuple, the beginning of a text, an import."""
     found = {
-        relative(path): sorted({f"{line}: {name}" for line, name in names_said(ast.parse(path.read_bytes()))})
+        relative(path): sorted({f"{line}: {name}" for line, name in names_said(tree_of(path))})
         for path in SOURCES
         if not relative(path).startswith(ROOMS)
     }
@@ -232,7 +245,7 @@ def test_no_function_takes_unnamed_keywords() -> None:
     found = [
         f"{relative(path)}:{node.name}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwarg
     ]
     assert set(found) == USERS_KEYWORDS

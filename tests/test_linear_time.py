@@ -39,6 +39,10 @@ SIZE = 300
 MOST_GROWTH, ONCE = 4**1.2, 300
 
 each_place = pytest.mark.parametrize("place", PLACES)
+#: `make test` tries one of so many tokens at each place, others at the next one; `make soak` tries all.
+each_step = pytest.mark.parametrize(
+    "step", [pytest.param(3, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
+)
 
 #: Classes with a method `feed` → the row in which they run.
 FEEDERS = {
@@ -127,12 +131,13 @@ def test_every_reader_has_a_row():
 
 
 @each_place
-def test_the_work_grows_with_the_text(place: str):
+@each_step
+def test_the_work_grows_with_the_text(place: str, step: int):
     run = PLACES[place]
     run(TOKENS[0])  # caches fill
     wrong = []
     for beginning in BEGINNINGS.get(place, ("",)):
-        for token in TOKENS:
+        for token in TOKENS[list(PLACES).index(place) % step :: step]:
             few, many = (work_of(run, beginning, token, size) for size in (SIZE, 4 * SIZE))
             # Where a bound is reached, or a call is first whole, the work leaps once: then the next step decides.
             if many > MOST_GROWTH * few + ONCE and work_of(run, beginning, token, 16 * SIZE) > MOST_GROWTH * many:
@@ -148,9 +153,11 @@ def work_of(run: Place, beginning: str, token: str, size: int) -> int:
 
 @each_place
 @pytest.mark.parametrize("token", ["[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("])
-def test_depth_ends_in_an_error_of_ours(place: str, token: str):
+@pytest.mark.parametrize("size", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
+def test_depth_ends_in_an_error_of_ours(place: str, token: str, size: int):
+    """Both sizes are deeper than Python may call itself."""
     for beginning in BEGINNINGS.get(place, ("",)):
-        PLACES[place](beginning + token * (100_000 // len(token)))
+        PLACES[place](beginning + token * (size // len(token)))
 
 
 #: Made-up texts a place, and the characters of each.

@@ -14,6 +14,7 @@ from typing import Literal, get_args, get_origin
 from unittest import mock
 
 import msgspec
+from write_answers_page import answers_page
 from write_fields_page import fields_page
 from write_house_map import BLOCKS, PROJECT, with_blocks
 from write_library_page import library_page
@@ -193,6 +194,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "providers.md": render_providers,
     "losses.md": render_losses,
     "fields.md": lambda: fields_page(NOTE),
+    "answer-fields.md": lambda: answers_page(NOTE),
     "rescue.md": render_rescue,
     "tool-parsers.md": lambda: parsers_page(NOTE),
     "probes.md": lambda: probes_page(NOTE),

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from field_fates import fates
 from vendor_types import LEAST
 
-_SDKS: Final = {
+SDKS: Final = {
     "openai-chat": "openai", "openai-responses": "openai", "anthropic-messages": "anthropic",
     "gemini-generate": "google-genai", "ollama-chat": "ollama",
 }  # fmt: skip
@@ -25,9 +25,9 @@ def fields_page(note: str) -> str:
     for source in LEAST:
         rows = _rows(source)
         total += len(rows)
-        tables += [f"## {source} ({len(rows)} fields, from `{_SDKS[source]}`)", ""]
+        tables += [f"## {source} ({len(rows)} fields, from `{SDKS[source]}`)", ""]
         tables += [f"| field | {' | '.join(LEAST)} |", "|---" * (len(LEAST) + 1) + "|"]
-        tables += [f"| {name} | {' | '.join(row)} |" for name, row in _collapsed(rows)]
+        tables += [f"| {name} | {' | '.join(row)} |" for name, row in collapsed(rows)]
         tables.append("")
     return "\n".join(
         [
@@ -64,7 +64,7 @@ def _rows(source: str) -> dict[str, _Row]:
     return {path: tuple("; ".join(sorted(words)) for words in outcomes) for path, outcomes in found.items()}
 
 
-def _collapsed(rows: dict[str, _Row]) -> list[tuple[str, _Row]]:
+def collapsed(rows: dict[str, _Row]) -> list[tuple[str, _Row]]:
     """A row for each field that is not said by the row of what it stands in."""
     within: dict[str, Counter[_Row]] = {}
     for path, row in rows.items():

@@ -34,6 +34,7 @@ ALIASES: Final = {
     "redacted": {"data", "encryptedcontent"},
     "iserror": {"iserror", "response"},
     "arguments": {"arguments", "input", "args"},
+    "stopreason": {"stopreason", "finishreason", "donereason", "status", "reason"},
     "schema": {"inputschema", "parameters", "parametersjsonschema", "schema"},
 }  # fmt: skip
 _CATALOG: Final = load_catalog().providers
@@ -69,10 +70,10 @@ def fate(case: Case, source: str, target: str) -> Fate:
     without = send(json.dumps(base), source, target)
     before: Counter[tuple[str, str]] = Counter()
     if not isinstance(without, str):
-        before = Counter(_leaves(without.body))
-    after = Counter(_leaves(sent.body))
+        before = Counter(leaves_of(without.body))
+    after = Counter(leaves_of(sent.body))
     gained = list(after - before)
-    found = _marked(case, sent.body) if case.is_marked else sorted({path for path, _ in gained})
+    found = places_of(case, sent.body) if case.is_marked else sorted({path for path, _ in gained})
     if found:
         kept = [path for path in found if case.key in _LISTS.sub("", path).split(".")]
         if not case.is_marked:
@@ -113,24 +114,26 @@ def send(body: str, source: str, target: str) -> _Sent | str:
     return _Sent(sent, (*parsed.deviations, *rendered.deviations))
 
 
-def _leaves(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
+def leaves_of(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
+    """Each value with nothing in it: its path, lists as `[]`, and its JSON text."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else key)
+            yield from leaves_of(inner, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and value:
         for inner in value:
-            yield from _leaves(inner, f"{path}[]")
+            yield from leaves_of(inner, f"{path}[]")
     elif not isinstance(value, dict | list):
         yield path, json.dumps(value)
 
 
-def _marked(case: Case, body: Json) -> list[str]:
+def places_of(case: Case, body: Json) -> list[str]:
     """The places of the marked values."""
     words = [word for value in case.values for word in vendor_types.spellings(value)]
     found = set()
-    for path, text in _leaves(body):
+    for path, text in leaves_of(body):
         for word in words:
-            if re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text) or (not word[0].isdigit() and word in text):
+            is_number = word[0].isdigit()
+            if word in text and (not is_number or re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text)):
                 found.add(path)
             elif word in path:
                 found.add(path.partition(word)[0].rstrip("."))
@@ -144,6 +147,7 @@ def is_written(case: Case, text: str) -> bool:
         re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text)
         or (not word[0].isdigit() and re.search(rf"{re.escape(word)}(?!\d)", text))
         for word in words
+        if word in text
     )
 
 

@@ -1,12 +1,11 @@
-"""Nothing of an answer is lost without a word: every field of the vendors' answer types, in its own protocol and in
-each other one."""
+"""Nothing of an answer is lost without a word: every field of the vendors' answer types and of the events of their
+streams, in its own protocol and in each other one."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,52 +14,60 @@ from anthropic.types.beta import BetaStopReason
 from google.genai.types import FinishReason
 
 import dragoman
-from dragoman.events import Deviation, Failure, Reply, unfold
-from dragoman.protocols import PROTOCOLS
+from answer_fates import FORMS, fates, write
+from dragoman.events import Deviation
 from field_fates import is_named, is_written
 from vendor_answers import LEAST, cases
 from vendor_types import Case
 
 NAMES = list(LEAST)
-RULES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "fields.toml").read_text())["answer"]
+_STOPS = ("finishReason", "done_reason")
+RULES: dict[str, list[dict[str, Any]]] = tomllib.loads((Path(__file__).parent / "fields.toml").read_text())
 
 
-def ids() -> str:
-    return "0" * 24
+def excusing(case: Case, source: str, target: str, form: str) -> list[dict[str, Any]]:
+    """The rules of `fields.toml` that hold for a field that is neither written nor named."""
+    return [
+        rule
+        for rule in RULES["stream" if form == "stream" else "answer"]
+        if source in rule["protocols"]
+        and re.fullmatch(rule["path"], case.path)
+        and case.values[0] in rule.get("values", case.values)
+        and (form != "stream" or source != target or rule.get("own"))
+    ]
 
 
-def written(reply: Reply, target: str) -> tuple[str, str, list[Deviation]]:
-    """An answer whole and as a stream, and what neither could say."""
-    protocol, lost = PROTOCOLS[target], list(reply.deviations)
-    whole = protocol.render_response(reply, new_id=ids, model="m", created=1, lost=lost)
-    encoder = protocol.encoder(new_id=ids, model="m", created=1)
-    stream = encoder.encode(unfold(reply))
-    return whole.decode(), stream.decode(), [*lost, *encoder.lost]
-
-
-@cache
-def silent(source: str, target: str) -> list[tuple[str, str]]:
-    """The fields that are neither written nor named: their paths, and in which form."""
-    found = []
-    for case in cases(source):
-        reply = dragoman.decode(json.dumps(case.body).encode(), source)
-        if isinstance(reply.error, Failure) or reply.failed_calls:
-            continue  # an error has no fields; what failed is not written
-        whole, stream, lost = written(reply, target)
-        for form, text in (("whole", whole), ("stream", stream)):
-            if not is_written(case, text) and not any(is_named(said, case) for said in lost):
-                found.append((case.path, form))
-    return found
-
-
-def excused(source: str, path: str) -> list[dict[str, Any]]:
-    return [rule for rule in RULES if source in rule["protocols"] and re.fullmatch(rule["path"], path)]
-
-
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("source", NAMES)
 @pytest.mark.parametrize("target", NAMES)
-def test_every_field_is_written_or_named(source: str, target: str) -> None:
-    assert [(path, form) for path, form in silent(source, target) if not excused(source, path)] == []
+def test_every_field_is_written_or_named(source: str, target: str, form: str) -> None:
+    silent = [
+        (case.path, case.values[0])
+        for case, told in fates(source, target, form)
+        if told.kind == "silent" and not excusing(case, source, target, form)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_protocol_loses_nothing_of_its_own(name: str, form: str) -> None:
+    lost = [case for case, told in fates(name, name, form) if told.kind == "named"]
+    # a stop reason that no protocol has is said to be unknown
+    assert [case.path for case in lost if not (case.key in _STOPS or excusing(case, name, name, form))] == []
+
+
+def test_each_excuse_is_needed() -> None:
+    used = {
+        id(rule)
+        for form in FORMS
+        for source in NAMES
+        for target in NAMES
+        for case, told in fates(source, target, form)
+        if told.kind == "silent"
+        for rule in excusing(case, source, target, form)
+    }
+    assert [rule["path"] for kind in ("answer", "stream") for rule in RULES[kind] if id(rule) not in used] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,22 +95,11 @@ def test_every_stop_reason_of_the_vendors_own_types_is_known(name: str, words: l
         reply = dragoman.decode(wire.replace(f'"{said}"', f'"{word}"').encode(), name)
         codes = {each.code for each in reply.deviations if word not in ("tool_use",)}
         assert "stop-reason" not in codes, word
-        if reply.error is None:
-            whole, stream, _ = written(reply, name)
-            if word != "tool_use":  # without a call it is another word
-                assert f'"{word}"' in whole
-                assert f'"{word}"' in stream
-
-
-def test_each_excuse_is_needed() -> None:
-    used = {
-        id(rule)
-        for source in NAMES
-        for target in NAMES
-        for path, _ in silent(source, target)
-        for rule in excused(source, path)
-    }
-    assert [rule["path"] for rule in RULES if id(rule) not in used] == []
+        if reply.error is None and word != "tool_use":  # without a call it is another word
+            for form in ("whole", "unfolded"):
+                found = write(wire.replace(f'"{said}"', f'"{word}"'), name, name, form)
+                assert found is not None
+                assert f'"{word}"' in found.text
 
 
 def test_what_no_decoder_models_is_told_apart() -> None:
@@ -113,3 +109,36 @@ def test_what_no_decoder_models_is_told_apart() -> None:
     assert is_written(case, '{"a":"mark9999"}')
     assert not is_named(Deviation("untranslated", "other"), case)
     assert is_named(Deviation("untranslated", "parts[0].neverHeardOf"), case)
+
+
+@pytest.mark.parametrize(
+    ("source", "word", "targets"),
+    [
+        ("anthropic-messages", "pause_turn", {"openai-chat", "openai-responses", "gemini-generate", "ollama-chat"}),
+        ("anthropic-messages", "refusal", {"ollama-chat"}),
+        ("gemini-generate", "LANGUAGE", {"openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"}),
+        ("gemini-generate", "SPII", {"openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"}),
+        ("gemini-generate", "SAFETY", {"ollama-chat"}),
+        ("gemini-generate", "MAX_TOKENS", set()),
+    ],
+)
+def test_a_stop_reason_is_named_where_it_says_more_than_the_others_word(
+    source: str, word: str, targets: set[str]
+) -> None:
+    wire = json.dumps(LEAST[source]).replace('"end_turn"' if source == "anthropic-messages" else '"STOP"', f'"{word}"')
+    for form in ("whole", "unfolded"):
+        for target in NAMES:
+            found = write(wire, source, target, form)
+            assert found is not None
+            named = [said.seen for said in found.lost if said.where == "stop_reason"]
+            assert named == ([word] if target in targets else []), (target, form)
+
+
+@pytest.mark.parametrize("word", ["max_messages", "steered"])
+@pytest.mark.parametrize("form", ["whole", "unfolded"])
+def test_a_response_that_is_incomplete_is_not_told_as_completed(word: str, form: str) -> None:
+    cut = {**LEAST["openai-responses"], "status": "incomplete", "incomplete_details": {"reason": word}}
+    found = write(json.dumps(cut), "openai-responses", "openai-responses", form)
+    assert found is not None
+    assert "response.completed" not in found.text
+    assert f'"incomplete_details":{{"reason":"{word}"}}' in found.text

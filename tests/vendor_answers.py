@@ -47,26 +47,34 @@ LEAST: Final[dict[str, dict[str, Json]]] = {
 _BESIDE: Final = frozenset({"choices", "candidates", "message"})
 #: What the types leave open: of answers, not of requests.
 _WORDS: Final = {"role": "assistant", "finish_reason": "stop"}
+#: Fields that say something beside another one only, and that.
+_NEEDS: Final[dict[str, dict[str, Json]]] = {"incomplete_details": {"status": "incomplete"}}
 
 
-def cases(protocol: str) -> Iterator[Case]:
-    """Every field with a marked value of a protocol's answers."""
+def cases(protocol: str, *, words: bool = False) -> Iterator[Case]:
+    """Every field of a protocol's answers with a marked value. `words`: those with words of an enumeration too."""
     walk, least = Walk(), LEAST[protocol]
     for name, (hint, _) in walk.fields(_ROOTS[protocol]).items():
         for found in walk.walk(hint, name):
-            if found.is_marked:
-                value = _beside(found.value, least[name], name) if name in _BESIDE else found.value
-                yield Case(name + found.path, {**least, name: value}, least, found.key, found.values, True)
+            if not (found.is_marked or words):
+                continue
+            value, base = found.value, found.base
+            if name in _BESIDE:
+                value = _beside(value, least[name], name, found.key)
+                base = None if base is None else _beside(base, least[name], name, "")
+            beside = {**least, **_NEEDS.get(name, {})}
+            without = beside if base is None else {**beside, name: base}
+            yield Case(name + found.path, {**beside, name: value}, without, found.key, found.values, found.is_marked)
 
 
-def _beside(value: Json, least: Json, name: str) -> Json:
-    """A choice, candidate or message with the rest of it."""
+def _beside(value: Json, least: Json, name: str, told: str) -> Json:
+    """A choice, candidate or message with the rest of it. `told`: the field that the value is about."""
     if isinstance(value, list):
-        return [_beside(value[0], least[0], name)]
-    filled = {**least, **value, **{key: word for key, word in _WORDS.items() if key in least}}
+        return [_beside(value[0], least[0], name, told)]
+    filled = {**least, **value, **{key: word for key, word in _WORDS.items() if key in least and key != told}}
     for key, inner in least.items():
         if isinstance(inner, dict) and isinstance(value.get(key), dict):
-            filled[key] = _beside(value[key], inner, key)
+            filled[key] = _beside(value[key], inner, key, told)
         elif value.get(key) in ("plain", 7):
             filled[key] = inner
     return filled

@@ -4,26 +4,17 @@ item is one that only the provider knows, it comes back while it happens."""
 from __future__ import annotations
 
 import json
-import re
-import tomllib
-from functools import cache
-from pathlib import Path
 from typing import Any, get_args
 
 import openai.types.responses as responses
 import pytest
 
-from cases import counter
-from dragoman.bounds import USUAL_BOUNDS
+from answer_fates import passed
 from dragoman.codec.framing.body import write_event
-from dragoman.events import Deviation, Event, Failure, NativeEvent, fold
-from dragoman.pipe import Reader
+from dragoman.events import Deviation, Failure, NativeEvent, fold
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages.sequencer import Sequencer
-from field_fates import is_named, is_written
-from grammar import check
 from vendor_answers import LEAST
-from vendor_streams import TEXT, cases
+from vendor_streams import TEXT
 from vendor_streams import wire as events_of
 from vendor_types import Walk
 
@@ -38,7 +29,6 @@ _KINDS = {
     "image_generation_call": {"result": ""}, "mcp_call": {"name": "n", "arguments": "", "server_label": "s"},
     "mcp_list_tools": {"server_label": "s", "tools": []},
 }  # fmt: skip
-RULES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parents[1] / "fields.toml").read_text())["stream"]
 
 
 def union(hint: Any) -> list[Any]:
@@ -59,20 +49,6 @@ def item_of(kind: str) -> str:
 def wire(*events: dict[str, Any]) -> bytes:
     numbered = [{"sequence_number": number, **event} for number, event in enumerate(events)]
     return b"".join(write_event(json.dumps(event).encode(), event["type"]) for event in numbered)
-
-
-def passed(data: bytes, source: str, target: str) -> tuple[list[Event], str, list[Deviation]]:
-    """The events of a stream, the bytes in another protocol, and what these could not say."""
-    reader = Reader(PROTOCOLS[source].decoder(new_id=counter(), bounds=USUAL_BOUNDS), [Sequencer()])
-    encoder = PROTOCOLS[target].encoder(new_id=counter(), model="m", created=1)
-    events: list[Event] = []
-    out = b""
-    for frame in [*data.split(b"\n\n"), b""]:
-        came = reader.feed(frame + b"\n\n") if frame else reader.close()
-        events += came
-        out += encoder.encode(came)
-    check(events)
-    return events, out.decode(), list(encoder.lost)
 
 
 def of(text: str) -> list[dict[str, Any]]:
@@ -179,45 +155,6 @@ def test_an_event_of_no_item_is_written_or_named(name: str) -> None:
         assert ("mark7" in text) == (target == RESPONSES)
         named = [each.where for each in lost if each.where.startswith("events")]
         assert named == ([] if target == RESPONSES else [f"events.{name}"])
-
-
-@cache
-def silent(source: str, target: str) -> list[str]:
-    """The fields of a stream's events that are neither written nor named."""
-    found = []
-    for case in cases(source):
-        data = events_of(case.body) + (b"data: [DONE]\n\n" if source == "openai-chat" else b"")
-        events, text, lost = passed(data, source, target)
-        if type(events[-1]) is Failure:
-            continue
-        if not is_written(case, text) and not any(is_named(said, case) for said in lost):
-            found.append(case.path)
-    return found
-
-
-def excused(source: str, target: str, path: str) -> list[dict[str, Any]]:
-    return [
-        rule
-        for rule in RULES
-        if source in rule["protocols"] and re.fullmatch(rule["path"], path) and (source != target or rule.get("own"))
-    ]
-
-
-@pytest.mark.parametrize("source", ["openai-chat", "anthropic-messages"])
-@pytest.mark.parametrize("target", list(PROTOCOLS))
-def test_every_field_of_a_stream_is_written_or_named(source: str, target: str) -> None:
-    assert [path for path in silent(source, target) if not excused(source, target, path)] == []
-
-
-def test_each_excuse_is_needed() -> None:
-    used = {
-        id(rule)
-        for source in ("openai-chat", "anthropic-messages")
-        for target in PROTOCOLS
-        for path in silent(source, target)
-        for rule in excused(source, target, path)
-    }
-    assert [rule["path"] for rule in RULES if id(rule) not in used] == []
 
 
 def test_a_message_starts_with_the_counts_that_its_start_told() -> None:

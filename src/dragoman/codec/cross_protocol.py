@@ -6,7 +6,7 @@ Every encoder and every whole response goes through here, so that nothing is los
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, NamedTuple, final
 
 import msgspec
@@ -41,12 +41,15 @@ from dragoman.events import (
     fold,
     unfold,
 )
-from dragoman.types import Media, Native, Opaque, ProtocolName, Text, Thinking, ToolCall, ToolResult
+from dragoman.types import Media, Native, Opaque, ProtocolName, StopReason, Text, Thinking, ToolCall, ToolResult
 
 #: Native fields that only hold the path of others: lists of one object, and objects.
 _LISTS: Final = frozenset({"choices", "candidates"})
 _OBJECTS: Final = frozenset({"message", "usage", "usageMetadata", "groundingMetadata"})
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
+#: Words for a stop reason that say more than the reason that all protocols share, and those of a filter that do not.
+_TELLING: Final = frozenset({"stop_sequence", "model_context_window_exceeded", "load", "unload"})
+_FILTERED: Final = frozenset({"content_filter", "refusal", "SAFETY", "safety", "stop", "completed"})
 
 
 #: Events that may hold what one protocol alone knows.
@@ -59,18 +62,24 @@ _TAKEN: Final = frozenset[type]({
 class CrossProtocol:
     """One answer on its way into `protocol`; None: into a form that knows no native fields at all.
 
-    `form`: how the protocol cites pages; None: it does not.
+    `form`: how the protocol cites pages; None: it does not. `reasons`: its own words for why an answer stopped.
 
     Attributes:
         lost: a note for each field that could not be said, with its path in the answer.
         blocks: parts to be written before the end, known when that is taken.
     """
 
-    __slots__ = ("_cited", "_form", "_pages", "_protocol", "_queries", "_searches", "_texts", "_told", "blocks", "lost")
+    __slots__ = (
+        "_cited", "_form", "_pages", "_protocol", "_queries", "_reasons", "_searches", "_texts", "_told", "blocks",
+        "lost",
+    )  # fmt: skip
 
-    def __init__(self, protocol: ProtocolName | None, form: CitationForm | None = None) -> None:
+    def __init__(
+        self, protocol: ProtocolName | None, form: CitationForm | None = None, reasons: Container[str] = ()
+    ) -> None:
         self._protocol = protocol
         self._form = form
+        self._reasons = reasons
         self._cited: list[Citation] = []  # by the text that is open; by the whole answer, where that tells them
         self._texts = 0  # that are over
         self._told: Native | None = None  # of the end: its pages were told with the last text
@@ -108,6 +117,7 @@ class CrossProtocol:
     def take_reply(self, reply: Reply) -> Reply:
         """A whole answer in the protocol's words."""
         if self._form is None:
+            self._reason(reply.stop_reason, reply.native_reason)
             self._native(reply.native, "")
             for index, part in enumerate(reply.parts):
                 self._part(part, index)
@@ -161,6 +171,7 @@ class CrossProtocol:
 
     def _end(self, event: Finish) -> Finish:
         native, form = event.native, self._form
+        self._reason(event.reason, event.native_reason)
         if native is not None and native.protocol != self._protocol:
             told = self._told or native
             if form is not None and form.render_blocks is not None:
@@ -219,6 +230,10 @@ class CrossProtocol:
         elif part.protocol != self._protocol:
             self._lose(f"parts[{index}]", _kind_of(part.raw))
 
+    def _reason(self, reason: StopReason | str, word: str | None) -> None:
+        if says_more(reason, word, self._reasons):
+            self._lose("stop_reason", clip(word or reason))
+
     def _native(self, native: Native | None, where: str) -> None:
         if native is not None and native.protocol != self._protocol:
             for path in _paths(native.fields, where):
@@ -232,13 +247,30 @@ def pass_over(encoder: object, event: NativeEvent, out: list[bytes]) -> None:
     """Write nothing of an event that only other protocols have."""
 
 
+def says_more(reason: StopReason | str, word: str | None, reasons: Container[str]) -> bool:
+    """Whether a protocol with these words for stop reasons cannot say why an answer stopped as its wire did."""
+    if word is not None and word in reasons:
+        return False
+    if reason == "content_filter":
+        return not _knows_filters(reasons) or (word is not None and word not in _FILTERED)
+    return reason == "other" or word in _TELLING
+
+
+def _knows_filters(reasons: Container[str]) -> bool:
+    return "content_filter" in reasons or "refusal" in reasons or "SAFETY" in reasons
+
+
 def crossed(
-    reply: Reply, protocol: ProtocolName | None, form: CitationForm | None, lost: list[Deviation] | None
+    reply: Reply,
+    protocol: ProtocolName | None,
+    form: CitationForm | None,
+    reasons: Container[str],
+    lost: list[Deviation] | None,
 ) -> Reply:
     """A whole answer in a protocol's words; `lost` is given what could not be said."""
-    if not _is_foreign_anywhere(reply, protocol):
+    if not (_is_foreign_anywhere(reply, protocol) or says_more(reply.stop_reason, reply.native_reason, reasons)):
         return reply
-    crossing = CrossProtocol(protocol, form)
+    crossing = CrossProtocol(protocol, form, reasons)
     taken = crossing.take_reply(reply)
     if lost is not None:
         lost += crossing.lost

@@ -22,6 +22,7 @@ from dragoman.protocol import Legacy, NewId, Parsed, ReplyStyle, no_glance
 from dragoman.protocols.ollama.protocol import PROTOCOL
 from dragoman.protocols.ollama.request.parse import parse_request as parse_chat
 from dragoman.protocols.ollama.response.encode import render_end
+from dragoman.protocols.ollama.wire import REASONS
 
 _PLAIN: Final = ReplyStyle()
 _PATH: Final = "/api/generate"
@@ -64,7 +65,7 @@ class Encoder:
         self._before = _json.encode({"model": model, "created_at": render_time(created)})[:-1]
         self._after = b',"done":false}\n'
         self._is_over = False
-        self._crossing = CrossProtocol(None)
+        self._crossing = CrossProtocol(None, None, REASONS)
         self.lost = self._crossing.lost
 
     @property
@@ -109,7 +110,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response."""
-    crossed(reply, None, None, lost)
+    crossed(reply, None, None, REASONS, lost)
     fields: dict[str, Json] = {"model": model, "created_at": render_time(created)}
     fields["response"] = reply.text
     if reply.thinking:

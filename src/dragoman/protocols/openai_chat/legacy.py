@@ -24,6 +24,7 @@ from dragoman.protocols.openai_chat.protocol import PROTOCOL
 from dragoman.protocols.openai_chat.request.parse import parse_request as parse_chat
 from dragoman.protocols.openai_chat.response.encode import render_error
 from dragoman.protocols.openai_chat.response.usage import render_usage
+from dragoman.protocols.openai_chat.wire import REASONS
 from dragoman.types import NO_USAGE, StopReason
 
 _PLAIN: Final = ReplyStyle()
@@ -83,7 +84,7 @@ class Encoder:
         self._style = style
         self._usage = NO_USAGE
         self._is_over = False
-        self._crossing = CrossProtocol(None)
+        self._crossing = CrossProtocol(None, None, REASONS)
         self.lost = self._crossing.lost
 
     @property
@@ -137,7 +138,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response."""
-    crossed(reply, None, None, lost)
+    crossed(reply, None, None, REASONS, lost)
     text = reply.text
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": _WORDS.get(reason, "stop")}

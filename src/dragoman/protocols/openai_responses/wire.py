@@ -66,8 +66,12 @@ INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
     "content_filter": "content_filter",
 }
 
+#: Further reasons of a response that is incomplete, which other protocols do not have.
+CUT_SHORT: Final = ("max_messages", "steered")
 #: The status of a response that goes on in the background.
 RUNNING: Final = ("queued", "in_progress")
+#: All that tells why a response stopped.
+REASONS: Final = frozenset({"completed", *INCOMPLETE_REASONS, *CUT_SHORT, *RUNNING})
 
 #: Events of the specification whose items say the same when they are done; those of hosted items are written live.
 SILENT_EVENTS: Final = (

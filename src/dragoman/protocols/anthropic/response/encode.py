@@ -99,7 +99,7 @@ class Encoder:
         self._head = b""  # what stands before the text of a delta
         self._aborted = False
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, CITED)
+        self._crossing = CrossProtocol(NAME, CITED, STOP_REASONS)
         self.lost = self._crossing.lost
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -273,7 +273,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole message. `created` and `style` say nothing that this protocol could write."""
-    reply = crossed(reply, NAME, CITED, lost)
+    reply = crossed(reply, NAME, CITED, STOP_REASONS, lost)
     blocks = [_block(part) for part in reply.parts]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     message: _Object = {

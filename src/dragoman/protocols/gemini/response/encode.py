@@ -39,6 +39,8 @@ from dragoman.protocols.gemini.response.enum_numbers import FINISH_REASONS, with
 from dragoman.protocols.gemini.wire import NAME, REASONS, render_seal
 from dragoman.types import Media, Opaque, Part, StopReason, Text, Thinking, ToolCall, Usage
 
+#: Why an answer stopped, as words and as numbers.
+_OWN_REASONS: Final = frozenset({*REASONS, "JAILBREAK", *map(str, range(len(FINISH_REASONS)))})
 #: Pages stand beside the whole answer.
 _CITED: Final = CitationForm(None)
 _PLAIN: Final = ReplyStyle()
@@ -76,7 +78,7 @@ class Encoder:
         self._model = model
         self._is_array = style.array
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, _CITED)
+        self._crossing = CrossProtocol(NAME, _CITED, _OWN_REASONS)
         self.lost = self._crossing.lost
         self._is_begun = False
         self._is_over = False
@@ -215,7 +217,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response; the parts keep their order and their signatures."""
-    reply = crossed(reply, NAME, _CITED, lost)
+    reply = crossed(reply, NAME, _CITED, _OWN_REASONS, lost)
     rendered = [render_part(part) for part in reply.parts]
     parts: list[Json] = [part for part in rendered if part is not None]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason

@@ -67,7 +67,7 @@ class Encoder:
         self._style = style
         self._calls = 0
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME)
+        self._crossing = CrossProtocol(NAME, None, REASONS)
         self.lost = self._crossing.lost
         self._held: list[Json] = []  # calls that leave together, where the client wants that
         self._is_over = False
@@ -154,7 +154,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response: one object with all text, all thinking and all calls."""
-    reply = crossed(reply, NAME, None, lost)
+    reply = crossed(reply, NAME, None, REASONS, lost)
     message: dict[str, Json] = {"role": "assistant"}
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
     message["content"] = "".join(texts)

@@ -41,7 +41,7 @@ from dragoman.events import (
 from dragoman.protocol import NewId, ReplyStyle
 from dragoman.protocols.openai_chat.response.unmodelled import CITED, placed
 from dragoman.protocols.openai_chat.response.usage import render_usage
-from dragoman.protocols.openai_chat.wire import NAME, image_url
+from dragoman.protocols.openai_chat.wire import NAME, REASONS, image_url
 from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, StopReason, Text, Thinking, ToolCall
 
 _PLAIN: Final = ReplyStyle()
@@ -103,7 +103,7 @@ class Encoder:
         self._is_refused = False
         self._late: Fields = {}  # of the response, for its end
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, CITED)
+        self._crossing = CrossProtocol(NAME, CITED, REASONS)
         self.lost = self._crossing.lost
         self._usage = NO_USAGE
         self._cost: Cost | None = None
@@ -266,7 +266,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response. All text stands before all calls: the protocol has no other order."""
-    reply = crossed(reply, NAME, CITED, lost)
+    reply = crossed(reply, NAME, CITED, REASONS, lost)
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
     fields = native_fields(reply.native, NAME)

@@ -49,7 +49,7 @@ from dragoman.protocols.openai_responses.response.output_forms import (
 )
 from dragoman.protocols.openai_responses.response.unmodelled import DEFAULTS
 from dragoman.protocols.openai_responses.response.usage import render_usage
-from dragoman.protocols.openai_responses.wire import NAME, RUNNING
+from dragoman.protocols.openai_responses.wire import CUT_SHORT, NAME, REASONS, RUNNING
 from dragoman.types import NO_USAGE, Native, Opaque
 
 _DEFAULT_STYLE: Final = ReplyStyle()
@@ -83,7 +83,7 @@ class Encoder:
         self._hosted = HostedItems()
         self._items = 0  # items that were opened; one whose call failed is not in the output
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, CITED)
+        self._crossing = CrossProtocol(NAME, CITED, REASONS)
         self.lost = self._crossing.lost
         self._item: OutputItem | None = None
         self._part: PartForm | None = None  # of the open item, once something was written
@@ -347,6 +347,8 @@ class Encoder:
             self._fail(failure, out)
         elif event.reason == "other" and event.native_reason in RUNNING:
             self._end(event.native_reason, out)
+        elif event.reason == "other" and event.native_reason in CUT_SHORT:
+            self._end("incomplete", out, details={"reason": event.native_reason})
         elif event.reason == "length":
             self._end("incomplete", out, details={"reason": "max_output_tokens"})
         elif event.reason == "content_filter" and not self._refused:
@@ -386,5 +388,5 @@ def render_response(
 ) -> bytes:
     """Write a whole response: what the stream of the same events ends with."""
     encoder = Encoder(new_id=new_id, model=model, created=created, style=style)
-    encoder.encode(unfold(crossed(reply, NAME, CITED, lost)))
+    encoder.encode(unfold(crossed(reply, NAME, CITED, REASONS, lost)))
     return encoder.response

@@ -256,3 +256,41 @@ def test_nothing_is_asked_for_without_a_quota(tmp_path: Path) -> None:
         [row] = settled(folder, 1)
         assert (row["accounts"], row["reserved"], row["expected"]) == ("", None, None)
         assert not (folder.root / "counters.sqlite").exists()
+
+
+def told(usage: dict[str, Any]) -> list[Any]:
+    message = {"role": "assistant", "content": "Hello you there, and so on"}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+    return whole(json.dumps(answer).encode())
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -5, "completion_tokens": -7},
+        {"prompt_tokens": 5, "completion_tokens": 2**62},
+        {"prompt_tokens": 2**70, "completion_tokens": 3},
+        {"prompt_tokens": 5, "completion_tokens": 7, "cost": -1},
+        {"prompt_tokens": 5, "completion_tokens": 7, "cost": 1e300},
+    ],
+)
+def test_a_usage_that_nobody_can_mean_is_no_free_answer(tmp_path: Path, usage: dict[str, Any]) -> None:
+    limits = quota(scope="all", usd=1, per="month") + quota(scope="all", tokens=1_000_000, per="month")
+    with recording(tmp_path, limits + PRICES) as (running, folder, _):
+        running.answer(told(usage))
+        assert ask(running, stream=False)[0] == 200
+        [row] = settled(folder, 1)
+        assert 0 < row["nano"] <= row["reserved"]
+        assert 0 < row["input"] + row["output"] <= row["reserved_tokens"]
+        until(lambda: leased(running, Scopes(target=f"{CHAT}/model-1")) == [row["nano"], row["input"] + row["output"]])
+
+
+def test_who_goes_leaves_the_bound_of_its_tokens_too(tmp_path: Path) -> None:
+    with recording(tmp_path, quota(scope="all", tokens=1_000_000, per="month")) as (running, folder, _):
+        data = wire(CHAT, reply("text"))
+        running.answer([head(200, "text/event-stream"), chunk(data[:80]), "hold"])
+        _left(running)
+        [row] = settled(folder, 1)
+        assert row["charged_tokens"] == row["reserved_tokens"] > row["input"] + row["output"]
+        until(lambda: leased(running, Scopes(target=f"{CHAT}/model-1")) == [row["charged_tokens"]])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config.quotas import Quota
+from dragoman.config.quotas import Period, Quota
 from dragoman.ledger.accounts import Accounts, Charge, Scopes, charge_of
 from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.ledger.counters.sqlite import SqliteCounters
@@ -33,7 +33,8 @@ class Fleet:
     def counters(self) -> SqliteCounters:
         return SqliteCounters(
             self.folder / "counters.sqlite",
-            seed=lambda account: Seed(), live=lambda: set(self.names), leasing=set, now=lambda: self.now,
+            seeds=lambda accounts: dict.fromkeys(accounts, Seed()), adjusted=lambda account: 0,
+            live=lambda: set(self.names), leasing=set, now=lambda: self.now,
         )  # fmt: skip
 
     def worker(self, name: str) -> Budgets:
@@ -180,3 +181,13 @@ def test_which_quotas_hold_for_a_request() -> None:
     assert one.account != two.account
     named: Charge = charge_of(ci, "ci", NOW)
     assert named.account == charge_of(each, "ci", NOW).account  # a quota of its own goes on where that of all was
+
+
+@pytest.mark.parametrize("per", ["minute", "hour", "day", "week", "month"])
+def test_a_clock_that_was_ahead_leaves_nobody_in_a_period_to_come(per: Period) -> None:
+    """A worker whose clock went back goes by the account of its neighbours, not by one that nobody else uses."""
+    accounts = Accounts([Quota("all", "", "usd", 10, per)])
+    seconds = {"minute": 60, "hour": 3_600}.get(per, 40 * 86_400)
+    [before], [ahead], [after] = (accounts.charges(Scopes(), now) for now in (NOW, NOW + seconds, NOW))
+    assert before.account == after.account != ahead.account
+    assert after.account == charge_of(accounts.quotas[0], "", NOW).account

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.ledger.checking import check
 from dragoman.ledger.counters.sqlite import SqliteCounters
+from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Lease, Seed
 from dragoman.ledger.journal import Journal
 from dragoman.ledger.leases import LEASE_SECONDS
-from dragoman.ledger.seeding import leasing_holders, live_holders, read_seed, read_spent
+from dragoman.ledger.seeding import leasing_holders, live_holders, read_adjusted, read_seed, read_seeds, read_spent
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from ledger.histories import intent, settlement
@@ -37,7 +40,8 @@ def test_they_answer_as_the_model_does(
     seed = Seed(closed, {"b": used}, frozenset({"gone"}))
     ours = SqliteCounters(
         tmp_path_factory.mktemp("counters") / "counters.sqlite",
-        seed=lambda account: seed, live=lambda: set(HOLDERS), leasing=set, now=lambda: clock[0],
+        seeds=lambda accounts: dict.fromkeys(accounts, seed), adjusted=lambda account: 0,
+        live=lambda: set(HOLDERS), leasing=set, now=lambda: clock[0],
     )  # fmt: skip
     model = ReferenceCounters(lambda account: seed, lambda: set(HOLDERS), lambda: clock[0])
     ours.greet("a")
@@ -67,7 +71,8 @@ def test_they_answer_as_the_model_does(
 def counters(folder: LedgerFolder, now: float = 0.0) -> SqliteCounters:
     return SqliteCounters(
         folder.root / "counters.sqlite",
-        seed=lambda account: read_seed(folder, account),
+        seeds=lambda accounts: read_seeds(folder, accounts),
+        adjusted=lambda account: read_adjusted(folder, account),
         live=lambda: live_holders(folder),
         leasing=lambda: leasing_holders(folder),
         now=lambda: now,
@@ -103,9 +108,9 @@ def test_a_file_that_is_lost_is_filled_again_from_rows_and_journals(tmp_path: Pa
     assert claim(ours, second.holder, 2, 280, least=620).outcome == "granted"
     second.close()
     shipper.round()  # what it left open is interrupted, and cost what was expected: nothing is known
-    ours.sweep(lambda account: read_spent(folder, account))
+    ours.sweep(lambda accounts: read_spent(folder, accounts))
     assert ours.totals([4]) == {4: 130}
-    ours.sweep(lambda account: read_spent(folder, account))
+    ours.sweep(lambda accounts: read_spent(folder, accounts))
     assert ours.totals([4]) == {4: 130}
     assert claim(ours, second.holder, 3, 280).outcome == "stale"  # a late call of the ended
     ours.close()
@@ -156,3 +161,108 @@ def test_a_damaged_file_is_another_life_and_a_locked_one_is_away(tmp_path: Path)
     assert ours.greet("x")
     ours.close()
     other.close()
+
+
+def test_a_correction_reaches_live_counters_at_once_and_counts_once(tmp_path: Path) -> None:
+    """Before, during and after the life of who spent it: total is always rows and corrections."""
+    folder = LedgerFolder(tmp_path)
+    journal = Journal(folder.journals)
+    opened = intent(journal.ids, accounts=(4, 9), reserved=500)
+    journal.intend(opened)
+    journal.settle(settlement(opened, nano=400))
+    store = SqliteStore(folder.root)
+    shipper = Shipper(folder, store, batch=64)
+    shipper.round()
+    ours = counters(folder)
+    ours.greet(journal.holder)
+    assert claim(ours, journal.holder, 1, 400, least=10).outcome == "granted"
+    assert claim(ours, journal.holder, 2, 400).outcome == "granted"
+    for nano, total in ((250, 650), (-100, 550), (-100, 550)):
+        store.adjust(opened.id, nano, reason="invoice", actor="me")
+        for _ in range(2):
+            correct_counters(folder, store.accounts_of(opened.id))
+            assert ours.totals([4]) == {4: total} == {4: read_seed(folder, 4).total}
+    assert claim(ours, "other", 1, 0, least=451).outcome == "refused"
+    assert claim(ours, "other", 2, 0, least=450).outcome == "granted"
+    assert claim(ours, "other", 3, 0).outcome == "granted"
+    journal.close()
+    shipper.round()
+    ours.sweep(lambda accounts: read_spent(folder, accounts))
+    assert ours.totals([4]) == {4: 550}
+    store.adjust(opened.id, 7, reason="late", actor="me")  # by somebody who was killed before telling
+    ours.sweep(lambda accounts: read_spent(folder, accounts))
+    assert ours.totals([4]) == {4: 557}
+    ours.close()
+    (tmp_path / "counters.sqlite").unlink()
+    ours.greet("other")
+    assert claim(ours, "new", 1, 0).outcome == "granted"
+    assert ours.totals([4]) == {4: 557}
+    store.close()
+    ours.close()
+
+
+def test_tokens_that_are_set_apart_stay_so_whoever_is_silent_or_dies(tmp_path: Path) -> None:
+    """A stream of three minutes, and one whose worker is killed: neither is a license to spend its tokens again."""
+    folder = LedgerFolder(tmp_path)
+    journal = Journal(folder.journals)
+    opened = intent(journal.ids, accounts=(5,), size=10, reserved_tokens=800)  # 5: an account of tokens
+    journal.intend(opened)
+    ours = counters(folder)
+    ours.greet(journal.holder)
+    assert claim(ours, journal.holder, 1, 800, account=5).outcome == "granted"
+    assert read_seed(folder, 5) == Seed(0, {journal.holder: 800})
+    later = counters(folder, now=2 * LEASE_SECONDS + 1)
+    later.greet("x")
+    later.sweep(lambda accounts: read_spent(folder, accounts))
+    assert later.totals([5]) == {5: 800}
+    shipper = Shipper(folder, SqliteStore(folder.root), batch=64)
+    journal.close()
+    shipper.round()
+    later.sweep(lambda accounts: read_spent(folder, accounts))
+    assert later.totals([5]) == {5: 800}
+    assert check(folder).is_sound
+    ours.close()
+    later.close()
+
+
+def test_while_the_ledger_is_read_for_the_ended_others_are_answered(tmp_path: Path) -> None:
+    """A thousand accounts of a folder of many months take a while to read; nobody waits for it."""
+    folder = LedgerFolder(tmp_path)
+    ended = Journal(folder.journals)
+    ended.make_ready()
+    ours = counters(folder)
+    ours.greet(ended.holder)
+    for account in range(4, 44, 4):
+        assert claim(ours, ended.holder, 1, 0, least=5, account=account).outcome == "granted"
+    ended.close()
+    Shipper(folder, SqliteStore(folder.root), batch=64).round()
+    other = counters(folder)
+    other.greet("y")
+    asked: list[str] = []
+
+    def slow(accounts: Collection[int]) -> dict[int, dict[str, int]]:
+        asked.append(claim(other, "y", len(asked) + 1, 0, least=1).outcome)
+        return read_spent(folder, accounts)
+
+    ours.sweep(slow)
+    assert asked == ["granted"]
+    assert ours.totals([8, 40]) == {8: 0, 40: 0}
+    ours.close()
+    other.close()
+
+
+def test_nobody_waits_for_the_dead_whose_journal_the_shipper_has(tmp_path: Path) -> None:
+    """After a reboot the shipper takes the locks of all writers: the first requests are not refused for a minute."""
+    folder = LedgerFolder(tmp_path)
+    dead, alive = Journal(folder.journals), Journal(folder.journals)
+    dead.say_leasing()
+    alive.say_leasing()
+    dead.close()
+    shipper = Shipper(folder, SqliteStore(folder.root), batch=64)
+    shipper.round()
+    assert leasing_holders(folder) == {alive.holder}
+    ours = counters(folder)
+    ours.greet(alive.holder)
+    assert claim(ours, alive.holder, 1, 0, least=5).outcome == "granted"
+    ours.close()
+    alive.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config import load_config
-from dragoman.config.quotas import Period, Quota, period_of
+from dragoman.config.quotas import Period, Quota, period_of, read_amount, render_amount
 from dragoman.errors import ConfigError
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
 from dragoman.gateway.telemetry.pricing import Pricing
@@ -91,6 +92,21 @@ def test_quotas_of_a_file(tmp_path: Path) -> None:
 def test_what_is_no_quota_is_told(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         read(tmp_path, f"[[quotas]]\n{text}\n")
+
+
+@pytest.mark.parametrize("number", ["NaN", "sNaN", "-NaN", "Infinity", "1e999999", "1e-999999", "-0.000001", "1e30"])
+def test_odd_numbers_are_no_amounts(number: str) -> None:
+    with pytest.raises(ConfigError, match="expected an amount"):
+        read_amount("usd", Decimal(number), "here")
+
+
+@given(st.integers(0, 2**52), st.integers(0, 30))
+def test_an_amount_is_what_is_written_to_the_last_place(micro: int, zeros: int) -> None:
+    text = f"{render_amount('usd', micro)}"
+    padded = f"{text}{'' if '.' in text else '.'}{'0' * zeros}"
+    assert read_amount("usd", Decimal(padded), "here") == micro
+    with pytest.raises(ConfigError, match="expected an amount"):
+        read_amount("usd", Decimal(f"{padded if '.' in padded else padded + '.'}{'0' * 7}1"), "here")
 
 
 def test_quotas_need_a_ledger(tmp_path: Path) -> None:

@@ -14,10 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.ledger.checking import check
+from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
 from dragoman.ledger.records import AttemptIds, PriceSnapshot, Row
+from dragoman.ledger.seeding import read_spent
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of
+from dragoman.ledger.stores.schema import CHARGES
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.usage import read_usage
 from ledger.conformance import dump, rows_of, sums
@@ -270,3 +273,79 @@ def test_costs_are_checked_against_tokens_and_prices(folder: LedgerFolder) -> No
     store.deliver([Row(HOLDER, wrong, settlement(wrong, nano=24, price=9))])
     store.close()
     assert len(check(folder).differences) == 1
+
+
+def charged(store: SqliteStore) -> list[Row]:
+    ids = AttemptIds(7)
+    opened = [intent(ids, number, accounts=(4, 5), reserved_tokens=90) for number in range(3)]
+    ends = [
+        settlement(opened[0], nano=10),
+        settlement(opened[1], "interrupted", 20, charged_tokens=90),
+        settlement(opened[2], nano=None),
+    ]
+    rows = [Row(HOLDER, each, end) for each, end in zip(opened, ends, strict=True)]
+    store.deliver(rows)
+    store.adjust(opened[0].id, 5, reason="invoice", actor="me")
+    store.close()
+    return rows
+
+
+def test_what_accounts_are_charged_is_what_the_rows_make_and_check_sees_when_not(folder: LedgerFolder) -> None:
+    rows = charged(SqliteStore(folder.root))
+    assert check(folder).is_sound
+    assert read_spent(folder, (4, 5)) == {4: {HOLDER: 30, "adjusted": 5}, 5: {HOLDER: 104, "adjusted": 0}}
+    file = month_file(folder.root, month_of(rows[0].intent.id))
+    for statement in (
+        "UPDATE spend SET nano = nano + 1 WHERE account = 4 AND holder = 'adjusted'",
+        "UPDATE spend SET tokens = tokens - 1 WHERE account = 5 AND tokens",
+        "INSERT INTO spend VALUES(8, 'x', 1, 0)",
+    ):
+        connection = sqlite3.connect(file, isolation_level=None)
+        connection.execute("BEGIN")
+        connection.execute(statement)
+        connection.execute("COMMIT")
+        connection.close()
+        [told] = check(folder).differences
+        assert "account" in told
+        connection = sqlite3.connect(file, isolation_level=None)
+        connection.execute("DELETE FROM spend")
+        connection.execute(f"INSERT INTO spend {CHARGES}")
+        connection.close()
+        assert check(folder).is_sound
+
+
+def test_a_month_of_an_earlier_dragoman_is_renewed_with_what_it_has(folder: LedgerFolder) -> None:
+    rows = charged(SqliteStore(folder.root))
+    file = month_file(folder.root, month_of(rows[0].intent.id))
+    connection = sqlite3.connect(file, isolation_level=None)
+    for name in ("attempt_charges", "attempt_charges_late", "adjustment_charges"):
+        connection.execute(f"DROP TRIGGER {name}")
+    text = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'attempt'").fetchone()[0]
+    older = text.replace(" reserved_tokens INTEGER, charged_tokens INTEGER CHECK (charged_tokens >= 0),", "")
+    assert older != text
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'attempt'", (older,))
+    connection.execute("DELETE FROM spend")
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    store = SqliteStore(folder.root)
+    store.drop_before("2026-01-01")
+    store.deliver(rows)
+    store.close()
+    assert check(folder).is_sound
+    assert read_spent(folder, (4,)) == {4: {HOLDER: 30, "adjusted": 5}}
+    assert "charged_tokens" in next(iter(export_csv(folder)))
+
+
+def test_while_a_month_is_dropped_its_spend_counts_once(folder: LedgerFolder) -> None:
+    """The file is still there when its sums stand elsewhere already."""
+    rows = charged(SqliteStore(folder.root))
+    file = month_file(folder.root, month_of(rows[0].intent.id))
+    kept = file.read_bytes()
+    before = read_spent(folder, (4, 5))
+    store = SqliteStore(folder.root)
+    assert store.drop_before("2027-01-01")
+    assert read_spent(folder, (4, 5)) == before
+    file.write_bytes(kept)
+    assert read_spent(folder, (4, 5)) == before
+    store.close()

@@ -162,11 +162,20 @@ def read_amount(unit: Unit, number: Decimal | int, where: str) -> int:
     Raises:
         ConfigError: it is no amount.
     """
-    exact = Decimal(number) * (_MICRO if unit == "usd" else 1)
-    if not exact.is_finite() or exact < 0 or exact > _MOST or exact != exact.to_integral_value():
+    amount = _whole(Decimal(number), _MICRO if unit == "usd" else 1)
+    if amount is None:
         places = "with at most 6 decimal places" if unit == "usd" else "that is whole"
         raise ConfigError(f"{where}: expected an amount of {unit} from 0, {places}, got {str(number)[:40]}")
-    return int(exact)
+    return amount
+
+
+def _whole(number: Decimal, factor: int) -> int | None:
+    """So many times a number, exactly; None where that is negative, larger than `_MOST`, or not whole."""
+    if not number.is_finite() or number < 0 or (number and not -20 < number.adjusted() < 20):
+        return None
+    numerator, denominator = number.as_integer_ratio()
+    whole, rest = divmod(numerator * factor, denominator)
+    return whole if not rest and whole <= _MOST else None
 
 
 def render_amount(unit: Unit, amount: int) -> str:

@@ -117,6 +117,7 @@ class _Reading:
             ledger=ledger,
             virtual_keys=virtual_keys,
             quotas=self._quotas(document.get("quotas", []), is_kept=ledger.enabled),
+            written=self._written(),
             keys=keys,
             unread_keys=unread,
         )
@@ -126,10 +127,19 @@ class _Reading:
             raise ConfigError("quotas: expected tables, each begun by [[quotas]]")
         if tables and not is_kept:
             raise ConfigError("quotas: expected a ledger to count by, and ledger.enabled is false")
-        # Of two gateways that share a folder, the one whose file was written later is right.
-        generation = 0 if self._file is None or not tables else self._file.stat().st_mtime_ns // 1_000
         converted = [_convert(table, QuotaConfig, f"quotas[{number}]") for number, table in enumerate(tables)]
-        return read_quotas(converted, generation=generation)
+        return read_quotas(converted, generation=self._written())
+
+    def _written(self) -> int:
+        """Of two gateways that share a folder, the one whose file came later is right. A file that was put back keeps
+        its time of writing, and has another time of change."""
+        if self._file is None:
+            return 0
+        try:
+            found = self._file.stat()
+        except OSError:
+            return 0
+        return max(found.st_mtime_ns, found.st_ctime_ns) // 1_000
 
     def _provider(self, name: str, table: Mapping[str, Any]) -> ProviderConfig:
         where = f"providers.{_dotted(name)}"

@@ -210,7 +210,8 @@ class Config(msgspec.Struct, frozen=True):
         keys: by provider, the API keys that were found, by reference or in the provider's usual variable.
         unread_keys: by provider, why the key that the file names could not be read.
         models, prices: by target.
-        virtual_keys: of clients, by name. quotas: of what they may use.
+        virtual_keys: of clients, by name. quotas: of what they may use. written: microseconds since 1970 at which the
+            file was changed or put in its place, 0 without one.
         aliases: further names of routes → the route.
         only_provider: the one server that was named in code: every name is a model of it. "": there is none.
     """
@@ -229,6 +230,7 @@ class Config(msgspec.Struct, frozen=True):
     ledger: LedgerConfig = LedgerConfig()
     virtual_keys: dict[str, KeyConfig] = {}
     quotas: tuple[Quota, ...] = ()
+    written: int = 0
     keys: dict[str, Secret] = {}
     unread_keys: dict[str, str] = {}
     aliases: dict[str, str] = {}

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final
+
+import msgspec
 
 from dragoman.config import Quota
-from dragoman.events import Failure, Finish
+from dragoman.events import Failure
 from dragoman.gateway.admission import Admission, RequestLimits
 from dragoman.gateway.endpoint import Refused
+from dragoman.gateway.request_meter import RequestMeter
 from dragoman.gateway.telemetry.metrics import LEDGER_ATTEMPTS, LEDGER_PROBLEM, LEDGER_ROWS, LEDGER_UNRECORDED, Metrics
 from dragoman.gateway.telemetry.pricing import Pricing
-from dragoman.gateway.telemetry.rate_limits import provider_request_id
 from dragoman.gateway.telemetry.record import Observer, Record
 from dragoman.http.response import TransportFailed
 from dragoman.ledger.accounts import Scopes
@@ -30,24 +31,12 @@ from dragoman.ledger.records import (
     Intent,
     PriceSnapshot,
     Settlement,
-    State,
-    bounded_usage,
-    clip_id,
-    clip_name,
 )
 from dragoman.ledger.shipper import Shipped, Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Ringer
-from dragoman.money import nano_from_usd
-from dragoman.providers.endpoint import Outgoing
-from dragoman.routing.target import Target
-from dragoman.types import NO_USAGE, Cost, Outcome, Usage
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
-#: Refusals that nobody bills.
-_VOID: Final = frozenset({400, 401, 403, 404, 413, 422, 429})
-#: Characters and bytes of a token, where no provider counts them (see `token_estimate`).
-_PER_TOKEN: Final = 4
 #: Rows that a thread of the gateway gives to the store at once: other threads wait for no more than these.
 _BATCH: Final = 64
 #: Seconds that the last round may take when the gateway ends.
@@ -67,8 +56,8 @@ class Ledger:
     """
 
     __slots__ = (
-        "_budgets", "_journal", "_observer", "_of_file", "_ringer", "_shipper", "_thread", "_watch", "admission",
-        "folder", "is_needed", "pricing",
+        "_budgets", "_journal", "_known", "_observer", "_of_file", "_ringer", "_shipper", "_thread", "_watch",
+        "_written", "admission", "folder", "is_needed", "pricing",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +87,8 @@ class Ledger:
         self._budgets: Budgets | None = None
         self._of_file: Sequence[Quota] = ()
         self._watch = QuotaWatch(folder)
+        self._known: dict[str, Quota] = {}  # by name, as they hold or held
+        self._written = 0
 
     def begin(self) -> None:
         """Deliver what is there from before, and from now on."""
@@ -112,21 +103,23 @@ class Ledger:
         virtual = record.virtual_key
         if virtual is not None:
             record.key_name = virtual.name
-            return RequestMeter(self, record, virtual.owner, virtual.team)
+            return RequestMeter(self, record, virtual.owner, virtual.team, self._limits(record))
         record.key_name = f"#{record.key}" if has_keys else ""
-        return RequestMeter(self, record, "", "")
+        return RequestMeter(self, record, "", "", self._limits(record))
 
-    def limits(self, record: Record, owner: str, team: str) -> RequestLimits | None:
+    def _limits(self, record: Record) -> RequestLimits | None:
         """The quotas of one request; None where there are none at all."""
         if self.admission is None:
             return None
-        labels = {} if record.virtual_key is None else record.virtual_key.labels
-        return RequestLimits(self.admission, Scopes(record.key_name, owner, team, labels))
+        key = record.virtual_key
+        scopes = Scopes(record.key_name) if key is None else Scopes(key.name, key.owner, key.team, key.labels)
+        return RequestLimits(self.admission, scopes)
 
-    def limit(self, of_file: Sequence[Quota]) -> None:
-        """Go by these quotas of the configuration's file from now on, and by those of the store."""
-        self._of_file = of_file
-        quotas = merged(of_file, self._watch.quotas)
+    def limit(self, of_file: Sequence[Quota], *, written: int = 0) -> None:
+        """Go by these quotas of the configuration's file from now on, and by those of the store. `written`: when the
+        file was."""
+        self._of_file, self._written = of_file, written
+        quotas = self._stamped(merged(of_file, self._watch.quotas))
         if not quotas:
             self.admission = None
             return
@@ -138,10 +131,23 @@ class Ledger:
             self.admission = Admission(self._budgets, self.pricing, tell=self._alert)
         self.admission.take(quotas)
 
+    def _stamped(self, quotas: Sequence[Quota]) -> list[Quota]:
+        """Quotas with the time from which their amounts hold. The file says when it is written what holds, also where
+        it leaves a quota to the store; an amount that changes is newer than the one before, whatever the clock says."""
+        stamped = []
+        for quota in quotas:
+            known = self._known.get(quota.name)
+            stamp = max(quota.generation, self._written)
+            if known is not None:
+                stamp = max(stamp, known.generation + (known.amount != quota.amount))
+            stamped.append(msgspec.structs.replace(quota, generation=stamp))
+        self._known |= {quota.name: quota for quota in stamped}
+        return stamped
+
     def tick(self) -> None:
         """Once a second: quotas of the store that were changed hold; what is leased and not needed goes back."""
         if self._watch.has_changed():
-            self.limit(self._of_file)
+            self.limit(self._of_file, written=self._written)
         if self._budgets is not None:
             self._budgets.tick(time.time())
 
@@ -244,160 +250,3 @@ def tell_shipped(shipped: Shipped, metrics: Metrics) -> None:
 
 def _unrecorded() -> Failure:
     return Failure("overloaded", "the ledger of this gateway cannot be written", 503, code="unrecorded")
-
-
-@final
-class RequestMeter:
-    """See `Meter`."""
-
-    __slots__ = (
-        "_attempt", "_ledger", "_limits", "_ordinal", "_owner", "_record", "_size", "_target", "_team", "grown",
-        "has_refused", "headers", "is_limited", "usage",
-    )  # fmt: skip
-
-    def __init__(self, ledger: Ledger, record: Record, owner: str, team: str) -> None:
-        self._ledger = ledger
-        self._record = record
-        self._owner = owner
-        self._team = team
-        self._ordinal = 0
-        self._target: Target | None = None
-        self._attempt: bytes | None = None  # the one that is under way
-        self._size = 0
-        self._limits = None if ledger.admission is None else ledger.limits(record, owner, team)
-        self.is_limited = self._limits is not None
-        self.has_refused = False
-        self.grown = 0
-        self.usage: Usage | None = None
-        self.headers: Mapping[str, str] = {}
-
-    def begin(self, target: Target) -> None:
-        self._target = target
-        self.has_refused = False
-
-    def admit(self, outgoing: Outgoing) -> None:
-        limits, target = self._limits, self._target
-        if limits is None or target is None or self._attempt is not None or limits.is_admitted:
-            return
-        try:
-            limits.admit(target, self._record.route, outgoing)
-        except TransportFailed:
-            self.has_refused = True
-            raise
-
-    def close(self) -> None:
-        """The client's request is over."""
-        if self._limits is not None:
-            self._limits.close()
-
-    def send(self, outgoing: Outgoing) -> None:
-        if self._attempt is not None:
-            # The pool writes the request once more, for a kept connection died over it without a byte of answer.
-            self._settle("estimated", NO_USAGE, "resent", None)
-        limits, target = self._limits, self._target
-        assert target is not None
-        if limits is not None:
-            self.admit(outgoing)
-        record = self._record
-        started = time.time_ns() // 1_000
-        id = self._ledger.next_id(started)
-        self._size = len(outgoing.body)
-        intent = Intent(
-            id,
-            record.request_id,
-            self._ordinal,
-            started,
-            record.key_name,
-            self._owner,
-            self._team,
-            clip_name(record.route),
-            clip_name(target.name),
-            self._size,
-            *((None, None, ()) if limits is None else (limits.reserved, limits.expected, limits.accounts)),
-            client_request=record.client_request_id,
-        )
-        self._ordinal += 1
-        self.grown, self.usage, self.headers = 0, None, {}
-        try:
-            if self._ledger.intend(intent):
-                self._attempt = id
-        except TransportFailed:
-            self.has_refused = True
-            raise
-
-    def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:
-        if self._attempt is None:
-            if self._limits is not None:
-                self._limits.settle(0, 0)  # it was not sent
-            return
-        status = told.status if type(told) is Failure else None
-        if type(told) is Finish:
-            usage = told.usage
-            if usage.output is not None and usage.input is not None:
-                self._settle("settled", usage, "", 200, cost=told.cost, reported=True)
-            else:
-                self._settle("estimated", self._seen(usage), "no_usage", 200, cost=told.cost)
-            return
-        reason = told.kind if type(told) is Failure else "cancelled"
-        if status in _VOID and not self.grown:
-            self._settle("void", NO_USAGE, reason, status, cost=Cost(Decimal(0), "provider"))
-        elif status is not None and not 200 <= status < 300 and not self.grown:
-            self._settle("estimated", NO_USAGE, reason, status)  # whether such an answer is billed nobody says
-        else:
-            usage = told.usage if type(told) is Failure else NO_USAGE
-            self._settle("estimated", self._seen(usage), reason, status, cost=told.cost if told is not None else None)
-
-    def _seen(self, told: Usage) -> Usage:
-        """What was used at least: what the provider said of it so far, and what was seen go by."""
-        usage = self.usage.merged(told) if self.usage is not None else told
-        seen = -(-self.grown // _PER_TOKEN)
-        return Usage(
-            -(-self._size // _PER_TOKEN) if usage.input is None else usage.input,
-            max(seen, usage.output or 0),
-            usage.cache_read,
-            usage.cache_write,
-            usage.reasoning,
-        )
-
-    def _settle(
-        self,
-        state: State,
-        usage: Usage,
-        reason: str,
-        status: int | None,
-        *,
-        cost: Cost | None = None,
-        reported: bool = False,
-    ) -> None:
-        id, self._attempt = self._attempt, None
-        limits, target = self._limits, self._target
-        assert id is not None and target is not None
-        usage = bounded_usage(usage)
-        snapshot: PriceSnapshot | None = None
-        nano: int | None = None
-        if cost is not None and cost.source == "provider":
-            nano = nano_from_usd(cost.usd)
-        elif self._ledger.pricing is not None:
-            nano, snapshot = self._ledger.pricing.nano(target.name, usage)
-        if limits is not None:
-            if limits.is_bound and state == "estimated" and status is None and reason != "resent":
-                # It may go on at its provider to the end that it was allowed.
-                nano, snapshot = max(nano or 0, limits.reserved or 0), None
-            limits.settle(nano, (usage.input or 0) + (usage.output or 0))
-        settlement = Settlement(
-            id,
-            time.time_ns() // 1_000,
-            state,
-            nano,
-            None if snapshot is None else snapshot.id,
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.cache_write,
-            usage.reasoning,
-            reported,
-            reason,
-            status,
-            clip_id(provider_request_id(self.headers)) if self.headers else "",
-        )
-        self._ledger.settle(settlement, snapshot)

@@ -72,9 +72,13 @@ class RequestLimits:
     Attributes:
         reserved: nano-dollars that are set apart for the attempt that is under way, None where none count.
         expected: what it costs when nobody hears of its end. `accounts`: to which it is charged.
+        reserved_tokens: that are set apart for it, None where none count.
     """
 
-    __slots__ = ("_admission", "_begun", "_needs", "_scopes", "accounts", "expected", "is_bound", "reserved")
+    __slots__ = (
+        "_admission", "_begun", "_bounds_tokens", "_bounds_usd", "_needs", "_scopes", "accounts", "expected",
+        "reserved", "reserved_tokens",
+    )  # fmt: skip
 
     def __init__(self, admission: Admission, scopes: Scopes) -> None:
         """`scopes` without a route and a target."""
@@ -84,7 +88,8 @@ class RequestLimits:
         self._needs: list[Need] = []
         self.reserved: int | None = None
         self.expected: int | None = None
-        self.is_bound = False
+        self.reserved_tokens: int | None = None
+        self._bounds_usd = self._bounds_tokens = False  # whether quotas that hold reserve the most
         self.accounts: tuple[int, ...] = ()
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
@@ -97,7 +102,8 @@ class RequestLimits:
         found = Scopes(scopes.key, scopes.owner, scopes.team, scopes.labels, route, target.name)
         admission = self._admission
         charges = admission.accounts.charges(found, time.time())
-        self.reserved, self.expected, self.accounts, self.is_bound = None, None, (), False
+        self.reserved = self.expected = self.reserved_tokens = None
+        self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
         if not charges:
             return
         once = [charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]
@@ -131,18 +137,32 @@ class RequestLimits:
             is_bound = charge.quota.reserve == "bound"
             if charge.quota.unit == "tokens":
                 usage = bound if is_bound else usual
-                needs.append(Need(charge, (usage.input or 0) + (usage.output or 0)))
+                tokens = (usage.input or 0) + (usage.output or 0)
+                needs.append(Need(charge, tokens))
+                self.reserved_tokens = max(self.reserved_tokens or 0, tokens)
+                self._bounds_tokens = self._bounds_tokens or is_bound
                 continue
             cost = most if is_bound else likely
             if cost is None and charge.quota.unpriced == "refuse":
                 raise TransportFailed(_unpriced(charge, target))
             needs.append(Need(charge, cost or 0))
             self.reserved = max(self.reserved or 0, cost or 0)
-            self.is_bound = self.is_bound or is_bound
+            self._bounds_usd = self._bounds_usd or is_bound
         if self.reserved is not None:
-            self.expected = most if self.is_bound else likely
+            self.expected = most if self._bounds_usd else likely
         self.accounts = tuple(charge.account for charge in charges if charge.quota.is_recorded)
         return needs
+
+    def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
+        """What an attempt that was answered is charged: what is known of it; where a quota bounds it its bound, if its
+        provider may go on to the end that it was allowed; and what was set apart, if its price is known no more."""
+        if nano is None and self.reserved:
+            nano = self.reserved
+        if may_go_on and self._bounds_usd:
+            nano = max(nano or 0, self.reserved or 0)
+        if may_go_on and self._bounds_tokens:
+            tokens = max(tokens, self.reserved_tokens or 0)
+        return nano, tokens
 
     def settle(self, nano: int | None, tokens: int) -> None:
         """The attempt has ended; nothing when none is under way."""

@@ -22,8 +22,8 @@ _MOST_KEPT: Final = 20_000
 
 @final
 class Charge(msgspec.Struct, frozen=True):
-    """A quota that holds for a request, and the account of now. `until`: Unix seconds of the period's end. `limit`: in
-    nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least first."""
+    """A quota that holds for a request, and the account of now. `since`, `until`: Unix seconds of the period. `limit`:
+    in nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least first."""
 
     quota: Quota
     value: str
@@ -31,6 +31,7 @@ class Charge(msgspec.Struct, frozen=True):
     until: float
     limit: int
     alerts: tuple[int, ...]
+    since: float = 0.0
 
 
 @final
@@ -85,7 +86,7 @@ class Accounts:
                 if value != quota.value and (quota.scope, value, quota.unit, quota.per) in self._named:
                     continue
                 charge = self._known.get((number, value))
-                if charge is None or charge.until <= now:
+                if charge is None or not charge.since <= now < charge.until:
                     if len(self._known) >= _MOST_KEPT:
                         self._known.clear()
                     charge = self._known[number, value] = charge_of(quota, value, now)
@@ -100,7 +101,7 @@ def charge_of(quota: Quota, value: str, now: float) -> Charge:
     number = int.from_bytes(hashlib.sha256(words.encode("utf-8", "replace")).digest()[:8], "big") >> 1
     limit = quota.amount * _NANO_PER_MICRO if quota.unit == "usd" else quota.amount
     alerts = tuple(int(share * limit) for share in quota.alerts) if limit else ()
-    return Charge(quota, value, number >> _KIND_BITS << _KIND_BITS | _kind(quota), until, limit, alerts)
+    return Charge(quota, value, number >> _KIND_BITS << _KIND_BITS | _kind(quota), until, limit, alerts, start)
 
 
 def _kind(quota: Quota) -> int:

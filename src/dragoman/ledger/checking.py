@@ -17,7 +17,7 @@ from dragoman.ledger.locking import FileLock
 from dragoman.ledger.prices import read_rates
 from dragoman.ledger.reading import JournalReader
 from dragoman.ledger.stores.files import MAIN_FILE, damaged_in, month_file, months_in, read_file
-from dragoman.ledger.stores.schema import GROUPS, SUMS
+from dragoman.ledger.stores.schema import CHARGES, GROUPS, SUMS
 from dragoman.ledger.stores.values import audit_digest
 from dragoman.ledger.waking import Ringer
 from dragoman.money import Rates
@@ -116,6 +116,7 @@ def _check_month(
             found.differ(f"{month}: the sums of {row[:size]} are {sums}, and their rows make {row[size:]}")
     for group in kept:
         found.differ(f"{month}: there is a sum of {group}, and no row")
+    _check_spend(connection, month, found)
     found.going_on += connection.execute("SELECT count(*) FROM attempt WHERE state = 'reserved'").fetchone()[0]
     for id, actor in connection.execute("SELECT id, actor FROM adjustment"):
         found.adjustments += 1
@@ -127,6 +128,17 @@ def _check_month(
             found.differ(f"{month}: {id.hex()} was counted by prices that are not known")
         elif (expected := named.cost(Usage(*tokens))) != nano:
             found.differ(f"{month}: {id.hex()} costs {nano}, and its tokens at its prices {expected}")
+
+
+def _check_spend(connection: sqlite3.Connection, month: str, found: Checked) -> None:
+    """Whether what was charged to accounts is what their rows and corrections make."""
+    kept = {row[:2]: row[2:] for row in connection.execute("SELECT account, holder, nano, tokens FROM spend")}
+    for row in connection.execute(CHARGES):
+        charged = kept.pop(row[:2], None)
+        if charged != row[2:]:
+            found.differ(f"{month}: account {row[0]} is charged {charged} by {row[1]}, and the rows make {row[2:]}")
+    for account, holder in kept:
+        found.differ(f"{month}: account {account} is charged by {holder}, and there is no row")
 
 
 def _check_audit(main: sqlite3.Connection, found: Checked) -> set[str]:

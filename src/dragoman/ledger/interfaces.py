@@ -148,11 +148,18 @@ class Claim(msgspec.Struct, frozen=True):
 class Seed(msgspec.Struct, frozen=True):
     """What the ledger has of an account, in nano-dollars or tokens. `by_holder`: of those whose journals are not at
     their end, with what is set apart for attempts that go on; `closed`: of all others. `ended`: of these, who ended
-    not long ago, so that a late call of theirs is known as one."""
+    not long ago, so that a late call of theirs is known as one. `adjusted`: what corrections add; it is in none of the
+    others."""
 
     closed: int = 0
     by_holder: Mapping[str, int] = {}
     ended: frozenset[str] = frozenset()
+    adjusted: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.closed + self.adjusted + sum(self.by_holder.values())
 
 
 class Counters(Protocol):
@@ -177,6 +184,15 @@ class Counters(Protocol):
 
     def expire(self, account: Account, holder: str, used: int) -> None:
         """A holder was silent for so long that it may use its lease no more: it has what it used, as its journal says.
+
+        Raises:
+            CountersAway: nothing changed.
+        """
+        ...
+
+    def correct(self, account: Account) -> None:
+        """What was spent was corrected: what all corrections add up to is read from the ledger anew. Once more, or
+        where the account is cold, changes nothing.
 
         Raises:
             CountersAway: nothing changed.

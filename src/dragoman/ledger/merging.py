@@ -73,12 +73,20 @@ class Merging:
         return rows
 
     def interrupted(self, now: int) -> list[Row]:
-        """All that is open, for the writer is dead: each costs what was expected of it, if anything was."""
+        """All that is open, for the writer is dead: each costs what was expected of it, and the tokens that were set
+        apart, if anything was."""
         rows = [
             Row(
                 self.holder,
                 intent,
-                Settlement(intent.id, now, "interrupted", intent.expected, reason="process_died"),
+                Settlement(
+                    intent.id,
+                    now,
+                    "interrupted",
+                    intent.expected,
+                    reason="process_died",
+                    charged_tokens=intent.reserved_tokens,
+                ),
             )
             for _, intent in self._open.values()
         ]

@@ -39,10 +39,12 @@ class QuotaBook:
             StoreAway: the store cannot be written.
         """
         at = int(self._now() * 1_000_000)
-        quota = msgspec.structs.replace(quota, generation=at)
         with self._store.changing() as main:
             found = main.execute("SELECT body FROM quota WHERE name = ?", (quota.name,)).fetchone()
             before = None if found is None else _read(found[0])
+            # Newer than the one before, whatever the clock says.
+            generation = at if before is None else max(at, before.generation + 1)
+            quota = msgspec.structs.replace(quota, generation=generation)
             main.execute(
                 "INSERT OR REPLACE INTO quota VALUES(?,?)", (quota.name, _json.encode(_fields(quota)).decode())
             )

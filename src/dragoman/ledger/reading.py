@@ -71,7 +71,11 @@ class JournalReader:
         Raises:
             OSError: the lock cannot be looked at.
         """
-        return self._lock.take()
+        if not self._lock.take():
+            return False
+        with contextlib.suppress(OSError):
+            os.truncate(self._lock.path, 0)  # whoever is dead uses no lease: nobody waits for it
+        return True
 
     def look(self, numbers: list[int], *, is_dead: bool) -> Look:
         """Read on. `numbers`: of its segments, as they were listed before; while there is a later one nobody writes

@@ -45,6 +45,7 @@ class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
         reserved, expected: what it may cost at most and will likely cost, where a quota asks for it.
         accounts: those that it is charged to.
         client_request: the client's own id of its request, "" without one.
+        reserved_tokens: that are set apart for it, where a quota counts tokens.
     """
 
     id: bytes
@@ -61,12 +62,14 @@ class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     expected: int | None = None
     accounts: tuple[int, ...] = ()
     client_request: str = ""
+    reserved_tokens: int | None = None
 
 
 @final
 class Settlement(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     """How an attempt ended. `reported`: the tokens are the provider's word. `price`: the snapshot by which `nano` was
-    counted, None when the provider said it or nobody knows."""
+    counted, None when the provider said it or nobody knows. `charged_tokens`: that accounts of tokens are charged with,
+    None: input and output together."""
 
     id: bytes
     ended: int
@@ -82,6 +85,12 @@ class Settlement(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     reason: str = ""
     status: int | None = None
     provider_request: str = ""
+    charged_tokens: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        """What accounts of tokens are charged with."""
+        return (self.input or 0) + (self.output or 0) if self.charged_tokens is None else self.charged_tokens
 
 
 @final

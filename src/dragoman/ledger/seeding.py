@@ -1,4 +1,4 @@
-"""What the ledger has of an account: from this the counters are filled when they lost their memory.
+"""What the ledger has of accounts: from this the counters are filled when they lost their memory.
 
 Rows that are in the store, those that wait in journals, and what is set apart for attempts that go on, each once.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from dragoman.ledger.accounts import is_of_tokens
 from dragoman.ledger.folder import LedgerFolder
@@ -21,8 +21,13 @@ from dragoman.ledger.locking import FileLock
 from dragoman.ledger.reading import JournalReader
 from dragoman.ledger.records import Row
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of, months_in, read_file
+from dragoman.ledger.stores.schema import ADJUSTED
+
+#: What holders spent of accounts, in nano-dollars or tokens.
+Spent: TypeAlias = dict[Account, dict[str, int]]
 
 _SPENT: Final = "SELECT holder, nano, tokens FROM spend WHERE account = ?"
+_FINAL: Final = "SELECT state <> 'reserved' FROM attempt WHERE id = ?"
 
 
 def read_seed(folder: LedgerFolder, account: Account) -> Seed:
@@ -31,7 +36,17 @@ def read_seed(folder: LedgerFolder, account: Account) -> Seed:
     Raises:
         StoreAway, OSError: a file cannot be read.
     """
+    return read_seeds(folder, (account,))[account]
+
+
+def read_seeds(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, Seed]:
+    """All of some accounts, in one pass over the journals and the files.
+
+    Raises:
+        StoreAway, OSError: a file cannot be read.
+    """
     # The journals first: a row that reaches the store meanwhile is seen there, and counted once.
+    wanted = set(accounts)
     waiting: dict[bytes, Row] = {}
     unfinished: set[str] = set()
     ended: set[str] = set()
@@ -41,34 +56,38 @@ def read_seed(folder: LedgerFolder, account: Account) -> Seed:
             ended.add(holder)
             continue
         unfinished.add(holder)
-        waiting.update((row.intent.id, row) for row in _read(reader, numbers) if account in row.intent.accounts)
-    spent: dict[str, int] = {}
-    is_tokens = is_of_tokens(account)
-    for file in _files(folder):
-        ids = [id for id in waiting if file == month_file(folder.root, month_of(id))]
-        for holder, nano, tokens in _stored(file, account, ids, waiting):
-            spent[holder] = spent.get(holder, 0) + (tokens if is_tokens else nano)
+        rows = _read(reader, numbers)
+        waiting.update((row.intent.id, row) for row in rows if not wanted.isdisjoint(row.intent.accounts))
+    spent = _spent(folder, accounts, waiting)
     for row in waiting.values():
-        spent[row.holder] = spent.get(row.holder, 0) + _cost(row, is_tokens=is_tokens)
-    return Seed(
-        sum(amount for holder, amount in spent.items() if holder not in unfinished),
-        {holder: spent.get(holder, 0) for holder in unfinished},
-        frozenset(ended),
-    )
+        for account in wanted.intersection(row.intent.accounts):
+            by_holder = spent[account]
+            by_holder[row.holder] = by_holder.get(row.holder, 0) + _cost(row, is_tokens=is_of_tokens(account))
+    seeds = {}
+    for account, by_holder in spent.items():
+        adjusted = by_holder.pop(ADJUSTED, 0)
+        closed = sum(amount for holder, amount in by_holder.items() if holder not in unfinished)
+        going = {holder: by_holder.get(holder, 0) for holder in unfinished}
+        seeds[account] = Seed(closed, going, frozenset(ended), adjusted)
+    return seeds
 
 
-def read_spent(folder: LedgerFolder, account: Account) -> dict[str, int]:
-    """What holders have spent of an account by the store's rows, in nano-dollars or tokens.
+def read_spent(folder: LedgerFolder, accounts: Collection[Account]) -> Spent:
+    """What holders have spent of accounts by the store's rows; what corrections add stands under `ADJUSTED`.
 
     Raises:
         StoreAway: a file cannot be read.
     """
-    spent: dict[str, int] = {}
-    is_tokens = is_of_tokens(account)
-    for file in _files(folder):
-        for holder, nano, tokens in _stored(file, account, (), {}):
-            spent[holder] = spent.get(holder, 0) + (tokens if is_tokens else nano)
-    return spent
+    return _spent(folder, accounts, {})
+
+
+def read_adjusted(folder: LedgerFolder, account: Account) -> int:
+    """What corrections add to an account, in nano-dollars.
+
+    Raises:
+        StoreAway: a file cannot be read.
+    """
+    return read_spent(folder, (account,))[account].get(ADJUSTED, 0)
 
 
 def live_holders(folder: LedgerFolder) -> set[str]:
@@ -106,33 +125,59 @@ def _read(reader: JournalReader, numbers: list[int]) -> list[Row]:
     return rows + reader.merging.going_on(1 << 62)
 
 
-def _files(folder: LedgerFolder) -> list[Path]:
-    return [*(month_file(folder.root, month) for month in months_in(folder.root)), folder.root / MAIN_FILE]
+def _spent(folder: LedgerFolder, accounts: Collection[Account], waiting: dict[bytes, Row]) -> Spent:
+    """What all files have of accounts; those of the waiting attempts that are final in one no longer wait."""
+    by_month: dict[str, list[bytes]] = {}
+    for id in waiting:
+        by_month.setdefault(month_of(id), []).append(id)
+    parts: dict[str, Spent] = {}
+    for month in months_in(folder.root):
+        with _opened(month_file(folder.root, month)) as file:
+            if file is not None:
+                for id in by_month.get(month, ()):
+                    found = file.execute(_FINAL, (id,)).fetchone()
+                    if found is not None and found[0]:
+                        del waiting[id]
+                parts[month] = _stored(file, accounts)
+    # Last the one that takes what is dropped: it stands in a month's file, in this one, or for a moment in both.
+    with _opened(folder.root / MAIN_FILE) as main:
+        spent: Spent = {account: {} for account in accounts} if main is None else _stored(main, accounts)
+        dropped = set() if main is None else {month for (month,) in main.execute("SELECT month FROM dropped")}
+    for month, part in parts.items():
+        for account, by_holder in part.items() if month not in dropped else ():
+            for holder, amount in by_holder.items():
+                spent[account][holder] = spent[account].get(holder, 0) + amount
+    return spent
 
 
-def _stored(
-    file: Path, account: Account, ids: Iterable[bytes], waiting: dict[bytes, Row]
-) -> list[tuple[str, int, int]]:
-    """What a file has of an account; those of these attempts that are final in it no longer wait."""
+def _stored(file: sqlite3.Connection, accounts: Iterable[Account]) -> Spent:
+    """What a file has of accounts."""
+    has_any = file.execute("SELECT 1 FROM sqlite_master WHERE name = 'spend'").fetchone() is not None
+    return {
+        account: {row[0]: row[2 if is_of_tokens(account) else 1] for row in file.execute(_SPENT, (account,))}
+        if has_any
+        else {}
+        for account in accounts
+    }
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """One state of a file, None where there is none. Raises StoreAway."""
     try:
-        connection = read_file(file)
-        if connection is None:
-            return []
-        with closing(connection):
-            connection.execute("BEGIN")  # one state of the file
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'spend'").fetchone() is None:
-                return []
-            for id in ids:
-                found = connection.execute("SELECT state <> 'reserved' FROM attempt WHERE id = ?", (id,)).fetchone()
-                if found is not None and found[0]:
-                    del waiting[id]
-            return connection.execute(_SPENT, (account,)).fetchall()
+        file = read_file(path)
+        if file is None:
+            yield None
+            return
+        with closing(file):
+            file.execute("BEGIN")
+            yield file
     except sqlite3.Error as problem:
-        raise StoreAway(f"{file.name}: {problem}") from None
+        raise StoreAway(f"{path.name}: {problem}") from None
 
 
 def _cost(row: Row, *, is_tokens: bool) -> int:
     settlement = row.settlement
     if is_tokens:
-        return row.intent.size if settlement is None else (settlement.input or 0) + (settlement.output or 0)
+        return (row.intent.reserved_tokens or 0) if settlement is None else settlement.tokens
     return (row.intent.reserved if settlement is None else settlement.nano) or 0

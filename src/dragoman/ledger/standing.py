@@ -53,5 +53,4 @@ def read_standings(folder: LedgerFolder, quotas: Iterable[Quota], scopes: Scopes
 def _used(folder: LedgerFolder, charge: Charge, totals: dict[int, int] | None) -> int | None:
     if not charge.quota.is_recorded:
         return None if totals is None else totals.get(charge.account, 0)
-    seed = read_seed(folder, charge.account)
-    return seed.closed + sum(seed.by_holder.values())
+    return read_seed(folder, charge.account).total

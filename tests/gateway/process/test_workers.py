@@ -83,6 +83,23 @@ def test_a_worker_that_dies_is_replaced_and_its_numbers_stay(tmp_path: Path) -> 
             until(lambda: numbers(port)[REQUESTS] == 40)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_a_worker_that_takes_the_place_of_another_goes_by_the_file_as_it_is_now(tmp_path: Path) -> None:
+    """A key that was taken back, a limit that was lowered: the death of a worker brings none of it back."""
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        file = configured(tmp_path, provider.url)
+        with serve(tmp_path, "--config", str(file), "--workers", "2") as (program, port):
+            assert ask(port)[0] == 200
+            file.write_text(file.read_text() + '\n[[quotas]]\nscope = "all"\ntokens = 0\nper = "month"\n')
+            until(lambda: [ask(port)[0] for _ in range(12)] == [429] * 12)
+            before = children(program.pid)
+            for worker in before[:2]:
+                os.kill(worker, signal.SIGKILL)
+                until(lambda dead=worker: dead not in children(program.pid) and len(children(program.pid)) == 3)
+            until(lambda: numbers(port)["dragoman_ready_workers"] == 2)
+            assert {ask(port)[0] for _ in range(24)} == {429}
+
+
 def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> None:
     data = wire("ollama-chat", reply("text"))
     rest = threading.Semaphore(0)  # of each answer; it leaves when a gateway has seen the signal

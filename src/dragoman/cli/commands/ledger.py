@@ -9,6 +9,7 @@ adjust      correct what an attempt cost: --usd 0.12 (or -0.12) --reason "invoic
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -21,9 +22,10 @@ from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
 from dragoman.ledger.checking import check, list_journals
+from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.stores.files import month_file, months_in
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.money import nano_from_usd, render_usd
@@ -120,6 +122,8 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
     store = SqliteStore(folder.root)
     try:
         is_new = store.adjust(id, -nano if usd < 0 else nano, reason=options.reason.strip()[:200], actor=actor())
+        with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
+            correct_counters(folder, store.accounts_of(id))
     finally:
         store.close()
     hint("it is corrected\n" if is_new else "the same correction stands there already\n")

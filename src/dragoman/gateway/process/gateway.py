@@ -107,7 +107,7 @@ class Gateway:
         if ledger is not None:
             ledger.pricing = self._pricing
             ledger.begin()
-            ledger.limit(config.quotas)
+            ledger.limit(config.quotas, written=config.written)
             self._ask_for_records()
         self._admin: Guard | None = None  # of the admin listener
         self.host = host
@@ -267,7 +267,7 @@ class Gateway:
             self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)
         self._names.take(config)
         if self._ledger is not None:
-            self._ledger.limit(config.quotas)
+            self._ledger.limit(config.quotas, written=config.written)
         if weak:
             self.observer.tell("config", weak)
 

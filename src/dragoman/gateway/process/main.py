@@ -17,11 +17,11 @@ from typing import Any, Final, final
 import msgspec
 
 from dragoman.config import Config, split_address
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
-from dragoman.gateway.process.listener_keys import read_keys
-from dragoman.gateway.process.reload import Reload
+from dragoman.gateway.process.listener_keys import check_reach, read_keys
+from dragoman.gateway.process.reload import Reload, state_of
 from dragoman.gateway.process.terminal import terminal_watch
 from dragoman.gateway.process.workers import Supervisor, Worker, bind
 from dragoman.gateway.telemetry.log import Log, Render, Sink, Warnings, place_of
@@ -91,9 +91,11 @@ def run(serving: Serving) -> None:
     admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None
     port = sockets[0].getsockname()[1]
 
+    read = state_of(serving.file)
+
     def work(worker: Worker) -> None:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_serve(serving, worker))
+            runner.run(_serve(serving, worker, read))
 
     host = f"[{serving.host}]" if ":" in serving.host else serving.host
 
@@ -111,8 +113,25 @@ def run(serving: Serving) -> None:
     Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
 
 
-async def _serve(serving: Serving, worker: Worker | None) -> None:
-    config = serving.config
+def _current(serving: Serving, read: object) -> tuple[Config, object]:
+    """Who takes the place of another worker goes by the file as it is now. Where that cannot be served by, it is told
+    as at any change, and what the gateway began with is in force. Gives the state of the file, too."""
+    state = state_of(serving.file)
+    if read is None or state == read:
+        return serving.config, state
+    try:
+        config = serving.load()
+        before, after = read_keys(serving.config), read_keys(config)
+        check_reach(serving.host, after.of_clients())
+    except DragomanError:
+        return serving.config, read
+    is_opened = before.of_clients() and not after.of_clients() and not serving.allow_open
+    return (serving.config, read) if is_opened or (before.admins and not after.admins) else (config, state)
+
+
+async def _serve(serving: Serving, worker: Worker | None, read: object = None) -> None:
+    # `read`: the state of the file from which `serving.config` is; None: as it is now.
+    config, read = _current(serving, read)
     siblings = Siblings(worker.folder, worker.slot) if worker is not None else None
     log = Log(_sink(config), render=serving.render)
     metrics = Metrics(siblings.metrics_file if siblings is not None else None)
@@ -137,7 +156,7 @@ async def _serve(serving: Serving, worker: Worker | None) -> None:
         config = serving.load()
         return partial(gateway.take, config, read_keys(config), allow_open=serving.allow_open)
 
-    reload = Reload(serving.file, prepare=prepare, observer=observer)
+    reload = Reload(serving.file, prepare=prepare, observer=observer, read=read)
     stop, hurry = asyncio.Event(), asyncio.Event()
 
     def told() -> None:

@@ -36,15 +36,17 @@ class Reload:
 
     __slots__ = ("_file", "_is_asked", "_observer", "_prepare", "_read", "_seen", "generation")
 
-    def __init__(self, file: Path, *, prepare: Callable[[], Callable[[], None]], observer: Observer) -> None:
+    def __init__(
+        self, file: Path, *, prepare: Callable[[], Callable[[], None]], observer: Observer, read: object = None
+    ) -> None:
         """`prepare` reads the configuration anew, in a thread, and gives what puts it in force, in the event loop. Both
-        may raise `DragomanError`."""
+        may raise `DragomanError`. `read`: what `state_of` gave for what is in force; None: what it gives now."""
         self._file = file
         self._prepare = prepare
         self._observer = observer
         self._seen = _look_at(file)
-        self._read: object = _state(file)
-        self._is_asked = False
+        self._read = state_of(file) if read is None else read
+        self._is_asked = read is not None
         self.generation = 1
 
     async def watch(self) -> None:
@@ -65,7 +67,7 @@ class Reload:
 
     async def _read_anew(self) -> None:
         """Read the file, if it is not what was read last. Whatever is wrong with it, it is refused and said."""
-        state = await asyncio.to_thread(_state, self._file)
+        state = await asyncio.to_thread(state_of, self._file)
         if state == self._read:
             return
         self._read = state
@@ -99,7 +101,7 @@ def _look_at(file: Path) -> _Sight:
     return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
-def _state(file: Path) -> bytes | str:
+def state_of(file: Path) -> bytes | str:
     """The digest of the file's bytes, or why it can be none that is meant: an editor that writes in place truncates the
     file first, and a file that vanished says nothing of what is wanted."""
     try:

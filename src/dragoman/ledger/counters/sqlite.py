@@ -11,15 +11,16 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
 from dragoman.ledger.leases import LEASE_SECONDS, share
 from dragoman.ledger.stores.files import is_busy, is_damage
+from dragoman.ledger.stores.schema import ADJUSTED
 
 COUNTERS_FILE: Final = "counters.sqlite"
 #: Seconds that a call waits for another process's: the event loop waits with it.
@@ -34,11 +35,21 @@ CREATE TABLE IF NOT EXISTS life(epoch TEXT NOT NULL, boot TEXT NOT NULL, began R
 CREATE TABLE IF NOT EXISTS awaited(holder TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS account(
   id INTEGER PRIMARY KEY, closed INTEGER NOT NULL, quota INTEGER NOT NULL, generation INTEGER NOT NULL,
-  until REAL NOT NULL);
+  until REAL NOT NULL, adjusted INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS share(
   account INTEGER NOT NULL, holder TEXT NOT NULL, amount INTEGER, number INTEGER NOT NULL, seen REAL NOT NULL,
   PRIMARY KEY(account, holder)) WITHOUT ROWID;
 """
+
+
+#: Of `_SCHEMA`; a file of another one is begun anew.
+_VERSION: Final = 1
+_TABLES: Final = ("life", "awaited", "account", "share")
+#: Shares that one transaction folds: other processes wait for no more than these.
+_AT_ONCE: Final = 64
+#: By account, what each holder spent; of which holder and account, and what it used.
+_Spent: TypeAlias = dict[Account, dict[str, int]]
+_Used: TypeAlias = list[tuple[Account, str, int]]
 
 
 class SqliteCounters:
@@ -48,21 +59,24 @@ class SqliteCounters:
         epoch: of this life of the counters, as far as is known; "" before the first call.
     """
 
-    __slots__ = ("_connection", "_file", "_leasing", "_live", "_now", "_seed", "_serial", "epoch")
+    __slots__ = ("_adjusted", "_connection", "_file", "_leasing", "_live", "_now", "_seeds", "_serial", "epoch")
 
     def __init__(
         self,
         file: Path,
         *,
-        seed: Callable[[Account], Seed],
+        seeds: Callable[[Collection[Account]], dict[Account, Seed]],
+        adjusted: Callable[[Account], int],
         live: Callable[[], set[str]],
         leasing: Callable[[], set[str]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`seed`: what the ledger has of an account. `live`: holders whose journals are not at their end. `leasing`: of
-        those, who lives and may hold leases. `now`: seconds of a clock that all processes of the machine share."""
+        """`seeds`: what the ledger has of accounts. `adjusted`: what corrections add to one. `live`: holders whose
+        journals are not at their end. `leasing`: of those, who lives and may hold leases. `now`: seconds of a clock
+        that all processes of the machine share."""
         self._file = file
-        self._seed = seed
+        self._seeds = seeds
+        self._adjusted = adjusted
         self._live = live
         self._leasing = leasing
         self._now = now
@@ -83,7 +97,7 @@ class SqliteCounters:
             if found is not None and (found[0] is None or claim.number <= found[1]):
                 return Lease("stale", epoch=self.epoch)
             [total] = connection.execute(
-                "SELECT (SELECT closed FROM account WHERE id = ?1) + coalesce(sum(amount), 0) FROM share "
+                "SELECT (SELECT closed + adjusted FROM account WHERE id = ?1) + coalesce(sum(amount), 0) FROM share "
                 "WHERE account = ?1",
                 (claim.account,),
             ).fetchone()
@@ -101,10 +115,7 @@ class SqliteCounters:
 
     def expire(self, account: Account, holder: str, used: int) -> None:
         with self._changing() as connection:
-            connection.execute(
-                "UPDATE share SET amount = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL AND seen <= ?",
-                (used, account, holder, self._now() - 2 * LEASE_SECONDS),
-            )
+            self._expire(connection, account, holder, used, self._now() - 2 * LEASE_SECONDS)
 
     def greet(self, holder: str) -> str:
         """A holder uses no lease of a life before this one; gives the epoch.
@@ -116,42 +127,62 @@ class SqliteCounters:
             connection.execute("DELETE FROM awaited WHERE holder = ?", (holder,))
             return self.epoch
 
-    def sweep(self, spent: Callable[[Account], dict[str, int]]) -> None:
+    def correct(self, account: Account) -> None:
+        with self._changing() as connection:
+            # It is read where nobody else writes one: what was read later is written later.
+            known = connection.execute("SELECT adjusted FROM account WHERE id = ?", (account,)).fetchone()
+            if known is not None and is_recorded(account):
+                values = (self._adjusted(account), account)
+                connection.execute("UPDATE account SET adjusted = ? WHERE id = ?", values)
+
+    def sweep(self, spent: Callable[[Collection[Account]], _Spent]) -> None:
         """Fold all who have ended, and expire who was silent for too long, by what the ledger says (`spent`: by account
-        and holder). What stands in no row is folded at its lease.
+        and holder, with corrections under their own name). What stands in no row is folded at its lease. The ledger is
+        read while others may call.
 
         Raises:
             CountersAway, StoreAway, OSError: not all is folded.
         """
         with self._changing() as connection:
-            now = self._now()
-            live = self._live()  # whoever has a share had a journal before it
-            shares = connection.execute("SELECT account, holder, amount FROM share WHERE amount IS NOT NULL").fetchall()
-            by_account: dict[Account, dict[str, int]] = {}
-            for account, holder, amount in shares:
-                if holder in live:
-                    continue
-                if is_recorded(account) and account not in by_account:
-                    by_account[account] = spent(account)
-                ended = 0 if is_concurrent(account) else amount
-                self._fold(
-                    connection,
-                    account,
-                    holder,
-                    by_account[account].get(holder, 0) if is_recorded(account) else ended,
-                )
-            silent = connection.execute(
-                "SELECT DISTINCT account FROM share WHERE amount > 0 AND seen <= ?", (now - 2 * LEASE_SECONDS,)
-            ).fetchall()
-            for (account,) in silent:
-                if is_recorded(account):
-                    for holder, used in self._seed(account).by_holder.items():
-                        connection.execute(
-                            "UPDATE share SET amount = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL "
-                            "AND seen <= ?",
-                            (used, account, holder, now - 2 * LEASE_SECONDS),
-                        )
-            connection.execute("DELETE FROM share WHERE amount IS NULL AND seen <= ?", (now - _REMEMBERED,))
+            shares = connection.execute("SELECT account, holder, amount, seen FROM share WHERE amount IS NOT NULL")
+            given: list[tuple[Account, str, int, float]] = shares.fetchall()
+            adjusted = dict(connection.execute("SELECT id, adjusted FROM account").fetchall())
+        epoch, silent_since = self.epoch, self._now() - 2 * LEASE_SECONDS
+        live = self._live()  # whoever has a share had a journal before it
+        known = spent([account for account in adjusted if is_recorded(account)])
+        ended: _Used = [
+            (account, holder, _of_ended(account, holder, amount, known))
+            for account, holder, amount, _ in given
+            if holder not in live
+        ]
+        silent = {
+            account
+            for account, holder, amount, seen in given
+            if amount and seen <= silent_since and holder in live and is_recorded(account)
+        }
+        used: _Used = [
+            (account, holder, amount)
+            for account, seed in (self._seeds(silent) if silent else {}).items()
+            for holder, amount in seed.by_holder.items()
+        ]
+        self._close(epoch, ended, used, silent_since)
+        for account, amount in adjusted.items():
+            if is_recorded(account) and known[account].get(ADJUSTED, 0) != amount:
+                self.correct(account)
+
+    def _close(self, epoch: str, ended: _Used, used: _Used, silent_since: float) -> None:
+        """In pieces, each of which may come again. What was read belongs to this life of the counters."""
+        for first in range(0, max(len(ended), len(used), 1), _AT_ONCE):
+            with self._changing() as connection:
+                if self.epoch != epoch:
+                    return
+                for account, holder, amount in ended[first : first + _AT_ONCE]:
+                    self._fold(connection, account, holder, amount)
+                for account, holder, amount in used[first : first + _AT_ONCE]:
+                    self._expire(connection, account, holder, amount, silent_since)
+        with self._changing() as connection:
+            forgotten = self._now() - _REMEMBERED
+            connection.execute("DELETE FROM share WHERE amount IS NULL AND seen <= ?", (forgotten,))
             connection.execute("DELETE FROM account WHERE until <= ?", (time.time() - _KEPT_AFTER,))
             connection.execute("DELETE FROM share WHERE account NOT IN (SELECT id FROM account)")
 
@@ -165,8 +196,8 @@ class SqliteCounters:
         with self._changing() as connection:
             for account in accounts:
                 row = connection.execute(
-                    "SELECT closed + (SELECT coalesce(sum(amount), 0) FROM share WHERE account = id) FROM account "
-                    "WHERE id = ?",
+                    "SELECT closed + adjusted + (SELECT coalesce(sum(amount), 0) FROM share WHERE account = id) "
+                    "FROM account WHERE id = ?",
                     (account,),
                 ).fetchone()
                 if row is not None:
@@ -185,11 +216,11 @@ class SqliteCounters:
         """The limit that holds; the account is seeded when it is cold."""
         found = connection.execute("SELECT quota, generation FROM account WHERE id = ?", (claim.account,)).fetchone()
         if found is None:
-            seed = self._seed(claim.account) if is_recorded(claim.account) else Seed()
+            seed = self._seeds((claim.account,))[claim.account] if is_recorded(claim.account) else Seed()
             now = self._now()
             connection.execute(
-                "INSERT INTO account VALUES(?,?,?,?,?)",
-                (claim.account, seed.closed, claim.limit, claim.generation, claim.until),
+                "INSERT INTO account VALUES(?,?,?,?,?,?)",
+                (claim.account, seed.closed, claim.limit, claim.generation, claim.until, seed.adjusted),
             )
             rows: list[tuple[object, ...]]
             rows = [(claim.account, holder, amount, 0, now) for holder, amount in seed.by_holder.items()]
@@ -221,6 +252,14 @@ class SqliteCounters:
         ).rowcount
         if changed:
             connection.execute("UPDATE account SET closed = closed + ? WHERE id = ?", (spent, account))
+
+    def _expire(
+        self, connection: sqlite3.Connection, account: Account, holder: str, used: int, silent_since: float
+    ) -> None:
+        connection.execute(
+            "UPDATE share SET amount = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL AND seen <= ?",
+            (used, account, holder, silent_since),
+        )
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -271,6 +310,10 @@ class SqliteCounters:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                for table in _TABLES:
+                    connection.execute(f"DROP TABLE IF EXISTS {table}")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 connection.execute(statement)
             self._begin_life(connection)
@@ -309,6 +352,13 @@ class SqliteCounters:
         except OSError:
             return (0, 0)
         return found.st_dev, found.st_ino
+
+
+def _of_ended(account: Account, holder: str, amount: int, known: _Spent) -> int:
+    """What a share becomes whose holder has ended: by its rows; nothing goes on; what stands in no row stays."""
+    if is_recorded(account):
+        return known[account].get(holder, 0)
+    return 0 if is_concurrent(account) else amount
 
 
 def _boot() -> str:

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Final
 
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.records import started_of
-from dragoman.ledger.stores.schema import MAIN, MONTH, VERSION
+from dragoman.ledger.stores.schema import MAIN, MONTH, OLDER_MONTH, VERSION
 
 MAIN_FILE: Final = "ledger.sqlite"
 _MONTH_FILE: Final = re.compile(r"attempts-(\d{4}-\d{2})\.sqlite")
@@ -97,11 +98,50 @@ def is_busy(problem: sqlite3.Error) -> bool:
 
 
 def _prepare(connection: sqlite3.Connection, schema: str, file: Path) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
-        raise StoreAway(f"{file.name}: a later dragoman has written it")
+    if _version(connection) >= VERSION:
+        _refuse_later(connection, file)
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    version = _version(connection)  # another process may have been quicker
     if version < VERSION:
-        connection.executescript(f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {VERSION}; COMMIT;")
+        before = OLDER_MONTH if version and schema is MONTH else ""
+        for statement in _statements(f"{before}{schema}PRAGMA user_version = {VERSION};"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+    _refuse_later(connection, file)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _refuse_later(connection: sqlite3.Connection, file: Path) -> None:
+    if _version(connection) > VERSION:
+        raise StoreAway(f"{file.name}: a later dragoman has written it")
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def renew_file(file: Path) -> None:
+    """Give a file of an earlier dragoman the tables of now.
+
+    Raises:
+        StoreAway, sqlite3.DatabaseError: as `open_file`.
+    """
+    connection = read_file(file)
+    if connection is not None:
+        version = _version(connection)
+        connection.close()
+        if version < VERSION:
+            open_file(file).close()
 
 
 def read_file(file: Path) -> sqlite3.Connection | None:

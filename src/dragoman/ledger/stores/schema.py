@@ -12,7 +12,7 @@ from typing import Final
 from dragoman.ledger.records import REASONS, STATES
 
 #: Of the tables of both kinds of files; a file of a later one is left alone.
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 def _listed(words: tuple[str, ...]) -> str:
@@ -39,6 +39,8 @@ _MOVE: Final = f"""
   ON CONFLICT({", ".join(GROUPS)}) DO UPDATE SET {_ADDED};
 """
 
+#: Who corrections are charged by: what a holder spent is of its own rows alone.
+ADJUSTED: Final = "adjusted"
 #: What was charged to accounts, by who did it: from it the counters are filled again.
 _SPEND: Final = """
 CREATE TABLE IF NOT EXISTS spend(
@@ -48,17 +50,23 @@ CREATE TABLE IF NOT EXISTS spend(
 _CHARGED: Final = (
     "ON CONFLICT(account, holder) DO UPDATE SET nano = nano + excluded.nano, tokens = tokens + excluded.tokens"
 )
+
+
+def _tokens(of: str) -> str:
+    return f"coalesce({of}charged_tokens, coalesce({of}input, 0) + coalesce({of}output, 0))"
+
+
 _CHARGE: Final = f"""
-  INSERT INTO spend SELECT value, NEW.holder, coalesce(NEW.nano, 0), coalesce(NEW.input, 0) + coalesce(NEW.output, 0)
+  INSERT INTO spend SELECT value, NEW.holder, coalesce(NEW.nano, 0), {_tokens("NEW.")}
   FROM json_each('[' || NEW.accounts || ']') WHERE true {_CHARGED};
 """
 
 #: In the order of `stores.sqlite`'s rows.
 COLUMNS: Final = (
     "id", "request", "ordinal", "holder", "started", "key", "owner", "team", "route", "target", "size", "accounts",
-    "reserved", "expected", "client_request",
+    "reserved", "expected", "client_request", "reserved_tokens",
     "ended", "state", "nano", "price", "input", "output", "cache_read", "cache_write", "reasoning", "reported",
-    "reason", "status", "provider_request",
+    "reason", "status", "provider_request", "charged_tokens",
 )  # fmt: skip
 #: Those that a settlement sets.
 SETTLED: Final = COLUMNS[COLUMNS.index("ended") :]
@@ -73,7 +81,7 @@ CREATE TABLE IF NOT EXISTS attempt(
   price INTEGER, input INTEGER CHECK (input >= 0), output INTEGER CHECK (output >= 0), cache_read INTEGER,
   cache_write INTEGER, reasoning INTEGER, reported INTEGER NOT NULL,
   reason TEXT NOT NULL CHECK (reason IN ({_listed(tuple(sorted(REASONS)))})), status INTEGER,
-  provider_request TEXT NOT NULL,
+  provider_request TEXT NOT NULL, reserved_tokens INTEGER, charged_tokens INTEGER CHECK (charged_tokens >= 0),
   CHECK ((state = 'reserved') = (ended IS NULL))) WITHOUT ROWID;
 {_USAGE}
 {_SPEND}
@@ -87,7 +95,7 @@ CREATE TRIGGER IF NOT EXISTS attempt_charges AFTER INSERT ON attempt
 CREATE TRIGGER IF NOT EXISTS attempt_charges_late AFTER UPDATE ON attempt
   WHEN NEW.state <> 'reserved' AND NEW.accounts <> '' BEGIN {_CHARGE} END;
 CREATE TRIGGER IF NOT EXISTS adjustment_charges AFTER INSERT ON adjustment BEGIN
-  INSERT INTO spend SELECT value, holder, NEW.nano, 0
+  INSERT INTO spend SELECT value, '{ADJUSTED}', NEW.nano, 0
   FROM attempt, json_each('[' || attempt.accounts || ']') WHERE attempt.id = NEW.attempt {_CHARGED};
 END;
 CREATE TRIGGER IF NOT EXISTS attempt_frozen BEFORE UPDATE ON attempt WHEN OLD.state <> 'reserved'
@@ -103,6 +111,28 @@ CREATE TRIGGER IF NOT EXISTS adjustment_frozen BEFORE UPDATE ON adjustment
   BEGIN SELECT RAISE(ABORT, 'an adjustment does not change'); END;
 CREATE TRIGGER IF NOT EXISTS adjustment_stays BEFORE DELETE ON adjustment
   BEGIN SELECT RAISE(ABORT, 'an adjustment is not deleted'); END;
+"""
+
+#: What `spend` must be, from the rows: account, holder, nano-dollars, tokens.
+CHARGES: Final = f"""
+SELECT account, holder, sum(nano), sum(tokens) FROM (
+  SELECT value AS account, holder, coalesce(nano, 0) AS nano, {_tokens("")} AS tokens
+  FROM attempt, json_each('[' || accounts || ']') WHERE state <> 'reserved' AND accounts <> ''
+  UNION ALL SELECT value, '{ADJUSTED}', adjustment.nano, 0
+  FROM adjustment JOIN attempt ON attempt.id = adjustment.attempt, json_each('[' || accounts || ']'))
+GROUP BY account, holder
+"""
+
+#: A month of an earlier version: two columns more, triggers anew, and what was charged from the rows.
+OLDER_MONTH: Final = f"""
+ALTER TABLE attempt ADD COLUMN reserved_tokens INTEGER;
+ALTER TABLE attempt ADD COLUMN charged_tokens INTEGER;
+DROP TRIGGER IF EXISTS attempt_charges;
+DROP TRIGGER IF EXISTS attempt_charges_late;
+DROP TRIGGER IF EXISTS adjustment_charges;
+{_SPEND}
+DELETE FROM spend;
+INSERT INTO spend {CHARGES};
 """
 
 #: What is not of one month. `usage_hour` is that of months whose files were dropped.

@@ -23,6 +23,7 @@ from dragoman.ledger.stores.files import (
     open_file,
     put_aside,
     read_file,
+    renew_file,
 )
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SETTLED, SUMS
 from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
@@ -109,12 +110,26 @@ class SqliteStore:
             connection.execute(_ADJUST, (id, attempt, nano, not known, reason, actor, self._micros()))
         return True
 
+    def accounts_of(self, attempt: bytes) -> list[int]:
+        """The accounts that an attempt is charged to.
+
+        Raises:
+            StoreAway: the store cannot be read.
+        """
+        with self._writing(month_of(attempt)) as connection:
+            found = connection.execute("SELECT accounts FROM attempt WHERE id = ?", (attempt,)).fetchone()
+        return [] if found is None or not found[0] else [int(account) for account in found[0].split(",")]
+
     def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
         with self._writing(None) as main:
             write_audit(main, self._micros(), actor, action, subject, change)
 
     def drop_before(self, day: str) -> list[str]:
-        old = [month for month in months_in(self._folder) if month < day[:7]]
+        months = months_in(self._folder)
+        old = [month for month in months if month < day[:7]]
+        for month in months[len(old) :]:
+            with contextlib.suppress(sqlite3.Error):  # who writes to it says what is wrong
+                renew_file(self._path(month))
         for month in old:
             if (connection := self._months.pop(month, None)) is not None:
                 connection.close()

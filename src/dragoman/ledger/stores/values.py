@@ -26,16 +26,17 @@ def row_values(row: Row) -> tuple[object, ...]:
     head = (
         intent.id, intent.request, intent.ordinal, row.holder, intent.started, intent.key, intent.owner, intent.team,
         intent.route, intent.target, intent.size, accounts, intent.reserved, intent.expected, intent.client_request,
+        intent.reserved_tokens,
     )  # fmt: skip
     return head + (_OPEN if row.settlement is None else ending_values(row.settlement))
 
 
-_OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "")
+_OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "", None)
 
 
 def ending_values(end: Settlement) -> tuple[object, ...]:
     """What a settlement sets, in the order of `schema.SETTLED`."""
     return (
         end.ended, end.state, end.nano, end.price, end.input, end.output, end.cache_read, end.cache_write,
-        end.reasoning, end.reported, end.reason, end.status, end.provider_request,
+        end.reasoning, end.reported, end.reason, end.status, end.provider_request, end.charged_tokens,
     )  # fmt: skip

@@ -12,6 +12,10 @@ _WORDS = {"Args": "Arguments", "Attributes": "Attributes", "Raises": "Errors", "
 _METHODS = ("reply", "stream", "run", "run_stream", "embed", "models", "close")
 _CLASSES = ("Client", "AsyncClient", "Stream", "AsyncStream", "Run", "AsyncRun")
 _VALUES = ("Answer", "Embeddings", "StreamedCall", "ToolStarted", "ToolFinished", "Attempt", "ModelFacts")
+#: What a client makes: nobody else calls their constructors.
+_MADE = ("Stream", "AsyncStream", "Run", "AsyncRun")
+#: What our own parts do with a stream.
+_INNER = ("note", "take")
 _SERVE = ("FakeModel", "Recording")
 _ERRORS = ("DragomanError", "UsageError", "ConfigError", "CallFailed", "OutputInvalid", "StepLimit")
 
@@ -29,12 +33,12 @@ def library_page(note: str) -> str:
     ]
     for name in _CLASSES:
         kind = getattr(dragoman, name)
-        lines += [f"## {name}", "", *_described(kind, f"{name}{_signature(kind)}")]
+        lines += [f"## {name}", "", *_described(kind, "" if name in _MADE else f"{name}{_signature(kind)}")]
         if name == "AsyncClient":
             lines += ["Its methods are those of `Client`, with `await`; `stream` and `run_stream` need none.", ""]
             continue
         for method, value in inspect.getmembers(kind):
-            if method.startswith("_") or not (callable(value) or isinstance(value, property)):
+            if method.startswith("_") or method in _INNER or not (callable(value) or isinstance(value, property)):
                 continue
             if name == "Client" and method not in _METHODS:
                 continue
@@ -106,7 +110,8 @@ def _items(body: str) -> list[str]:
             rows[-1] += " " + line.strip()
         elif re.match(r"[\w, `.]+: ", line):
             names, _, words = line.partition(": ")
-            rows.append(f"- `{names}`: {words}" if "`" not in names else f"- {line}")
+            quoted = ", ".join(f"`{name}`" for name in names.split(", "))
+            rows.append(f"- {quoted}: {words}" if "`" not in names else f"- {line}")
         else:
             after.append(line)
     return [*rows, *(["", *after] if after else [])]

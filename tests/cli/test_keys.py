@@ -56,3 +56,15 @@ def test_a_guard_takes_new_keys() -> None:
     keyed = Head("GET", "/", {"host": "localhost", "authorization": "Bearer two"})
     assert guard.judge(keyed) is None
     assert guard.judge(Head("GET", "/livez", {"host": "localhost"}), needs_key=False) is None
+
+
+def test_no_keys_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[server]\nstate = "{tmp_path}"\n', encoding="utf-8")
+    assert main(["keys", "list", "--config", str(file)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "" and "there are no keys with names: dragoman keys new NAME makes one" in shown.err
+    assert main(["keys", "new", "ci", "--config", str(file)]) == 0
+    assert main(["keys", "list", "--config", str(file)]) == 0
+    shown = capsys.readouterr()
+    assert "ci  " in shown.out and "there are no keys" not in shown.err

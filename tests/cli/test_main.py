@@ -59,7 +59,7 @@ def test_wrong_usage_is_2(words: list[str]) -> None:
 def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["modles"])
-    assert "unknown command 'modles'; nearest: models" in capsys.readouterr().err
+    assert "unknown command 'modles'; nearest: models, decode; dragoman help lists them" in capsys.readouterr().err
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

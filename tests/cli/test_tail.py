@@ -108,6 +108,7 @@ def test_tail_says_what_is_wrong(tmp_path: Path, words: tuple[str, ...]) -> None
         capture_output=True, text=True, timeout=30, check=False, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
     )  # fmt: skip
     assert run.returncode in (1, 2) and run.stderr.startswith("dragoman: ") and run.stderr.count("\n") == 1
+    assert words[0] != "--url" or "start one: dragoman serve" in run.stderr
 
 
 def test_verbose_prints_lines_for_people(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_a_key_of_azure_opens_the_door(tmp_path_factory: pytest.TempPathFactory)
 def test_other_paths_of_clouds_are_not(clouds: Running, path: str) -> None:
     status, _, answer = clouds.request("POST", path, b"{}", {})
     assert status == 404 and b"is not served" in answer
+    assert json.loads(answer)["error"]["code"] == "unknown_url"
 
 
 def test_a_body_that_is_no_object_is_refused_as_usual(clouds: Running) -> None:

@@ -153,7 +153,7 @@ class Commands:
         tokens, window = agent.prompt_tokens(), agent.window
         words = []
         if agent.target.dialect.force_call_by_prefill:
-            words.append("a very small model: one call is forced for each prompt, and its answers mean little")
+            words.append("a very small model: it must make one call for each prompt, and its answers mean little")
         if window is not None and tokens > window * FULL:
             words.append(
                 f"the conversation (about {tokens:,} tokens) does not fit its window of {window:,}: "

@@ -185,7 +185,7 @@ def _help(words: list[str]) -> int:
 def _refuse(parser: argparse.ArgumentParser, name: str) -> NoReturn:
     from dragoman.providers.catalog import nearest
 
-    parser.error(f"unknown command {name[:80]!r}{nearest(name, (*COMMANDS, 'help'))}")
+    parser.error(f"unknown command {name[:80]!r}{nearest(name, (*COMMANDS, 'help'))}; dragoman help lists them")
 
 
 def _row(name: str, summary: str, width: int) -> str:

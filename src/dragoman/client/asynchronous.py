@@ -53,10 +53,11 @@ class AsyncClient:
         providers: tables as in the file, `{"lab": {"base_url": "http://…", "protocol": "openai-chat"}}`; a key may be
             written out here.
         routes: `{"fast": ["lab/qwen3", "ollama/granite4"]}`, or tables as in the file.
-        strict: True: the first deviation of severity "fault" is a `Failure`; "notes": the first note too; None takes
-            the configuration's word.
-        tools: the way to ask for tools, "auto" to find one that the server takes; None takes the configuration's word.
-        retries: how often a target is asked again (0 to 2); None takes the configuration's word.
+        strict: True: the first deviation of severity "fault" is a `Failure`; "notes": the first note too; None uses
+            the configuration's setting.
+        tools: the way to ask for tools, "auto" to find one that the server takes; None uses the configuration's
+            setting.
+        retries: how often a target is asked again (0 to 2); None uses the configuration's setting.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
         on_wire: is called with every request, and with the bytes of its answer and the events that they gave.
 
@@ -64,7 +65,8 @@ class AsyncClient:
         requester: what sends the requests.
 
     Raises:
-        UsageError: an argument is of the wrong kind. ConfigError: something in the configuration is.
+        UsageError: an argument is of the wrong kind.
+        ConfigError: something in the configuration is wrong.
     """
 
     def __init__(

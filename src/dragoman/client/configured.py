@@ -32,7 +32,8 @@ def configured(
     """The configuration that a client goes by.
 
     Raises:
-        UsageError: an argument is of the wrong kind. ConfigError: something in the configuration is.
+        UsageError: an argument is of the wrong kind.
+        ConfigError: something in the configuration is wrong.
     """
     _check_words(strict, tools, retries)
     read_function("on_deviation", on_deviation)

@@ -79,7 +79,8 @@ class AsyncStream:
         """The text of the answer, as it comes; its calls, if any, are in `reply` then.
 
         Raises:
-            CallFailed: the answer broke, when that is seen. UsageError: the stream was read before.
+            CallFailed: the answer broke.
+            UsageError: the stream was read before.
         """
         self.take()
         return self._texts()
@@ -243,7 +244,8 @@ class Stream:
         """The text of the answer, as it comes; its calls, if any, are in `reply` then.
 
         Raises:
-            CallFailed: the answer broke, when that is seen. UsageError: the stream was read before.
+            CallFailed: the answer broke.
+            UsageError: the stream was read before.
         """
         self._stream.take()
         return self._texts()

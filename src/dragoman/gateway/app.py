@@ -33,6 +33,9 @@ from dragoman.types import ProtocolName
 #: Who answers a path: a protocol through the relay, a page at once, an endpoint when it is ready.
 Handler: TypeAlias = Protocol | Page | Endpoint
 
+#: OpenAI's word for a path that is not served: without it, its form would say that the model is not found.
+_NO_SUCH_PATH = "unknown_url"
+
 
 class App:
     """The gateway as an `Application`."""
@@ -222,8 +225,8 @@ class App:
                 return handler, found[1]
         shown = f"{head.method} {path[:120]}"
         if path in self._exact:
-            return Failure("not_found", f"{shown} is not served: another method is expected", 405)
-        return Failure("not_found", f"{shown} is not served", 404)
+            return Failure("not_found", f"{shown} is not served: another method is expected", 405, code=_NO_SUCH_PATH)
+        return Failure("not_found", f"{shown} is not served", 404, code=_NO_SUCH_PATH)
 
 
 def _takes(handler: Handler, methods: tuple[str, ...], head: Head) -> bool:

@@ -48,7 +48,7 @@ class FakeModel:
         protocol: what it speaks where the target's provider is not known; it speaks that of a known one.
 
     Attributes:
-        requests: what was asked, in order, as `dragoman.Request`.
+        requests: what was asked, in order, as `dragoman.Request`; the system prompt is the first message.
 
     Raises:
         UsageError: something is no turn.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from agent.driving import PROMPT, QUESTION, PseudoTerminal, at_prompt, chatting,
 from agent.playing import call, numbered, playing, script
 from agent.test_hostile_repositories import REPOSITORIES, trap
 from agent.test_safe_text import SEQUENCES
+from dragoman.agent.ui import terminal
 from dragoman.types import Part, ProtocolName, Request, Text, Thinking
 
 
@@ -182,3 +185,16 @@ def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "dragoman chat -p PROMPT" in done.stderr
+
+
+def test_the_greeting_breaks_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    session: Any = SimpleNamespace(target="embedded/smollm2", messages=())
+    holding = SimpleNamespace(
+        summary="commands run in a sandbox", gaps=["no filter of system calls is known. " * 3]
+    )
+    bench: Any = SimpleNamespace(holding=holding, folder=SimpleNamespace(path=Path("/srv/work")))
+    lines = terminal._greeting(session, "", bench).splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) > 5
+    said = " ".join(lines)
+    assert "its answers mean little. It only shows that everything works." in said and said.endswith("the commands.")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
@@ -356,9 +358,11 @@ def _greeting(session: Session, why: str, bench: Environment) -> str:
     if session.messages:
         lines.append(f"{counted(len(session.messages), 'message')} so far")
     if session.target == EMBEDDED:
-        lines.append("This model is very small: one call is forced for each prompt, and its answers mean little.")
-        lines.append("It shows that all works; name a real one: dragoman chat provider/model, or /models.")
-    return "".join(f"{plain_line(line, 300)}\n" for line in [*lines, "/help lists the commands."])
+        lines.append("This model is very small. It must make one call for each prompt, and its answers mean little.")
+        lines.append("It only shows that everything works. Name a real one: dragoman chat provider/model, or /models.")
+    width = shutil.get_terminal_size().columns
+    shown = (plain_line(line, 300) for line in [*lines, "/help lists the commands."])
+    return "".join(f"{textwrap.fill(line, width, break_long_words=False)}\n" for line in shown)
 
 
 def _summary(meter: Meter, used: StepEnded | None) -> str:

@@ -1,12 +1,12 @@
-"""Client keys of the gateway: 256 bits of chance each, shown once and known by their SHA-256.
+"""Client keys of the gateway: 256 random bits each, shown once, and kept only as a SHA-256.
 
 new          without a name: make a key, and the line for server.keys
-new NAME     make a key with a name; it stands in the ledger, and holds within a second
-list         all keys with names
-show NAME    one of them
-disable NAME it lets nobody in any more, within a second
-enable NAME  it does again
-rotate NAME  another secret; the one before holds for --keep longer (24h)
+new NAME     make a key with a name; the ledger keeps it, and it works within a second
+list         list all keys with names
+show NAME    show one of them
+disable NAME stop the key from working, within a second
+enable NAME  let it work again
+rotate NAME  give the key a new secret; the old one works for --keep longer (24h)
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
     parser.add_argument("action", choices=_ACTIONS, help="what to do")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the key")
-    parser.add_argument("--owner", default="", metavar="NAME", help="new: whose it is")
-    parser.add_argument("--team", default="", metavar="NAME", help="new: of which team")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the key")
+    parser.add_argument("--owner", default="", metavar="NAME", help="new: who owns it")
+    parser.add_argument("--team", default="", metavar="NAME", help="new: which team it belongs to")
     parser.add_argument("--label", action="append", default=[], metavar="K=V", help="new: a label; may be repeated")
-    parser.add_argument("--models", default="*", metavar="A,B", help="new: which provider/model it may ask for (*)")
-    parser.add_argument("--routes", default="*", metavar="A,B", help="new: which routes it may ask for (*)")
-    parser.add_argument("--expires", metavar="90d|DATE", help="new: until when it holds")
-    parser.add_argument("--keep", default="24h", metavar="24h", help="rotate: how long the one before holds")
+    parser.add_argument("--models", default="*", metavar="A,B", help="new: its models, as provider/model (*)")
+    parser.add_argument("--routes", default="*", metavar="A,B", help="new: its routes (*)")
+    parser.add_argument("--expires", metavar="90d|DATE", help="new: until when it works")
+    parser.add_argument("--keep", default="24h", metavar="24h", help="rotate: how long the old secret works")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -101,8 +101,11 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
         case "enable":
             book.disable(name, at=None)
         case "list":
-            for key in book.list():
+            keys = book.list()
+            for key in keys:
                 _show(key, as_json=options.json)
+            if not keys:
+                hint("there are no keys with names: dragoman keys new NAME makes one\n")
         case _:
             found = [key for key in book.list() if key.name == name]
             if not found:

@@ -92,7 +92,7 @@ async def _lines(url: str, key: str | None) -> AsyncIterator[bytes]:
                 if line:
                     yield line
     except TransportFailed as problem:
-        raise UsageError(f"no gateway answers at {url}: {problem.failure.message}") from None
+        raise UsageError(f"no gateway answers at {url}: {problem.failure.message}; start one: dragoman serve") from None
     finally:
         with contextlib.suppress(Exception):
             await transport.close()

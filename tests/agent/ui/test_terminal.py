@@ -190,9 +190,7 @@ def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
 def test_the_greeting_breaks_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     session: Any = SimpleNamespace(target="embedded/smollm2", messages=())
-    holding = SimpleNamespace(
-        summary="commands run in a sandbox", gaps=["no filter of system calls is known. " * 3]
-    )
+    holding = SimpleNamespace(summary="commands run in a sandbox", gaps=["no filter of system calls is known. " * 3])
     bench: Any = SimpleNamespace(holding=holding, folder=SimpleNamespace(path=Path("/srv/work")))
     lines = terminal._greeting(session, "", bench).splitlines()
     assert max(map(len, lines)) <= 80 and len(lines) > 5

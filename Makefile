@@ -11,8 +11,8 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 # The core: bytes → events → bytes, the corpus, the house rules, the client.
 QUICK := tests/protocols tests/codec tests/stages tests/inputs tests/providers tests/client/test_client.py \
 	$(addprefix tests/test_,captures.py config.py corpus.py deviations.py history.py house_rules.py pipe.py)
-# Two processes, each with whole files: what a module starts once is started once.
-PYTEST := .venv/bin/pytest -n 2 --dist loadfile
+# Two processes, each with whole files: what a module starts once is started once. The long files come first.
+PYTEST := .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -59,13 +59,12 @@ quick: $(STAMP)  ## lint and the core of the tests, in a minute
 	$(PYTEST) $(QUICK)
 
 test: $(STAMP)  ## lint, types, import contracts, tests, the corpora and recordings beside the checkout
-	.venv/bin/ruff check
-	.venv/bin/ruff format --check
-	.venv/bin/mypy
-	.venv/bin/lint-imports --no-cache
+# The recordings take one of the two cores, what else runs in one process the other.
+	@.venv/bin/python tests/play_shared_recordings.py & recordings=$$!; failed=0; \
+	{ .venv/bin/ruff check && .venv/bin/ruff format --check && .venv/bin/mypy && .venv/bin/lint-imports --no-cache \
+	  && .venv/bin/python tests/play_shared_corpus.py; } || failed=1; \
+	wait $$recordings || failed=1; exit $$failed
 	$(PYTEST)
-	.venv/bin/python tests/play_shared_corpus.py
-	.venv/bin/python tests/play_shared_recordings.py
 
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 	.venv/bin/python bench/run.py

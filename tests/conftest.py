@@ -17,6 +17,20 @@ settings.register_profile("soak", settings.get_profile("search"), max_examples=5
 settings.load_profile(next((name for name in ("soak", "search") if os.environ.get(f"DRAGOMAN_{name.upper()}")), "test"))
 
 
+#: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end.
+LONG = (
+    "test_linear_time.py", "test_hostile_repositories.py", "test_headless.py", "test_sdks.py", "test_terminal.py",
+    "test_escapes.py", "test_workers.py", "test_live.py", "test_nested_calls.py", "test_recipes.py",
+    "test_equal_ways.py", "test_cut_calls.py", "test_fields.py", "test_embedded.py", "test_kills.py", "test_endings.py", "test_docs.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first, the others as they were; the same order in each worker."""
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """To collect 13,000 tests leaves no garbage, and what was collected stays: nobody looks for any in it."""

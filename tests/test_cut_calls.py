@@ -116,11 +116,11 @@ EVERY = bool(os.environ.get("DRAGOMAN_EVERY_CUT"))
 def test_no_cut_makes_a_call(group: int):
     count, wrong = 0, []
     for stream in list(streams().values())[group::GROUPS]:
-        played, found = play(stream, 61)
+        played, found = play(stream, 181)
         count += played
         wrong += found
     assert wrong == []
-    assert count > 500
+    assert count > 400
 
 
 @pytest.mark.parametrize("name", ["openai-responses/responses-custom-tool-call", "gemini-generate/streamed-arguments"])

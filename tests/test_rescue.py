@@ -31,8 +31,8 @@ CASES = load_rescue_cases()
 IDS = [f"{case.family}/{case.name}" for case in CASES]
 BY_NAME = {family.name: family for family in FAMILIES}
 OPENERS = {opener for family in FAMILIES for opener in family.openers}
-#: Cuts of one case that are played.
-MOST_CUTS = 200
+#: Cuts of one case: about as many in `make test`, all in `make soak`.
+CUTS = [pytest.param(40, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
 
 
 def expected(case: RescueCase) -> tuple[list[tuple[str, object]], list[str], str]:
@@ -64,9 +64,10 @@ def test_character_by_character(case: RescueCase):
     assert outcome(play_text(list(case.text))) == expected(case)
 
 
+@pytest.mark.parametrize("most", CUTS)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_every_cut_in_two(case: RescueCase):
-    for cut in range(1, len(case.text), len(case.text) // MOST_CUTS + 1):
+def test_every_cut_in_two(case: RescueCase, most: int):
+    for cut in range(1, len(case.text), len(case.text) // most + 1):
         assert outcome(play_text([case.text[:cut], case.text[cut:]])) == expected(case), f"cut at {cut}"
 
 
@@ -79,11 +80,12 @@ def test_a_call_cut_in_its_arguments_fails_and_leaves_no_markup(case: RescueCase
     assert case.left.strip().startswith(left)
 
 
+@pytest.mark.parametrize("most", CUTS)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase):
+def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase, most: int):
     if BY_NAME[case.family].where == "message" and not case.calls:
         return  # what comes next is why it is no call
-    for end in range(1, len(case.text), len(case.text) // MOST_CUTS + 1):
+    for end in range(1, len(case.text), len(case.text) // most + 1):
         calls, failed, _ = outcome(play_text([case.text[:end]]))
         assert calls == case.calls[: len(calls)], f"ends at {end}"
         assert len(failed) <= len(case.failed) + 1, f"ends at {end}"

@@ -18,15 +18,18 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.types import Text, ToolCall, ToolResult
 from gateway.running import Running, stream_of, wire
 from gateway.sdks import SDKS, Sdk
+from profiles import IS_SOAK, MORE_IN_SOAK
 from scripted import Step, chunk, head, streamed
 from test_failed_calls import PROVIDERS, WORDS
+
+pytestmark = MORE_IN_SOAK
 
 #: What an SDK raises when a response is broken.
 BROKEN = (
     openai.APIError, anthropic.APIError, ollama.ResponseError, errors.APIError, httpx.HTTPError, EOFError,
     RuntimeError,  # the Responses helper of `openai`: "Didn't receive a `response.completed` event."
 )  # fmt: skip
-CUTS = 50
+CUTS = 200 if IS_SOAK else 24
 
 
 @pytest.fixture(scope="module")

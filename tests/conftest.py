@@ -21,7 +21,8 @@ settings.load_profile(next((name for name in ("soak", "search") if os.environ.ge
 LONG = (
     "test_linear_time.py", "test_hostile_repositories.py", "test_headless.py", "test_sdks.py", "test_terminal.py",
     "test_escapes.py", "test_workers.py", "test_live.py", "test_nested_calls.py", "test_recipes.py",
-    "test_equal_ways.py", "test_cut_calls.py", "test_fields.py", "test_embedded.py", "test_kills.py", "test_endings.py", "test_docs.py",
+    "test_equal_ways.py", "test_cut_calls.py", "test_fields.py", "test_embedded.py", "test_kills.py",
+    "test_endings.py", "test_docs.py",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import reveal_type
 
 import dragoman
 

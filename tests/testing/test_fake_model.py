@@ -269,3 +269,19 @@ def test_a_served_model_is_listed(protocol: ProtocolName) -> None:
         connection.request("GET", "/nothing")
         assert connection.getresponse().status == 404
         connection.close()
+
+
+def test_a_served_model_reads_a_request_in_chunks_and_refuses_one_without_a_length() -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    with FakeModel("Hello.") as fake, fake.serve() as served:
+        asking = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        asking.request("POST", "/v1/chat/completions", iter([body[:9], body[9:]]), encode_chunked=True)
+        answer = asking.getresponse()
+        assert answer.status == 200 and b"Hello." in answer.read()
+        asking.close()
+        asking.putrequest("POST", "/v1/chat/completions")
+        asking.putheader("Content-Length", "many")
+        asking.endheaders()
+        answer = asking.getresponse()
+        assert answer.status == 413 and b"length is not told" in answer.read()
+        asking.close()

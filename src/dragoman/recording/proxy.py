@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import http.server
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from io import BufferedIOBase
-from typing import Any, Final, Protocol, Self, TypeVar, final
+from typing import Any, Final, Protocol, TypeVar, final
 from urllib.parse import urlsplit
 
 from dragoman.errors import DragomanError, UsageError
@@ -16,17 +14,13 @@ from dragoman.http.response import Response
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
 from dragoman.recording.case import Exchange
+from dragoman.recording.local_server import LARGEST, Asked, Served, read_body, refuse
 from dragoman.recording.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, Withheld
 from dragoman.recording.upstream import Upstream
 
 T = TypeVar("T")
-#: Bytes of a request, and of an answer that is kept.
-LARGEST: Final = 64 * 1024 * 1024
-_CHUNK_LINE: Final = 1_024
-_DIGITS: Final = 12  # of a length
 #: What the proxy says of its own connection.
 _OUR_HEADERS: Final = frozenset({"content-length", "transfer-encoding", "connection", "date", "server"})
-_CHUNKED: Final = {"transfer-encoding": "chunked"}
 _END_SECONDS: Final = 5.0
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -191,45 +185,6 @@ async def _abort(response: Response) -> None:
     response.abort()
 
 
-@final
-class Proxy:
-    """A server on 127.0.0.1 that gives every request to `answering`. It runs until `close`.
-
-    It takes requests for this machine's names alone, and none of another origin: web pages must not use it.
-
-    Attributes:
-        port: where it listens.
-        url: its address, as `http://127.0.0.1:PORT`.
-    """
-
-    def __init__(self, answering: Answering, port: int = 0) -> None:
-        """Raises UsageError: the port cannot be had."""
-        try:
-            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler(answering))
-        except (OSError, OverflowError, TypeError) as problem:
-            raise UsageError(f"port: expected one that is free, got {str(port)[:40]}: {str(problem)[:80]}") from None
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    def __enter__(self) -> Self:
-        """The proxy itself."""
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        """End it."""
-        self.close()
-
-    def close(self) -> None:
-        """End it; the second time it does nothing."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join()
-        self._server.server_close()
-
-
 def _may_ask(headers: Mapping[str, str]) -> bool:
     """Whether a program of this machine asks, and no page of the web."""
     origin = headers.get("origin")
@@ -243,36 +198,6 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _read_body(headers: Mapping[str, str], source: BufferedIOBase) -> bytes | None:
-    """A request's body; None where it is too large or its length is no number."""
-    if "chunked" in (headers.get("transfer-encoding") or "").lower():
-        return _read_chunks(source)
-    length = headers.get("content-length") or "0"
-    if not length.isascii() or not length.isdigit() or len(length) > _DIGITS or int(length) > LARGEST:
-        return None
-    body = source.read(int(length))
-    if len(body) < int(length):
-        raise ConnectionError("the client broke off")
-    return body
-
-
-def _read_chunks(source: BufferedIOBase) -> bytes | None:
-    body = bytearray()
-    while True:
-        try:
-            size = int(source.readline(_CHUNK_LINE).partition(b";")[0], 16)
-        except ValueError:
-            return None
-        if size < 0 or len(body) + size > LARGEST:
-            return None
-        if size == 0:
-            while source.readline(_CHUNK_LINE).strip():
-                pass
-            return bytes(body)
-        body += source.read(size)
-        source.readline(_CHUNK_LINE)
-
-
 def _answered(
     answering: Answering, method: str, path: str, headers: dict[str, str], source: BufferedIOBase
 ) -> Answer | tuple[int, str]:
@@ -280,7 +205,7 @@ def _answered(
     headers = {name.lower(): value for name, value in headers.items()}
     if not _may_ask(headers):
         return 403, "this is a recorder for programs on this machine, not for web pages"
-    body = _read_body(headers, source)
+    body = read_body(headers, source)
     if body is None:
         return 413, f"the request is larger than {LARGEST} bytes, or its length is not told"
     try:
@@ -298,50 +223,37 @@ def _reaches_client(write: Callable[..., object], *data: bytes) -> bool:
     return True
 
 
-def _handler(answering: Answering) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+def serve(answering: Answering, port: int = 0) -> Served:
+    """A server on this machine that gives every request to `answering`.
 
-        def do_POST(self) -> None:
-            answer = _answered(answering, self.command, self.path, dict(self.headers.items()), self.rfile)
-            if isinstance(answer, tuple):
-                self._refuse(*answer)
-            else:
-                self._send(answer)
+    It takes requests for this machine's names alone, and none of another origin: web pages must not use it.
 
-        def handle(self) -> None:
-            with contextlib.suppress(OSError):  # a client that breaks off is no fault of ours
-                super().handle()
+    Raises:
+        UsageError: the port cannot be had.
+    """
 
-        do_GET = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = do_POST
+    def respond(asked: Asked) -> None:
+        answer = _answered(answering, asked.command, asked.path, dict(asked.headers.items()), asked.rfile)
+        if isinstance(answer, tuple):
+            refuse(asked, *answer)
+        else:
+            _send(asked, answer)
 
-        def _send(self, answer: Answer) -> None:
-            has_body = self.command != "HEAD" and answer.status not in (204, 304)
-            kept = {name: value for name, value in answer.headers.items() if name not in _OUR_HEADERS}
-            is_gone = not self._begin(answer.status, {**kept, **_CHUNKED} if has_body else kept)
-            for piece in answer.pieces():  # to the end, also where nobody listens: it is kept
-                is_gone = is_gone or not has_body or not self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            if has_body and not is_gone and not answer.is_cut:
-                self._write(b"0\r\n\r\n")
-            self.close_connection = answer.is_cut or is_gone
+    return Served(respond, port)
 
-        def _begin(self, status: int, headers: Mapping[str, str]) -> bool:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            return _reaches_client(self.end_headers)
 
-        def _write(self, data: bytes) -> bool:
-            return _reaches_client(self.wfile.write, data)
-
-        def _refuse(self, status: int, message: str) -> None:
-            data = f"{message}\n".encode("utf-8", "replace")
-            self.close_connection = True
-            length = {"content-length": str(len(data)), "connection": "close"}
-            if self._begin(status, {"content-type": "text/plain; charset=utf-8", **length}):
-                self._write(data)
-
-        def log_message(self, format: str, *arguments: Any) -> None:
-            """Nothing is said."""
-
-    return Handler
+def _send(asked: Asked, answer: Answer) -> None:
+    has_body = asked.command != "HEAD" and answer.status not in (204, 304)
+    asked.send_response(answer.status)
+    for name, value in answer.headers.items():
+        if name not in _OUR_HEADERS:
+            asked.send_header(name, value)
+    if has_body:
+        asked.send_header("transfer-encoding", "chunked")
+    is_gone = not _reaches_client(asked.end_headers)
+    write = asked.wfile.write
+    for piece in answer.pieces():  # to the end, also where nobody listens: it is kept
+        is_gone = is_gone or not has_body or not _reaches_client(write, b"%x\r\n%b\r\n" % (len(piece), piece))
+    if has_body and not is_gone and not answer.is_cut:
+        _reaches_client(write, b"0\r\n\r\n")
+    asked.close_connection = answer.is_cut or is_gone

@@ -4,9 +4,9 @@
 in a folder, and plays them again.
 """
 
+from dragoman.recording.local_server import Served
 from dragoman.testing.model import FakeModel
 from dragoman.testing.recording import Recording
-from dragoman.testing.server import Served
 from dragoman.testing.turns import Cut, Delay, Error, Faulty, Turn, call, cut, delay, deviation, error, thinking
 
 __all__ = [

@@ -20,9 +20,10 @@ from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import NAMES, PROTOCOLS
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing
+from dragoman.recording.local_server import Served
 from dragoman.routing.target import Chain, Target
 from dragoman.secret import Secret
-from dragoman.testing.server import Served
+from dragoman.testing.server import serve
 from dragoman.testing.turns import Turn, script_of
 from dragoman.testing.wire import Played, is_embedding, play_embeddings, play_turn
 from dragoman.token_estimate import estimate_tokens
@@ -87,7 +88,7 @@ class FakeModel:
         Args:
             port: 0 takes a free one.
         """
-        served = Served(self.answer, port)
+        served = serve(self.answer, port)
         self._served.append(served)
         return served
 

@@ -22,7 +22,8 @@ from dragoman.http.transport import STAND_INS
 from dragoman.inputs.keywords import seen
 from dragoman.providers.endpoint import Outgoing
 from dragoman.recording.case import Exchange, load_cases, remove_cases, write_case
-from dragoman.recording.proxy import Answer, LoopThread, Proxy, Recorder, clean_exchange
+from dragoman.recording.local_server import Served
+from dragoman.recording.proxy import Answer, LoopThread, Recorder, clean_exchange, serve
 from dragoman.recording.redact import Redactor
 from dragoman.recording.upstream import upstream_at
 from dragoman.routing.target import Chain
@@ -97,7 +98,7 @@ class Recording:
         word = "recording" if self.is_recording else "replaying"
         return f"Recording({str(self._folder)!r}, {word}, {len(self._kept) or len(self._cases)} exchanges)"
 
-    def serve(self, upstream: str | None = None, port: int = 0) -> Proxy:
+    def serve(self, upstream: str | None = None, port: int = 0) -> Served:
         """A server on this machine that records or replays, for programs that do not use dragoman.
 
         Args:
@@ -108,14 +109,14 @@ class Recording:
             UsageError: there is no upstream to record from, or no such port.
         """
         if not self.is_recording:
-            served = Proxy(lambda method, path, headers, body: self._replay(method, path, body), port)
+            served = serve(lambda method, path, headers, body: self._replay(method, path, body), port)
             self._servers.append(served.close)
             return served
         if not isinstance(upstream, str):
             raise UsageError("upstream: expected the address of the server to record, as http://127.0.0.1:11434")
         loop = LoopThread(Timeouts())
         recorder = Recorder(upstream_at(upstream), loop, self._redactor, self._keep)
-        served = Proxy(recorder.answer, port)
+        served = serve(recorder.answer, port)
         self._servers += [recorder.close, served.close, loop.close]
         return served
 

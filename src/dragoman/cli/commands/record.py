@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     config = load_settings(options)
     upstream = _upstream(options.server, config)
     from dragoman.http.timeouts import read_clocks
-    from dragoman.recording.proxy import LoopThread, Proxy, Recorder
+    from dragoman.recording.proxy import LoopThread, Recorder, serve
 
     cases = _Cases(options.to)
     known = [key.reveal() for key in config.keys.values()]
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     )
     recorder = Recorder(upstream, loop, Redactor(known), cases.keep)
     try:
-        with Proxy(recorder.answer, options.port) as served:
+        with serve(recorder.answer, options.port) as served:
             say(f"listening on {served.url}\n")
             hint(
                 f"requests go to {upstream.title}\n"

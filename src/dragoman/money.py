@@ -15,15 +15,16 @@ from dragoman.types import Usage
 
 NANO: Final = 10**9
 _NANO_PER_MICRO: Final = 1_000
-#: An amount or a count beyond it is nothing that a provider means, and has no room in 64 bits.
-MOST_NANO: Final = 2**62
+#: An amount (nine million dollars) or a count beyond it is nothing that a provider means for one attempt; sums have 64
+#: bits.
+MOST_NANO: Final = 2**53
 MOST_TOKENS: Final = 2**40
 #: Decimal places of a price a token: the catalogue's are quotients.
 _PLACES: Final = 40
 
 
 def nano_from_usd(usd: Decimal) -> int | None:
-    """US dollars → nano-dollars, rounded half up; None for what is no amount of money (negative, not finite, 2⁶² and
+    """US dollars → nano-dollars, rounded half up; None for what is no amount of money (negative, not finite, 2⁵³ and
     more)."""
     if not usd.is_finite() or (usd.is_signed() and usd) or usd.adjusted() > 18:
         return None

@@ -93,7 +93,9 @@ class ReferenceCounters:
             account.limit, account.generation = claim.limit, claim.generation
         others = account.total - (account.shares.get(holder) or 0)
         told = claim.facts.spent + claim.facts.reserved
-        given = share(others, claim.facts, want=claim.want, least=claim.least, limit=account.limit)
+        neighbours = sum(amount is not None for name, amount in account.shares.items() if name != holder)
+        asked = {"want": claim.want, "least": claim.least, "limit": account.limit, "neighbours": neighbours}
+        given = share(others, claim.facts, **asked)
         if self._fault == "facts are asked for" and told + claim.least > account.limit - others:
             return Lease("refused", account.shares.get(holder) or 0, True, self.epoch)
         account.shares[holder] = given.amount

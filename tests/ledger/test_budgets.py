@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config.quotas import Period, Quota
+from dragoman.config.quotas import Period, Quota, Unit
 from dragoman.ledger.accounts import Accounts, Charge, Scopes, charge_of
 from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.ledger.counters.sqlite import SqliteCounters
@@ -163,6 +163,66 @@ def test_all_of_a_requests_accounts_or_none(tmp_path: Path) -> None:
     assert worker.admit([Need(wide, 10), Need(narrow, 1)]) is None
     assert worker.admit([Need(wide, 10), Need(narrow, 1)]) == Refusal(narrow, "spent")
     assert worker.used(wide) == (0, 10)
+
+
+def test_while_the_counters_begin_anew_the_quota_says_what_becomes_of_requests(tmp_path: Path) -> None:
+    """A life that waits for who may hold leases of the one before."""
+    silent = SqliteCounters(
+        tmp_path / "counters.sqlite",
+        seeds=lambda accounts: dict.fromkeys(accounts, Seed()), adjusted=lambda account: 0,
+        live=set, leasing=lambda: {"somebody"}, now=lambda: 1.0,
+    )  # fmt: skip
+    budgets = Budgets(silent, "one", now=lambda: 1.0)
+    strict, lenient = (charge_of(quota(on_outage=policy, zone=zone), "", NOW) for policy, zone in
+                       (("refuse", "UTC"), ("serve", "Europe/Berlin")))  # fmt: skip
+    assert budgets.admit([Need(strict, 5)]) == Refusal(strict, "settling")
+    assert budgets.admit([Need(lenient, 5)]) is None
+
+
+@pytest.mark.parametrize("unit", ["requests", "usd", "tokens"])
+def test_who_ends_or_is_killed_takes_little_with_it(tmp_path: Path, unit: Unit) -> None:
+    """What stands in no row is folded at its lease: after twenty kills nearly all of a month's requests are there."""
+    fleet = Fleet(tmp_path, 2)
+    charge = charge_of(Quota("all", "", unit, 100_000, "month"), "", NOW)
+    need = Need(charge, 1)
+    ended: list[str] = []
+    counters = fleet.counters()
+    for number in range(20):
+        worker = fleet.worker(f"life {number}")
+        fleet.names.append(f"life {number}")
+        for _ in range(200):
+            fleet.now += 0.001
+            assert worker.admit([need]) is None
+            worker.settle(need, 1)
+        if number % 2:
+            worker.close()
+            assert worker.used(charge) == (200, 0)
+        fleet.names.remove(f"life {number}")
+        ended.append(f"life {number}")
+        counters.sweep(lambda accounts: {account: dict.fromkeys(ended, 200) for account in accounts})
+    [total] = counters.totals([charge.account]).values()
+    assert 4_000 <= total <= 4_000 + 10 * 100_000 // 1_024
+
+
+def test_an_alert_counts_what_all_workers_used(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 4)
+    charge = charge_of(quota(), "", NOW)
+    need = Need(charge, charge.limit // 5)
+    for worker in fleet.workers:
+        assert worker.admit([need]) is None
+    assert fleet.workers[3].total(charge) == 4 * need.amount
+
+
+def test_sums_beyond_64_bits_admit_nothing_and_break_nothing(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 1)
+    [worker] = fleet.workers
+    charge = charge_of(quota(), "", NOW)
+    need = Need(charge, 1)
+    assert worker.admit([need]) is None
+    for _ in range(3):
+        worker.settle(need, 2**62)
+    worker.tick(NOW)
+    assert worker.admit([need]) is not None
 
 
 def test_which_quotas_hold_for_a_request() -> None:

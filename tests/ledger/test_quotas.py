@@ -151,7 +151,12 @@ CHAT = (("max_tokens",), ("max_completion_tokens",))
         ({"max_tokens": 7.5}, 500),
         ({"max_tokens": True}, 500),
         ({"max_output_tokens": 7}, 500),  # not this protocol's name: its servers do not read it
-        ({"max_tokens": 7, "tools": [{"name": "f", "schema": {"max_tokens": 1}}]}, 500),  # which one is meant?
+        ({"max_tokens": 7, "tools": [{"name": "f", "schema": {"max_tokens": 1, "n": 3}}]}, 7),
+        ({"max_tokens": 7, "n": 3, "tools": [{"schema": {"n": {}}}]}, 21),
+        ({"max_tokens": 7, "n": 3.0}, 7 * 1_024),  # some servers read it as 3, and some as none
+        ({"max_tokens": 7, "n": "8"}, 7 * 1_024),
+        ({"max_tokens": 7, "n": 0}, 7 * 1_024),
+        ({"max_tokens": 7, "n": None}, 7),
         ({"max_tokens": 7, "messages": [{"content": '{"max_tokens": 1}'}]}, 7),
     ],
 )
@@ -175,7 +180,33 @@ def test_the_bound_costs_what_the_dearest_way_to_use_it_costs(tmp_path: Path) ->
 
 def test_a_name_that_is_told_twice_bounds_nothing() -> None:
     assert bound_of(b'{"max_tokens": 90000, "max_tokens": 1}', CHAT, max_output=500).output == 500
+    assert bound_of(b'{"max_tokens": 7, "n": 9, "n": 1}', CHAT, max_output=500).output == 7 * 1_024
+    for hidden in (b'{"max_tokens": 7, "max\\u005ftokens": 900}', b'{"max_tokens": 7, "\\u006e": 900}'):
+        found = bound_of(hidden, CHAT, max_output=500, context=1_000)
+        assert found.output is not None and found.output >= 7 * 900 and (found.input or 0) > 1_000
     assert bound_of(b"no json", CHAT, max_output=None).output > 100_000_000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"previous_response_id": "resp_1", "input": "go on"},
+        {"conversation": "conv_1"},
+        {"prompt": {"id": "pmpt_1"}},
+        {"cachedContent": "cachedContents/1"},
+        {"contents": [{"parts": [{"fileData": {"fileUri": "https://lab/film"}}]}]},
+        {"messages": [{"content": [{"type": "document", "source": {"type": "url", "url": "https://lab/book"}}]}]},
+        {"input": [{"content": [{"type": "input_file", "file_id": "file-1"}]}]},
+        {"messages": [{"content": [{"type": "file", "file": {"file_id": "file-1"}}]}]},
+        {"messages": [{"content": [{"type": "video_url", "video_url": {"url": "https://lab/film"}}]}]},
+    ],
+)
+def test_an_input_that_stands_elsewhere_is_bounded_by_what_the_model_reads(fields: dict[str, object]) -> None:
+    body = json.dumps(fields).encode()
+    assert (bound_of(body, CHAT, max_output=1, context=200_000).input or 0) > 200_000
+    assert (bound_of(body, CHAT, max_output=1).input or 0) > 2_000_000
+    quoted = json.dumps({"messages": [{"content": body.decode()}]}).encode()  # a text about such a request is a text
+    assert (bound_of(quoted, CHAT, max_output=1, context=200_000).input or 0) < 10_000
 
 
 @given(st.text(max_size=300))

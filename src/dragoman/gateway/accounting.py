@@ -158,6 +158,8 @@ class Ledger:
             Refused: it could not be recorded, and must be.
         """
         if self.is_needed:
+            if not self._watch.are_known:  # what nobody could read may forbid it
+                raise Refused(_unread())
             try:
                 self._journal.make_ready()
             except JournalFailed as problem:
@@ -199,6 +201,8 @@ class Ledger:
 
     def close(self) -> None:
         """Deliver what is left, if this process delivers, and end. May take some seconds."""
+        if self._budgets is not None:
+            self._budgets.close()
         self._journal.close()
         self._ringer.ring()
         self._ringer.close()
@@ -246,6 +250,10 @@ def tell_shipped(shipped: Shipped, metrics: Metrics) -> None:
     metrics.set(LEDGER_ROWS, shipped.rows, ("delivered",))
     metrics.set(LEDGER_ROWS, shipped.set_aside, ("set-aside",))
     metrics.set(LEDGER_PROBLEM, float(bool(shipped.problem)))
+
+
+def _unread() -> Failure:
+    return Failure("overloaded", "the quotas of this gateway cannot be read", 503, code="unrecorded")
 
 
 def _unrecorded() -> Failure:

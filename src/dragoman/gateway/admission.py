@@ -53,7 +53,7 @@ class Admission:
 
     def alert(self, charge: Charge, total: int) -> None:
         """Tell that so much of an account is used, once for each share that its quota names."""
-        if not charge.alerts or total < charge.alerts[0]:
+        if total < charge.alerts[0]:
             return
         quota = charge.quota
         reached = max(share for share, amount in zip(quota.alerts, charge.alerts, strict=True) if total >= amount)
@@ -121,13 +121,14 @@ class RequestLimits:
                 admission.budgets.settle(need, 1)
         self._needs = needs[first:]
         for need in needs:
-            spent, reserved = admission.budgets.used(need.charge)
-            admission.alert(need.charge, spent + reserved)
+            if need.charge.alerts:
+                admission.alert(need.charge, admission.budgets.total(need.charge))
 
     def _costs(self, charges: list[Charge], target: Target, outgoing: Outgoing) -> list[Need]:
         answers = _EMBEDS not in outgoing.url.partition("?")[0].rpartition("/")[2].lower()
         limits = target.protocol.output_limits
-        bound = bound_of(outgoing.body, limits, max_output=target.limits.max_output, answers=answers)
+        known = target.limits
+        bound = bound_of(outgoing.body, limits, max_output=known.max_output, context=known.context, answers=answers)
         usual = expected_of(outgoing.body, bound)
         has_expected = any(charge.quota.reserve == "expected" for charge in charges)
         most = self._admission.bound(target, bound)

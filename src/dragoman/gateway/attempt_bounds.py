@@ -12,6 +12,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.json_fields import Fields, read_fields
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.types import Usage
 
 #: Tokens that a provider may add of its own: what tells the model of tools, and marks between messages.
@@ -20,8 +21,18 @@ _ADDED: Final = 4_096
 #: one.
 _MEDIUM: Final = 8_192
 _MEDIA: Final = re.compile(
-    rb'"(?:i(?:mage|n(?:put_(?:image|file|audio)|line_?[dD]ata))|file_?[dD]ata|file"|document|video)'
+    rb'(?<!\\)"(?:i(?:mage|n(?:put_(?:image|file|audio)|line_?[dD]ata))|file_?[dD]ata|file"|document|video)'
 )
+#: How requests name an input that stands elsewhere, or whose bytes say nothing of its tokens (pages, films): what was
+#: said before, a stored prompt, a file. All of it has room in what the model reads at once.
+_ELSEWHERE: Final = re.compile(
+    rb'(?<!\\)"(?:previous_response_id|conversation|prompt"\s*:\s*\{|cached_?[cC]ontent|document|video|input_file|'
+    rb'file"|file_?(?:id|[uU]ri|url|[dD]ata))'
+)
+#: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
+_WIDEST: Final = 2_097_152
+#: A key in which a letter is written as an escape: only who hides it from a look at the bytes writes so.
+_HIDDEN: Final = re.compile(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:')
 #: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
 _LONGEST: Final = 131_072
 #: Bytes of a token of usual text, and tokens of a usual answer.
@@ -33,17 +44,28 @@ _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
 _MOST_COPIES: Final = 1_024
 
 
-def bound_of(body: bytes, limits: Sequence[Sequence[str]], *, max_output: int | None, answers: bool = True) -> Usage:
+def bound_of(
+    body: bytes,
+    limits: Sequence[Sequence[str]],
+    *,
+    max_output: int | None,
+    context: int | None = None,
+    answers: bool = True,
+) -> Usage:
     """The most that a request can use.
 
     Args:
         limits: where it says how long its answer may be (`Protocol.output_limits`).
-        max_output: tokens that the model says at most, None: unknown.
+        max_output, context: tokens that the model says at most and reads at once, None: unknown.
         answers: a text comes back; to embeddings none does.
     """
     media = len(_MEDIA.findall(body))
+    is_hidden = b"\\u00" in body and _HIDDEN.search(body) is not None
     size = len(body) + _ADDED + media * _MEDIUM
-    return Usage(input=size, output=_output(body, limits, max_output) if answers else 0)
+    if is_hidden or _ELSEWHERE.search(body) is not None:
+        size += context or _WIDEST
+    output = _longest(max_output) * _MOST_COPIES if is_hidden else _output(body, limits, max_output)
+    return Usage(input=size, output=output if answers else 0)
 
 
 def expected_of(body: bytes, bound: Usage) -> Usage:
@@ -51,9 +73,13 @@ def expected_of(body: bytes, bound: Usage) -> Usage:
     return Usage(input=min(-(-len(body) // _PER_TOKEN), bound.input or 0), output=min(_USUAL, bound.output or 0))
 
 
+def _longest(max_output: int | None) -> int:
+    return _LONGEST if max_output is None else max_output
+
+
 def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None) -> int:
     fields = read_fields(Raw(body))
-    longest = _LONGEST if max_output is None else max_output
+    longest = _longest(max_output)
     if fields is None:
         return longest * _MOST_COPIES
     tables = [fields]
@@ -62,12 +88,27 @@ def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None
     copies = 1
     for table in tables:
         if not _COPIES.isdisjoint(table):
-            copies = max(copies, *(_count(table[name]) for name in _COPIES if name in table))
+            named = [name for name in _COPIES if name in table]
+            is_plain = all(_is_once(body, name) for name in named)
+            copies = max(copies, *(_copies(table[name]) for name in named)) if is_plain else _MOST_COPIES
     said = [_count(found) for way in limits if (found := _at(fields, way)) is not None]
     # A name that is told twice is read by every server in its own way; of two names the larger number may hold.
-    is_plain = all(body.count(b'"%b"' % way[-1].encode()) <= 1 for way in limits)
+    is_plain = all(_is_once(body, way[-1]) for way in limits)
     most = max((count for count in said if count), default=0) if is_plain and all(said) else 0
     return (most or longest) * max(1, min(copies, _MOST_COPIES))
+
+
+def _is_once(body: bytes, name: str) -> bool:
+    """Whether no object tells the name twice."""
+    return body.count(b'"%b"' % name.encode()) <= 1 or not repeats_key(body)
+
+
+def _copies(text: Raw) -> int:
+    """How many answers are asked for, the most where it is no number that all servers read alike."""
+    value = _json.decode(bytes(text))
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_COPIES:
+        return value
+    return _MOST_COPIES
 
 
 def _at(fields: Fields, way: Sequence[str]) -> Raw | None:

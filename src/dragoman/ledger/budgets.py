@@ -19,6 +19,8 @@ from dragoman.ledger.leases import Balance
 #: Seconds of its need that a worker leases ahead, and the part of a limit that it leases ahead at most.
 _AUTONOMY: Final = 10.0
 _MOST_AHEAD: Final = 16
+#: The same of what stands in no row, and not for an hour at most: what a worker holds when it is killed is lost of it.
+_MOST_LOST: Final = 1_024
 #: Seconds for which a refusal holds, so that a storm of refused requests is none of calls.
 _REFUSED_FOR: Final = 0.1
 #: Seconds between two calls to counters that are away.
@@ -60,6 +62,7 @@ class Refusal(msgspec.Struct, frozen=True):
 @final
 class _Line(msgspec.Struct):
     """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
+    `others`: what all others had then.
     `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
     last tick."""
 
@@ -67,6 +70,7 @@ class _Line(msgspec.Struct):
     balance: Balance
     asked: float = 0.0
     used: int = 0
+    others: int = 0
     refused: int = 0
     refused_until: float = 0.0
     is_idle: bool = False
@@ -100,15 +104,15 @@ class Budgets:
         self.exchanges = 0
 
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
-        """Set all of it apart, or nothing. While the counters are away, what a quota says is served then is set apart
-        beyond every lease, and told later."""
+        """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
+        is set apart beyond every lease, and told later."""
         now = self._now()
         for need in needs:
             line = self._line(need.charge)
             line.is_idle = False
             if not line.balance.fits(need.amount, now):
                 cause = self._call(line, need.amount, now)
-                if cause is not None and not (cause == "away" and need.charge.quota.on_outage == "serve"):
+                if cause is not None and (cause == "spent" or need.charge.quota.on_outage == "refuse"):
                     return Refusal(need.charge, cause)
         for need in needs:
             self._lines[need.charge.account].balance.reserve(need.amount)
@@ -145,6 +149,17 @@ class Budgets:
         line = self._lines.get(charge.account)
         return (0, 0) if line is None else (line.balance.spent, line.balance.reserved)
 
+    def total(self, charge: Charge) -> int:
+        """What all have used of an account, as far as this worker has heard."""
+        line = self._lines.get(charge.account)
+        return 0 if line is None else line.others + line.balance.used
+
+    def close(self) -> None:
+        """Give back what is leased and was not used."""
+        for line in self._lines.values():
+            if not line.balance.is_exact:
+                self._tell(line)
+
     # ------------------------------------------------------------ inside
 
     def _line(self, charge: Charge) -> _Line:
@@ -163,6 +178,8 @@ class Budgets:
         elapsed = max(now - line.asked, 0.1)
         ahead = int((line.balance.used - line.used) / elapsed * _AUTONOMY) if line.asked else 0
         most = line.charge.limit // _MOST_AHEAD
+        if not line.charge.quota.is_recorded and line.charge.quota.per not in ("minute", "hour"):
+            most = most if line.charge.quota.unit == "concurrent" else line.charge.limit // _MOST_LOST
         if line.charge.quota.reserve == "expected":
             most = 0  # what another worker's attempts cost beyond what was expected is to be felt here at once
         lease = self._exchange(line, want=amount + max(0, min(ahead, most)), least=amount)
@@ -196,6 +213,8 @@ class Budgets:
             self._away_until = now + _AWAY_FOR
             return None
         line.asked, line.used = now, line.balance.used
+        if lease.outcome in ("granted", "refused"):
+            line.others = lease.others
         return lease
 
     def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:

@@ -112,12 +112,14 @@ class Lease(msgspec.Struct, frozen=True):
         amount: what the holder may have used and reserved in all.
         is_tight: the limit is near, so leases are exact.
         epoch: of the counters.
+        others: what all others have of the account, and what is closed of it.
     """
 
     outcome: Literal["granted", "refused", "stale", "lost", "settling"]
     amount: int = 0
     is_tight: bool = True
     epoch: str = ""
+    others: int = 0
 
 
 @final

@@ -82,7 +82,10 @@ class Journal:
         Raises:
             JournalFailed: it is not recorded, so nothing may be sent.
         """
-        record = frame(encode_record(intent))
+        try:
+            record = frame(encode_record(intent))
+        except ValueError:  # of more quotas than anybody has
+            raise JournalFailed("an attempt is charged to more accounts than its record has room for") from None
         needed = len(record) + (self.open_attempts + 1) * SETTLEMENT_SIZE
         if needed > self._left or self._now() >= self._look_at:
             self._make_room(needed)

@@ -30,22 +30,26 @@ class Share(msgspec.Struct, frozen=True):
     is_tight: bool
 
 
-def share(others: int, facts: Facts, *, want: int, least: int, limit: int) -> Share:
+def share(others: int, facts: Facts, *, want: int, least: int, limit: int, neighbours: int = 0) -> Share:
     """A holder's part of an account.
 
     What it has used is its own whatever the limit says: it is done. Beyond that it gets `want` as room allows, and only
-    `least` where little is left.
+    `least` where little is left. What it gets beyond `least` leaves its neighbours enough: all of them together hold no
+    more than half of what is left.
 
     Args:
         others: what all other holders have, and what is closed.
         facts: of the holder. `want`, `least`: beyond them.
+        neighbours: how many other holders there are.
     """
     told = facts.spent + facts.reserved
     room = limit - others
     if told + least > room:
         return Share(told, least > 0, True)
-    is_tight = (room - told - least) * _TIGHT_SHARE < limit
-    return Share(told + least if is_tight else min(told + max(want, least), room), False, is_tight)
+    left = room - told - least
+    is_tight = left * _TIGHT_SHARE < limit
+    ahead = 0 if is_tight else min(max(want - least, 0), left // (2 * (neighbours + 1)) if neighbours else left)
+    return Share(told + least + ahead, False, is_tight)
 
 
 class Balance:

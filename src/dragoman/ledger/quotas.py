@@ -98,15 +98,20 @@ def merged(of_file: Iterable[Quota], stored: Iterable[Quota]) -> tuple[Quota, ..
 
 
 class QuotaWatch:
-    """Sees whether the store's quotas have changed. For one thread."""
+    """Sees whether the store's quotas have changed. For one thread.
 
-    __slots__ = ("_connection", "_file", "_version", "quotas")
+    Attributes:
+        quotas: as they were read last. `are_known`: they could be read, or there is no store.
+    """
+
+    __slots__ = ("_connection", "_file", "_version", "are_known", "quotas")
 
     def __init__(self, folder: LedgerFolder) -> None:
         self._file = folder.root / MAIN_FILE
         self._connection: sqlite3.Connection | None = None
         self._version = -1
         self.quotas: list[Quota] = []
+        self.are_known = False
 
     def has_changed(self) -> bool:
         """Look; whether `quotas` are others now. What cannot be read stays as it was known."""
@@ -132,7 +137,7 @@ class QuotaWatch:
             connection.close()
 
     def _is_new(self, quotas: list[Quota]) -> bool:
-        before, self.quotas = self.quotas, quotas
+        before, self.quotas, self.are_known = self.quotas, quotas, True
         return before != quotas
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
@@ -96,18 +96,20 @@ class SqliteCounters:
             ).fetchone()
             if found is not None and (found[0] is None or claim.number <= found[1]):
                 return Lease("stale", epoch=self.epoch)
-            [total] = connection.execute(
-                "SELECT (SELECT closed + adjusted FROM account WHERE id = ?1) + coalesce(sum(amount), 0) FROM share "
-                "WHERE account = ?1",
+            total, holders = connection.execute(
+                "SELECT (SELECT closed + adjusted FROM account WHERE id = ?1) + coalesce(sum(amount), 0), "
+                "count(amount) FROM share WHERE account = ?1",
                 (claim.account,),
             ).fetchone()
             others = total - (0 if found is None else found[0])
-            given = share(others, claim.facts, want=claim.want, least=claim.least, limit=quota)
+            holders -= found is not None
+            given = share(others, claim.facts, want=claim.want, least=claim.least, limit=quota, neighbours=holders)
             connection.execute(
                 "INSERT OR REPLACE INTO share VALUES(?,?,?,?,?)",
                 (claim.account, claim.holder, given.amount, claim.number, self._now()),
             )
-            return Lease("refused" if given.is_refused else "granted", given.amount, given.is_tight, self.epoch)
+            outcome: Literal["refused", "granted"] = "refused" if given.is_refused else "granted"
+            return Lease(outcome, given.amount, given.is_tight, self.epoch, others)
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
         with self._changing() as connection:
@@ -281,7 +283,7 @@ class SqliteCounters:
                     with contextlib.suppress(OSError):
                         os.unlink(f"{self._file}{suffix}")
             raise CountersAway(f"{self._file.name}: {problem}") from None
-        except (OSError, StoreAway) as problem:
+        except (OSError, StoreAway, OverflowError) as problem:  # sums beyond 64 bits: nothing more is admitted
             raise CountersAway(f"{self._file.name}: {problem}") from None
 
     def _opened(self) -> sqlite3.Connection:

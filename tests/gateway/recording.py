@@ -24,10 +24,10 @@ class Recording(NamedTuple):
 
 
 @contextmanager
-def recording(folder: Path, more: str = "", **options: Any) -> Iterator[Recording]:
-    """Run a gateway with a ledger until the block ends; all of it is delivered then."""
+def recording(folder: Path, more: str = "", *, syncs: bool = False, **options: Any) -> Iterator[Recording]:
+    """Run a gateway with a ledger until the block ends; all of it is delivered then. `syncs`: see `Ledger`."""
     observer, ledger = Observer(), LedgerFolder.of(folder / "state")
-    with gateway(folder, more, observer=observer, ledger=Ledger(ledger, observer), **options) as running:
+    with gateway(folder, more, observer=observer, ledger=Ledger(ledger, observer, syncs=syncs), **options) as running:
         yield Recording(running, ledger, observer)
 
 

@@ -379,3 +379,37 @@ def test_an_attempt_that_cannot_be_recorded_is_not_sent_where_it_must_be(recorde
     running.answer(stream_of(CHAT, reply("text")))
     ask(running, CHAT, f"{CHAT}/model-1", stream=True)
     assert running.provider.requests == []
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("needs", [True, False])
+def test_an_intent_that_is_not_on_the_disk_is_not_sent_where_it_must_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool, needs: bool
+) -> None:
+    """`durability = "power"`: the loop goes on while the disk works, and nothing is sent before it has."""
+    with recording(tmp_path, PRICES, syncs=True) as (running, folder, _):
+        ledger = running.gateway._ledger
+        assert ledger is not None
+        ledger.is_needed = needs
+        running.answer(stream_of(CHAT, reply("text")) if stream else whole_of(CHAT, reply("text")))
+        assert ask(running, CHAT, f"{CHAT}/model-1", stream=stream)[0] == 200
+        asked, threads = len(running.provider.requests), set()
+
+        def broken_disk(descriptor: int) -> None:
+            threads.add(threading.get_ident())
+            assert len(running.provider.requests) == asked
+            raise OSError(errno.EIO, "the disk is broken")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("dragoman.ledger.journal.os.fdatasync", broken_disk)
+            ask(running, CHAT, f"{CHAT}/model-1", stream=stream)
+        assert len(threads) == 1 and running.run(_thread()) not in threads
+        assert len(running.provider.requests) == asked + (not needs)
+        found = settled(folder, 2)
+        assert [row["state"] for row in found] == ["settled", "void" if needs else "settled"]
+        ledger.is_needed = False
+        assert ask(running, CHAT, f"{CHAT}/model-1", stream=stream)[0] == 200
+
+
+async def _thread() -> int:
+    return threading.get_ident()

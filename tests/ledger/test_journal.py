@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.ledger.checking import check
+from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.frames import HEADER, LARGEST, OVERHEAD, frame, read_frames
-from dragoman.ledger.journal import SETTLEMENT_SIZE, Journal, JournalFailed, segment_path, segments_of
+from dragoman.ledger.journal import SETTLEMENT_SIZE, Journal, JournalFailed, segment_path, segments_of, waiting_bytes
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.records import (
     AttemptIds,
@@ -25,6 +29,9 @@ from dragoman.ledger.records import (
     encode_record,
     started_of,
 )
+from dragoman.ledger.shipper import Shipper
+from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.syncing import GroupSync
 from dragoman.types import Usage
 from ledger.histories import History, histories, intent, settlement
 
@@ -175,6 +182,9 @@ def test_an_intent_is_on_the_disk_when_it_is_recorded_where_power_may_fail(
         journal = Journal(tmp_path / str(syncs), syncs=syncs)
         opened = intent(journal.ids)
         journal.intend(opened)
+        if syncs:
+            journal.to_sync()()
+            journal.to_sync()()  # nothing came meanwhile
         journal.settle(settlement(opened))
         assert calls == expected  # a segment's head and its name, the intent, its end
         journal.close()
@@ -277,3 +287,68 @@ def test_prices_stand_before_the_first_settlement_that_needs_them_in_each_segmen
             assert kinds.count(PriceSnapshot) == 1
             assert kinds.index(PriceSnapshot) < kinds.index(Settlement)
     assert known > 2
+
+
+def test_while_the_store_is_away_so_many_journals_wait_and_no_more(tmp_path: Path) -> None:
+    """Then nothing is recorded, and it is said why; what is delivered makes room."""
+    folder = LedgerFolder(tmp_path)
+    most = 40 * 1024
+    clock = [1.0]
+    journals = [Journal(folder.journals, segment_size=8 * 1024, most=most, now=lambda: clock[0]) for _ in range(2)]
+    count = 0
+    problem = ""
+    for number in range(5_000):
+        journal = journals[number % 2]
+        opened = intent(journal.ids, number)
+        try:
+            journal.intend(opened)
+        except JournalFailed as failed:
+            problem = str(failed)
+            break
+        journal.settle(settlement(opened))
+        count += 1
+    assert "wait for the store" in problem
+    assert most // 2 < waiting_bytes(folder.journals) <= most
+    assert sum(path.stat().st_size for path in folder.journals.glob("*.journal")) <= most + 2 * 8 * 1024
+    shipper = Shipper(folder, SqliteStore(folder.root), batch=64)
+    shipper.round()
+    assert waiting_bytes(folder.journals) == 0
+    clock[0] += 2.0
+    for journal in journals:
+        opened = intent(journal.ids)
+        journal.intend(opened)
+        journal.settle(settlement(opened))
+        journal.close()
+    shipper.round()
+    assert check(folder).attempts == count + 2
+
+
+def test_one_sync_is_for_all_who_wait_and_the_loop_goes_on() -> None:
+    """The next sync begins when the one before ends, for all who came meanwhile; a failure is told to its own."""
+    release = threading.Event()
+    begun: list[int] = []
+
+    def sync() -> None:
+        begun.append(len(begun))
+        if not release.wait(20):
+            raise AssertionError("the loop stood still")
+        if len(begun) == 2:
+            raise OSError(5, "the disk is broken")
+
+    async def all_of_it() -> list[object]:
+        group = GroupSync(lambda: sync)
+        first = asyncio.create_task(group.wait())
+        while not begun:
+            await asyncio.sleep(0)
+        later = [asyncio.create_task(group.wait()) for _ in range(50)]
+        gone = asyncio.create_task(group.wait())
+        await asyncio.sleep(0)
+        gone.cancel()
+        release.set()
+        found = await asyncio.gather(first, *later, return_exceptions=True)
+        await group.wait()
+        return found
+
+    first, *later = asyncio.run(all_of_it())
+    assert first is None and all(isinstance(each, OSError) for each in later)
+    assert len(begun) == 3

@@ -19,11 +19,14 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The ledger, in the state folder. `enabled` False: nothing is recorded. `keep_attempts_days`: how long attempts
     are kept, by whole months; sums by hour stay. `durability`: what the record that is written before a
-    request is sent survives: the end of the process, or of the machine's power too; then requests wait for the disk."""
+    request is sent survives: the end of the process, or of the machine's power too; then requests wait for the disk.
+    `journals_mib`: of journals that may wait for the store; beyond, requests are refused where clients have keys or
+    quotas hold, and else not recorded."""
 
     enabled: bool = True
     durability: Literal["process", "power"] = "process"
     keep_attempts_days: Annotated[int, msgspec.Meta(ge=1)] = 400
+    journals_mib: Annotated[int, msgspec.Meta(ge=4)] = 1_024
 
 
 @final

@@ -34,6 +34,7 @@ from dragoman.ledger.records import (
 )
 from dragoman.ledger.shipper import Shipped, Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.syncing import GroupSync
 from dragoman.ledger.waking import Ringer
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
@@ -56,8 +57,8 @@ class Ledger:
     """
 
     __slots__ = (
-        "_budgets", "_journal", "_known", "_observer", "_of_file", "_ringer", "_shipper", "_thread", "_watch",
-        "_written", "admission", "folder", "is_needed", "pricing",
+        "_budgets", "_group_sync", "_journal", "_known", "_observer", "_of_file", "_ringer", "_shipper", "_thread",
+        "_watch", "_written", "admission", "folder", "is_needed", "pricing",
     )  # fmt: skip
 
     def __init__(
@@ -68,10 +69,12 @@ class Ledger:
         ships: bool = True,
         keep_days: int = 400,
         syncs: bool = False,
+        most: int | None = None,
     ) -> None:
         """`ships`: a thread of this process delivers; else a process of its own does. `keep_days`: of attempts.
-        `syncs`: see `Journal`."""
-        self._journal = Journal(folder.journals, syncs=syncs)
+        `syncs`, `most`: see `Journal`."""
+        self._journal = Journal(folder.journals, syncs=syncs, most=most)
+        self._group_sync = GroupSync(self._journal.to_sync) if syncs else None
         self._ringer = Ringer(folder)
         self.folder = folder
         self._observer = observer
@@ -184,6 +187,25 @@ class Ledger:
         if _NOTICE in self._observer.notices:
             self._recorded()
         return True
+
+    @property
+    def syncs(self) -> bool:
+        """Whether an intent must be on the disk before its request is sent."""
+        return self._group_sync is not None
+
+    async def on_disk(self) -> None:
+        """Until all intents are on the disk that were recorded so far.
+
+        Raises:
+            TransportFailed: they are not, and must be.
+        """
+        assert self._group_sync is not None
+        try:
+            await self._group_sync.wait()
+        except OSError as problem:
+            self._not_recorded(problem.strerror or type(problem).__name__)
+            if self.is_needed:
+                raise TransportFailed(_unrecorded()) from None
 
     def next_id(self, started: int) -> bytes:
         """Of an attempt."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from decimal import Decimal
 from typing import Final, Protocol, final
 
@@ -47,6 +47,19 @@ class AttemptLog(Protocol):
 
         Raises:
             TransportFailed: it could not be, so nothing may be sent.
+        """
+        ...
+
+    @property
+    def syncs(self) -> bool:
+        """Whether an intent must be on the disk before its request is sent: `on_disk` is to be awaited."""
+        ...
+
+    async def on_disk(self) -> None:
+        """Until all intents are on the disk.
+
+        Raises:
+            TransportFailed: they are not, so nothing may be sent.
         """
         ...
 
@@ -99,7 +112,7 @@ class RequestMeter:
         if self._limits is not None:
             self._limits.close()
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: Outgoing) -> Awaitable[None] | None:
         if self._attempt is not None:
             # The pool writes the request once more, for a kept connection died over it without a byte of answer.
             self._settle("estimated", NO_USAGE, "resent", None)
@@ -133,6 +146,17 @@ class RequestMeter:
                 self._attempt = id
         except TransportFailed:
             self.has_refused = True
+            raise
+        return self._on_disk() if self._ledger.syncs and self._attempt is not None else None
+
+    async def _on_disk(self) -> None:
+        try:
+            await self._ledger.on_disk()
+        except BaseException as problem:
+            self.has_refused = type(problem) is TransportFailed
+            if self._attempt is not None:  # it is written, and never sent
+                reason = "overloaded" if self.has_refused else "cancelled"
+                self._settle("void", NO_USAGE, reason, None, cost=Cost(Decimal(0), "provider"))
             raise
 
     def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -78,7 +78,7 @@ class _Connection:
 
     __slots__ = ("is_reused", "tell")
 
-    def __init__(self, tell: Callable[[], None] | None) -> None:
+    def __init__(self, tell: Callable[[], Awaitable[None] | None] | None) -> None:
         self.is_reused = False
         self.tell = tell
 
@@ -91,7 +91,9 @@ async def _note_reuse(session: object, context: Any, parameters: object) -> None
 async def _tell(session: object, context: Any, parameters: object) -> None:
     """There is a connection, and nothing was written to it."""
     if context.trace_request_ctx.tell is not None:
-        context.trace_request_ctx.tell()
+        waiting = context.trace_request_ctx.tell()
+        if waiting is not None:
+            await waiting
 
 
 class AiohttpPool:

@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -102,8 +102,8 @@ class HttpPool:
         head = _rendered(outgoing, place)
         connection = self._kept(place)
         if connection is not None:
-            if before is not None:
-                _tell(before, outgoing, connection)
+            if before is not None and (waiting := _tell(before, outgoing, connection)) is not None:
+                await _awaited(waiting, connection)
             try:
                 return await connection.send(head, outgoing.body)
             except TransportFailed:
@@ -112,8 +112,8 @@ class HttpPool:
                 if connection.is_answered:
                     raise
         connection = await self._connected(place, place_of(outgoing.url))
-        if before is not None:
-            _tell(before, outgoing, connection)
+        if before is not None and (waiting := _tell(before, outgoing, connection)) is not None:
+            await _awaited(waiting, connection)
         return await connection.send(head, outgoing.body)
 
     @property
@@ -234,10 +234,18 @@ class HttpPool:
         return connection
 
 
-def _tell(before: BeforeSend, outgoing: Outgoing, connection: HttpConnection) -> None:
+def _tell(before: BeforeSend, outgoing: Outgoing, connection: HttpConnection) -> Awaitable[None] | None:
     """Tell that a request is about to be written to a connection; one that must not be leaves none behind."""
     try:
-        before(outgoing)
+        return before(outgoing)
+    except BaseException:
+        connection.abort()
+        raise
+
+
+async def _awaited(waiting: Awaitable[None], connection: HttpConnection) -> None:
+    try:
+        await waiting
     except BaseException:
         connection.abort()
         raise

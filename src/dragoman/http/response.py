@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol, TypeAlias
 
 from dragoman.events import Failure
@@ -16,8 +16,8 @@ IDLE_SECONDS: Final = 30.0
 #: Takes the bytes of a body as they come.
 Sink: TypeAlias = Callable[[bytes], None]
 #: Is told right before the first byte of a request is written, each time that it is: a pool writes it again when a kept
-#: connection died. When it raises `TransportFailed` nothing is written.
-BeforeSend: TypeAlias = Callable[[Outgoing], None]
+#: connection died. What it gives is awaited before. When one of them raises `TransportFailed` nothing is written.
+BeforeSend: TypeAlias = Callable[[Outgoing], Awaitable[None] | None]
 
 
 class TransportFailed(Exception):

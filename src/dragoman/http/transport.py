@@ -67,7 +67,9 @@ class Transport:
         """
         if STAND_INS:
             if before is not None:
-                before(outgoing)
+                waiting = before(outgoing)
+                if waiting is not None:
+                    await waiting
             return await STAND_INS[-1].open(outgoing, self._forward)
         if self._pool is None:
             self._pool = self._open_pool()

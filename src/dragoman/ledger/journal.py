@@ -13,8 +13,11 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, final
+
+import msgspec
 
 from dragoman.ledger.frames import HEADER, LARGEST, frame
 from dragoman.ledger.locking import FileLock
@@ -46,8 +49,8 @@ class Journal:
     """
 
     __slots__ = (
-        "_begun", "_descriptor", "_folder", "_left", "_lock", "_look_at", "_next_try", "_now", "_number", "_path",
-        "_segment_size", "_snapshots", "_syncs", "holder", "ids", "open_attempts", "problem",
+        "_begun", "_descriptor", "_folder", "_is_synced", "_left", "_lock", "_look_at", "_most", "_next_try", "_now",
+        "_number", "_path", "_segment_size", "_snapshots", "_syncs", "holder", "ids", "open_attempts", "problem",
     )  # fmt: skip
 
     def __init__(
@@ -56,10 +59,11 @@ class Journal:
         *,
         segment_size: int = SEGMENT_SIZE,
         syncs: bool = False,
+        most: int | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`folder`: made when the first record comes; nothing happens before. `syncs`: an intent is on the disk when it
-        is recorded; the worker waits for it."""
+        """`folder`: made when the first record comes; nothing happens before. `syncs`: who sends waits until an intent
+        is on the disk (`to_sync`). `most`: bytes of journals that may wait for the store, of all writers."""
         self.holder = secrets.token_hex(_HOLDER_BYTES)
         self.ids = AttemptIds(int(self.holder, 16))
         self.open_attempts = 0
@@ -67,6 +71,8 @@ class Journal:
         self._folder = folder
         self._segment_size = segment_size
         self._syncs = syncs
+        self._is_synced = True
+        self._most = most
         self._now = now
         self._lock = FileLock(folder / f"{self.holder}.lock")
         self._path = folder
@@ -90,8 +96,7 @@ class Journal:
         if needed > self._left or self._now() >= self._look_at:
             self._make_room(needed)
         self._write(record)
-        if self._syncs:
-            self._sync()
+        self._is_synced = False
         self.open_attempts += 1
 
     def make_ready(self) -> None:
@@ -155,12 +160,12 @@ class Journal:
             raise self._failed(problem) from None
         self._left -= written
 
-    def _sync(self) -> None:
-        try:
-            getattr(os, "fdatasync", os.fsync)(self._descriptor)
-        except OSError as problem:
-            self._end_segment()
-            raise self._failed(problem) from None
+    def to_sync(self) -> Callable[[], None]:
+        """What puts all that is recorded so far on the disk, in any thread; it raises OSError."""
+        if self._is_synced or self._descriptor < 0:
+            return lambda: None
+        self._is_synced = True
+        return partial(_sync_and_close, os.dup(self._descriptor))
 
     def _failed(self, problem: OSError) -> JournalFailed:
         self._next_try = self._now() + _PAUSE
@@ -177,6 +182,7 @@ class Journal:
             raise JournalFailed(self.problem)
         size = max(self._segment_size, 2 * (needed + len(HEADER)))
         try:
+            self._sync_before_the_next()
             descriptor, path = self._made(size)
         except OSError as problem:
             raise self._failed(problem) from None
@@ -187,9 +193,19 @@ class Journal:
         self._snapshots.clear()
         self.problem = ""
 
+    def _sync_before_the_next(self) -> None:
+        """What stands in a segment that is closed can be put on the disk no more. Raises OSError."""
+        if self._syncs and not self._is_synced:
+            sync = self.to_sync()
+            self._is_synced = False
+            sync()
+            self._is_synced = True
+
     def _made(self, size: int) -> tuple[int, Path]:
         """The next segment, with all its bytes. The lock is taken before the first one has its name."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._most is not None and waiting_bytes(self._folder) + size > self._most:
+            raise OSError(f"{self._most >> 20} MiB of journals wait for the store, which is all that may")
         if not self._lock.path.exists():
             self._lock.give_back()
         if not self._lock.take():
@@ -218,6 +234,13 @@ class Journal:
             os.close(descriptor)
 
 
+def _sync_and_close(descriptor: int) -> None:
+    try:
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a new file's name durable. Raises OSError."""
     if os.name == "nt":  # its folders cannot be opened
@@ -238,6 +261,45 @@ def segments_of(names: Iterable[str]) -> dict[str, list[int]]:
     for numbers in found.values():
         numbers.sort()
     return found
+
+
+def waiting_bytes(folder: Path) -> int:
+    """Bytes of all segments that are written to their end and not all in the store.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    total = 0
+    for holder, numbers in segments_of(os.listdir(folder)).items():
+        place = read_position(folder, holder)
+        for number in numbers[:-1]:
+            if not place.is_finished and number >= place.segment:
+                with contextlib.suppress(FileNotFoundError):
+                    total += segment_path(folder, holder, number).stat().st_size
+    return total
+
+
+@final
+class Position(msgspec.Struct, frozen=True):
+    """Up to where a journal is delivered. `is_finished`: its writer is dead, and all of it is."""
+
+    segment: int = 0
+    place: int = 0
+    is_finished: bool = False
+
+
+def position_file(folder: Path, holder: str) -> Path:
+    """Where the position of a journal stands."""
+    return folder / f"{holder}.delivered"
+
+
+def read_position(folder: Path, holder: str) -> Position:
+    """The position of a journal; its beginning, where there is none that can be read."""
+    try:
+        words = position_file(folder, holder).read_text(encoding="ascii").split()
+        return Position(int(words[0]), int(words[1]), words[2] == "finished")
+    except (OSError, ValueError, IndexError):
+        return Position()
 
 
 def segment_path(folder: Path, holder: str, number: int) -> Path:

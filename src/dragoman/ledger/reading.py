@@ -14,7 +14,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.ledger.frames import HEADER, Bytes, read_frames
-from dragoman.ledger.journal import segment_path
+from dragoman.ledger.journal import position_file, read_position, segment_path
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.merging import Merging, Place
 from dragoman.ledger.records import Row, decode_record
@@ -51,19 +51,17 @@ class JournalReader:
         is_finished: its writer is dead, and all of it is delivered.
     """
 
-    __slots__ = ("_delivered", "_folder", "_lock", "holder", "is_finished", "merging")
+    __slots__ = ("_delivered", "_folder", "_lock", "_position_file", "holder", "is_finished", "merging")
 
     def __init__(self, folder: Path, holder: str) -> None:
         self.holder = holder
         self._folder = folder
         self._lock = FileLock(folder / f"{holder}.lock")
-        self._delivered = _read_position(self._position_file)
-        place, self.is_finished = self._delivered
+        self._position_file = position_file(folder, holder)
+        position = read_position(folder, holder)
+        place, self.is_finished = (position.segment, position.place), position.is_finished
+        self._delivered = place, self.is_finished
         self.merging = Merging(holder, place)
-
-    @property
-    def _position_file(self) -> Path:
-        return self._folder / f"{self.holder}.delivered"
 
     def is_dead(self) -> bool:
         """Whether nobody writes it any more; then nobody can from now on. Ask before reading to the end.
@@ -179,15 +177,6 @@ def _is_older(path: Path, before: float) -> bool:
         return path.stat().st_mtime < before
     except OSError:
         return True
-
-
-def _read_position(path: Path) -> tuple[Place, bool]:
-    """The beginning, where there is none that can be read."""
-    try:
-        words = path.read_text(encoding="ascii").split()
-        return (int(words[0]), int(words[1])), words[2] == "finished"
-    except (OSError, ValueError, IndexError):
-        return (0, 0), False
 
 
 def _write_position(path: Path, place: Place, is_finished: bool) -> None:

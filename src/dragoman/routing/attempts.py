@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import final
 
 from dragoman.events import Event, Failure, Finish
@@ -53,7 +53,7 @@ class Attempts:
         """The target to ask."""
         return self._chain.targets[self._position]
 
-    def before_send(self, outgoing: Outgoing) -> Callable[[Outgoing], None] | None:
+    def before_send(self, outgoing: Outgoing) -> Callable[[Outgoing], Awaitable[None] | None] | None:
         """What is told before this request is written.
 
         Raises:

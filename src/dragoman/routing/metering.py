@@ -6,7 +6,7 @@ is done for it. A model is asked in one attempt after the other, so a meter has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Protocol
 
 from dragoman.events import Failure, Finish
@@ -45,9 +45,9 @@ class Meter(Protocol):
         """
         ...
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: Outgoing) -> Awaitable[None] | None:
         """Its first byte is about to be written: for a pool again where a kept connection died. Has the form of
-        `BeforeSend`: when it raises `TransportFailed` nothing is written."""
+        `BeforeSend`: when it, or what it gives, raises `TransportFailed` nothing is written."""
         ...
 
     def close(self) -> None:

@@ -204,7 +204,8 @@ def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None
     if folder is None:
         return None
     syncs = config.ledger.durability == "power"
-    return Ledger(folder, observer, ships=ships, keep_days=config.ledger.keep_attempts_days, syncs=syncs)
+    days, most = config.ledger.keep_attempts_days, config.ledger.journals_mib * 1024 * 1024
+    return Ledger(folder, observer, ships=ships, keep_days=days, syncs=syncs, most=most)
 
 
 def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> None:

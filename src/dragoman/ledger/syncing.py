@@ -1,0 +1,43 @@
+"""One sync of the disk for all who wait for it: the next begins when it ends, for all who came meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class GroupSync:
+    """Of one worker's journal. For one event loop, which goes on while the disk works."""
+
+    __slots__ = ("_next", "_task", "_to_sync")
+
+    def __init__(self, to_sync: Callable[[], Callable[[], None]]) -> None:
+        """`to_sync`: gives what puts all that is written so far on the disk, to be called in a thread."""
+        self._to_sync = to_sync
+        self._next: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Until all that is written now is on the disk.
+
+        Raises:
+            OSError: it is not.
+        """
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        waiting = self._next
+        if self._task is None:
+            self._task = asyncio.create_task(self._go())
+        await asyncio.shield(waiting)
+
+    async def _go(self) -> None:
+        while self._next is not None:
+            waiting, self._next = self._next, None
+            try:
+                await asyncio.to_thread(self._to_sync())
+            except OSError as problem:
+                waiting.set_exception(problem)
+                waiting.exception()  # told, also where nobody waits any more
+            else:
+                waiting.set_result(None)
+        self._task = None

@@ -158,8 +158,8 @@ def looks_that_are_gone() -> Iterator[Mutant]:
     messages, responses = "anthropic/response", "openai_responses/response"
     gemini, ollama = "gemini/response/calls.py", "ollama/response/calls.py"
     looks = [
-        ("openai-chat", growth, "data.count(b'\"arguments\"') > 1 or (", "("),
-        ("openai-chat", growth, "len(self._slots.by_index) > 1 and data.count", "False and data.count"),
+        ("openai-chat", growth, "data.count(b'\"arguments\"') < 2 and (", "("),
+        ("openai-chat", growth, "len(self._slots.by_index) < 2 or data.count(b'\"index\"') < 3", "True"),
         ("openai-chat", growth, "max(map(bytes.count, told, repeat(b'\"arguments\"'))) > 1 or", ""),
         ("openai-chat", growth, "or max(map(bytes.count, told, repeat(b'\"index\"'))) > 2", ""),
         ("openai-chat", chat, "and frame.count(b'\"arguments\"') < 2", ""),

@@ -16,7 +16,9 @@ import pytest
 
 from cases import counter
 from dragoman import _json
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman._json import Raw
+from dragoman.codec import repeated_keys
+from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Tool, Usage
@@ -143,8 +145,9 @@ def members_once(members: list[tuple[str, object]]) -> dict[str, object]:
     return seen
 
 
-def test_a_key_twice_is_seen_wherever_it_stands():
+def test_a_key_twice_is_seen_wherever_it_stands(monkeypatch: pytest.MonkeyPatch):
     """Against a reader that looks at each member, with every number as it is written."""
+    monkeypatch.setattr(repeated_keys, "_SHORT", 0)
     outcomes = set()
     for seed in range(4_000):
         text = random_object(random.Random(seed), 3)
@@ -158,6 +161,12 @@ def test_a_key_twice_is_seen_wherever_it_stands():
         assert _json.repeats_key(text) is expected, text
         assert repeats_key(text.encode("utf-8", "surrogatepass")) is expected, text
         outcomes.add(expected)
+        key, named = '"args":', text.replace('"b":', '"args":')
+        places = [found.end() for found in re.finditer(key, named)]
+        values = [named[place : json.JSONDecoder().raw_decode(named, place)[1]] for place in places]
+        for value in (*values, "", "1", '{"a":1}', '{":":"x"}', random_object(random.Random(-seed), 1)):
+            told = repeats_key_beside(named.encode(), key.encode(), Raw(value.encode()))
+            assert told is _json.repeats_key(named), (named, value)
     assert outcomes == {True, False}
 
 

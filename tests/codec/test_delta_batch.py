@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.codec.delta_batch import read_alike
+from dragoman.codec.delta_batch import LastFrame, read_alike
 
 KEY = b'"text"'
 
@@ -16,6 +16,13 @@ def line(text: str, **more: object) -> bytes:
 def wire(inside: str) -> bytes:
     """A line whose string is written as it stands."""
     return b'{"delta": {"text": "%b"}, "end": 1}' % inside.encode()
+
+
+def in_turn(lines: list[bytes]) -> list[str]:
+    """The strings of lines, each read as the first one; "" where it may say something else."""
+    last = LastFrame()
+    last.learn(lines[0], KEY)
+    return [last.read(each) for each in lines]
 
 
 @pytest.mark.parametrize(
@@ -30,12 +37,14 @@ def wire(inside: str) -> bytes:
     ],
 )
 def test_it_gives_each_lines_string(texts: list[str]) -> None:
-    assert read_alike([line(text) for text in texts], KEY) == texts
+    lines = [line(text) for text in texts]
+    assert read_alike(lines, KEY) == in_turn(lines) == texts
 
 
 def test_escapes_are_read_in_their_own_line() -> None:
     lines = [wire("\\u00e9"), wire('\\"'), wire("\\n\\/")]
     assert read_alike(lines, KEY) == [json.loads(each)["delta"]["text"] for each in lines] == ["é", '"', "\n/"]
+    assert in_turn(lines) == ["é", '"', "\n/"]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +71,7 @@ def test_escapes_are_read_in_their_own_line() -> None:
 )
 def test_whatever_else_differs_is_left_to_the_reader_of_lines(lines: list[bytes]) -> None:
     assert read_alike(lines, KEY) is None
+    assert "" in in_turn(lines)
 
 
 def test_no_line_is_taken_that_a_json_reader_refuses() -> None:
@@ -76,3 +86,20 @@ def test_no_line_is_taken_that_a_json_reader_refuses() -> None:
                 assert found == [json.loads(each)["delta"]["text"] for each in lines], lines
                 lines_read += 1
     assert lines_read > 20
+
+
+def test_a_frame_of_another_kind_is_forgotten() -> None:
+    last = LastFrame()
+    last.learn(wire("one"), KEY)
+    assert last.read(wire("two")) == "two"
+    last.forget()
+    assert last.read(wire("two")) == ""
+
+
+def test_frames_that_are_never_alike_are_not_learned_for_ever() -> None:
+    """What was learned last counts, or nothing: the reader takes it for the place of the frame before."""
+    last = LastFrame()
+    for number in range(100):
+        last.learn(line("one", number=number), KEY)
+        assert last.read(line("two", number=number + 1)) == ""
+    assert last.read(line("two", number=99)) == "" and last.read(line("two", number=15)) == ""

@@ -118,6 +118,36 @@ def test_bytes_in_slices_are_the_same_bytes() -> None:
     assert apart.unread + len(rest) == len(data)
 
 
+_EVENT = (
+    b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}],"id":"chatcmpl-1","object":"chat.completion.chunk"}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "event", "is_usual"),
+    [
+        pytest.param(b"", _EVENT % b"word", True, id="usual"),
+        pytest.param(b"\n", _EVENT % b"word", False, id="a body that may be cut otherwise"),
+        pytest.param(b"", b'data: {"x":1}\n\n', False, id="short events"),
+        pytest.param(b"", _EVENT % (b"<" * 4), False, id="tags"),
+        pytest.param(b"", _EVENT % (b">" * 8), False, id="ends of tags"),
+        pytest.param(b"", _EVENT % (b'\\"' * 16), False, id="escapes"),
+        pytest.param(b"", _EVENT % (b"[" * 8), False, id="lists"),
+        pytest.param(b"", _EVENT % (b"{" * 16), False, id="objects"),
+    ],
+)
+def test_only_usual_events_are_read_in_large_parts(first: bytes, event: bytes, is_usual: bool) -> None:
+    """8 KiB of anything take some milliseconds, and so do 64 KiB of long events that hold little that may be a call."""
+    fed: list[int] = []
+    apart = Apart(lambda data: fed.append(len(data)) or [], most=1_000_000)  # type: ignore[func-returns-value]
+    data = first + event * (60_000 // len(event))
+    events, rest = apart.some(data[:20])
+    assert not events and not rest
+    _, rest = apart.some(data[20:])
+    assert sum(fed) + len(rest) == len(data)
+    assert max(fed) == len(data) - 20 if is_usual else max(fed) < LONGEST
+
+
 def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread is at work when nobody waits any more: its answer is given to nobody."""
     started, goes_on, given = threading.Event(), threading.Event(), []

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.codec.delta_batch import LastFrame
 from dragoman.events import Event, fold
 from dragoman.protocols import PROTOCOLS
 
@@ -151,3 +152,38 @@ def test_broken_frames_never_make_a_whole_one(case: str) -> None:
     apart = [line + b"data: " + body + b" " + body + b"\n\n"]
     for odd in (halves, halves + twice, halves + apart, twice, apart, *([each, *apart] for each in open_end)):
         same_either_way(protocol, [frame(*each) for each in opening] + whole + odd + whole)
+
+
+def in_turns() -> list[int]:
+    """Which of two calls grows, or -1 for a text: runs of one, long turns, and runs once more."""
+    return [0, 0, 0, 1, 1, 0, -1, -1, 1, 1, -1, 0, 0, *[0, 1] * 20, 0, 0, 1, 1, 1, -1, -1, 0, 0]
+
+
+@pytest.mark.parametrize("protocol", [CHAT, MESSAGES])
+def test_parts_that_grow_in_turns(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame that is read as the one before it says what it says by itself."""
+    begun = [
+        {"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": f"call_{index}",
+         "name": "note", "input": {}}} for index in (0, 1)
+    ] + [{"type": "content_block_start", "index": 2, "content_block": {"type": "text", "text": ""}}]  # fmt: skip
+    if protocol == CHAT:
+        function = {"name": "note", "arguments": ""}
+        calls = [{"index": index, "id": f"call_{index}", "function": function} for index in (0, 1)]
+        opening = [frame("", {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}) for call in calls]
+        write = {0: chat_arguments, 1: chat_arguments, -1: chat_text}
+    else:
+        opening = [frame(str(event["type"]), event) for event in begun]
+        write = {0: messages_arguments, 1: messages_arguments, -1: messages_text}
+    places = in_turns()
+    pieces = {0: ['{"a":"'] + ["x"] * (places.count(0) - 2) + ['"}'], -1: ["say "] * places.count(-1)}
+    pieces[1] = ['{"b":"'] + ["y"] * (places.count(1) - 2) + ['"}']
+    text_at = 0 if protocol == CHAT else 2
+    frames = [
+        frame(*write[place](pieces[place].pop(0), place if place >= 0 else text_at)) for place in places
+    ]  # fmt: skip
+    read = decode(protocol, opening + frames)
+    monkeypatch.setattr(LastFrame, "read", lambda last, data: "")
+    assert read == decode(protocol, opening + frames)
+    reply = fold(read)
+    said = [call.arguments for call in (*reply.tool_calls, *reply.failed_calls)]
+    assert said == ['{"a":"%s"}' % ("x" * (places.count(0) - 2)), '{"b":"%s"}' % ("y" * (places.count(1) - 2))]

@@ -15,18 +15,29 @@ from dragoman.http.response import Response
 AT_ONCE: Final = 8 * 1024
 #: So many are read in two parts: a short rest would be no batch.
 LONGEST: Final = AT_ONCE + 4096
+#: The same of an event stream that holds little of what takes long to read.
+_USUAL_AT_ONCE: Final = 64 * 1024
+_EVENT_STREAM: Final = (b"data: ", b"event: ")  # how a body begins that is cut into events and lines alone
+#: A byte → in how many bytes of such a stream it stands once at most. These tell how many events and objects there are
+#: to be read, and how much of a text may be a call or must be mended.
+_RARE: Final = ((b"\n", 40), (b"{", 24), (b"[", 32), (b"\\", 16), (b"<", 128), (b">", 64))
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\n")
 #: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
 #: text of openers, take a hundred times as long as an answer's usual ones.
 _MOST_SECONDS: Final = 0.01
 
 
-def _end_of_events(data: bytes) -> int:
+def _end_of_events(data: bytes, most: int) -> int:
     """Where to cut what is longer: behind a blank line, so that no event is cut; else behind a line."""
     for end in _ENDS:
-        if (place := data.rfind(end, 0, AT_ONCE)) >= 0:
+        if (place := data.rfind(end, 0, most)) >= 0:
             return place + len(end)
-    return AT_ONCE
+    return most
+
+
+def _is_usual(data: bytes) -> bool:
+    """Whether these bytes of an event stream are read as quickly as most are."""
+    return all(data.count(byte) * distance <= len(data) for byte, distance in _RARE)
 
 
 @final
@@ -38,13 +49,14 @@ class Apart:
         unread: bytes that came since the last event.
     """
 
-    __slots__ = ("_feed", "_kept", "_most", "_problem", "_task", "is_wanted", "unread")
+    __slots__ = ("_feed", "_is_event_stream", "_kept", "_most", "_problem", "_task", "is_wanted", "unread")
 
     def __init__(self, feed: Callable[[bytes], list[Event]], most: int = USUAL_BOUNDS.apart) -> None:
         """`feed`: the exchange's. `most`: bytes of which nothing came yet (a frame that is not whole, a call that must
         be read as a whole); with more a thread reads."""
         self._most = most
         self._feed = feed
+        self._is_event_stream: bool | None = None  # until something came
         self._kept: list[bytes] = []
         self._problem: Exception | None = None
         self.is_wanted = True
@@ -73,12 +85,18 @@ class Apart:
     def some(self, data: bytes) -> tuple[list[Event], bytes]:
         """The events of the next bytes, and those of the bytes that are too much work to be read at once: a thread is
         to read these."""
+        if self._is_event_stream is None:
+            self._is_event_stream = data.startswith(_EVENT_STREAM)
         if len(data) < LONGEST:
             return self._fed(data), b""
         until = time.thread_time() + _MOST_SECONDS
         events: list[Event] = []
-        while data and not (self.is_due(min(AT_ONCE, len(data))) or time.thread_time() > until):
-            cut = len(data) if len(data) < LONGEST else _end_of_events(data)
+        while data and time.thread_time() <= until:
+            is_usual = self._is_event_stream and _is_usual(data[:_USUAL_AT_ONCE])
+            most = _USUAL_AT_ONCE if is_usual else AT_ONCE
+            cut = len(data) if len(data) < max(most, LONGEST) else _end_of_events(data, most)
+            if self.is_due(cut):
+                break
             events += self._fed(data[:cut])
             data = data[cut:]
         return events, data

@@ -9,14 +9,16 @@ import re
 import types
 import typing
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 import msgspec
 
 from dragoman import _json
 
-_VALUE: Final = re.compile(rb'\s*:\s*"((?:[^"\\]|\\.)*)"')
+_VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_MOST_IN_VAIN: Final = 16  # frames in a row that are learned and are not like the next
 
+_decode_string: Final = _json.typed_decoder(str)
 _decode_strings: Final = _json.lines_decoder(str)
 
 
@@ -27,14 +29,10 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
         lines: one JSON object each, without line ends. Of the first it is known that it is JSON; then the others are.
         key: with its quotes.
     """
-    first = lines[0]
-    place = first.find(key)
-    found = _VALUE.match(first, place + len(key))
-    if place < 0 or found is None or first.find(key, place + 1) >= 0:
+    around = _around(lines[0], key)
+    if around is None:
         return None
-    head, tail = first[: found.start(1)], first[found.end(1) :]
-    if b"\\" in head or b"\\" in tail:  # the key may be there once more, written otherwise
-        return None
+    head, tail = around
     if not (lines[-1].startswith(head) and lines[-1].endswith(tail)):
         return None
     if b"\n".join(lines).count(b"%b\n%b" % (tail, head)) != len(lines) - 1:
@@ -43,6 +41,47 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     start, stop = len(head) - 1, 1 - len(tail)
     strings = _decode_strings([line[start:stop] for line in lines])
     return strings if strings is not None and all(strings) else None
+
+
+@final
+class LastFrame:
+    """The frame that let one thing grow last: one that differs from it in one string alone says the same of that
+    string, and is not read as a whole."""
+
+    __slots__ = ("_head", "_start", "_stop", "_tail", "_tries")
+
+    def __init__(self) -> None:
+        self._head = self._tail = b""
+        self._start = self._stop = self._tries = 0
+
+    def learn(self, frame: bytes, key: bytes) -> None:
+        """This frame let something grow by the string of a key (with its quotes), and said nothing else."""
+        self._tries += 1
+        self._head, self._tail = (self._tries <= _MOST_IN_VAIN and _around(frame, key)) or (b"", b"")
+        self._start, self._stop = len(self._head) - 1, 1 - len(self._tail)
+
+    def forget(self) -> None:
+        """A frame of another kind came."""
+        self._head = b""
+
+    def read(self, frame: bytes) -> str:
+        """The string of a frame that is like the last one; "" when it is empty, or anything else may differ."""
+        if self._head and frame.startswith(self._head) and frame.endswith(self._tail):
+            text = _decode_string(frame[self._start : self._stop])
+            if type(text) is str:
+                self._tries = 0
+                return text
+        return ""
+
+
+def _around(frame: bytes, key: bytes) -> tuple[bytes, bytes] | None:
+    """What stands before and behind the string of a key, without its quotes; None where it may be told once more."""
+    place = frame.find(key)
+    found = _VALUE.match(frame, place + len(key))
+    if place < 0 or found is None or frame.find(key, place + 1) >= 0:
+        return None
+    head, tail = frame[: found.start(1)], frame[found.end(1) :]
+    return None if b"\\" in head or b"\\" in tail else (head, tail)  # the key may be there again, written otherwise
 
 
 def narrowed(

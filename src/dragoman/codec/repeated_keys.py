@@ -7,6 +7,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 
+_SHORT: Final = 128  # bytes of a value that are read at once sooner than apart
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
 
@@ -18,6 +19,18 @@ def repeats_key(text: bytes, value: Json = None) -> bool:
     else:
         is_plain = _json.is_written_of(value, text)
     return not is_plain and _json.repeats_key(text.decode("utf-8", "replace"))
+
+
+def repeats_key_beside(text: bytes, key: bytes, value: Raw) -> bool:
+    """The same of a text in which a value stands under a key (with its quotes and its colon). Both are looked at
+    apart, so that long strings in the value need not be read."""
+    inner, start = bytes(value), text.find(key) + len(key)
+    # else it stands there otherwise, or elsewhere
+    if len(inner) > _SHORT and start >= len(key) and text.startswith(inner, start):
+        rest = b"%b0%b" % (text[:start], text[start + len(inner) :])
+        if has_plain_keys(inner) and has_plain_keys(rest):
+            return False
+    return repeats_key(text)
 
 
 def has_plain_keys(text: bytes) -> bool:

@@ -21,6 +21,7 @@ _FEW: Final = 4  # events that are not worth a batch
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
+_ALIKE: Final = 16  # bytes in which the ends of two events differ, if one is of another kind
 
 
 class TakesStray(Protocol):
@@ -159,9 +160,11 @@ class EventLines:
         return self._middle(lines, name, decoder)
 
     def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
-        """A response that came at once begins and ends otherwise than it goes on."""
-        begin, end = 0 if self._goes_on else _BEGINNING, len(lines) - _ENDING
+        """A response that came at once begins and ends otherwise than it goes on, and so may each part begin."""
+        begin, end = 1 if self._goes_on else _BEGINNING, len(lines)
         self._goes_on = True
+        if lines[-1][-_ALIKE:] != lines[end // 2][-_ALIKE:]:  # the response ends here
+            end -= _ENDING
         if end - begin > _FEW:
             yield from zip(lines[:begin], repeat(name))
             if decoder.read_batch(lines[begin:end]):

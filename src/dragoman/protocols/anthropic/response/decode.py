@@ -8,6 +8,7 @@ from weakref import ref
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.delta_batch import LastFrame
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
@@ -16,7 +17,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.anthropic.response.blocks import Blocks
+from dragoman.protocols.anthropic.response.blocks import Block, Blocks
 from dragoman.protocols.anthropic.response.delta_batch import read_burst
 from dragoman.protocols.anthropic.response.lenient import read_event_leniently
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
@@ -48,7 +49,10 @@ _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message
 class Decoder:
     """Reads one response."""
 
-    __slots__ = ("__weakref__", "_assembly", "_blocks", "_counts", "_held_content", "_id", "_reader", "_start_reason")
+    __slots__ = (
+        "__weakref__", "_assembly", "_blocks", "_counts", "_grown", "_held_content", "_id", "_last", "_reader",
+        "_start_reason",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -62,6 +66,8 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
         self._blocks = Blocks(self._assembly)
+        self._last = LastFrame()
+        self._grown: Block | None = None  # the block that it let grow
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
         self._start_reason = ""  # of `message_start`: it counts at the end, where no other came
@@ -98,24 +104,35 @@ class Decoder:
 
     def _read(self, frames: Iterable[Frame]) -> None:
         """Take frames; the usual deltas at once."""
-        assembly, by_index, calls = self._assembly, self._blocks.by_index, self._blocks.open_calls
+        assembly, by_index, calls, last = self._assembly, self._blocks.by_index, self._blocks.open_calls, self._last
         try:
             for frame, name in frames:
+                if (text := last.read(frame)) and (block := self._grown) is not None:  # as the one before
+                    if block.call is not None:
+                        assembly.add_arguments(block.call, text)
+                    elif block.part is not None:
+                        assembly.add(block.part, text)
+                    continue
                 event = decode_event(frame)
                 if type(event) is not StreamEvent:
+                    last.forget()
                     self._read_leniently(frame, name)
                     continue
                 delta = event.delta
                 if delta is not None and event.type == "content_block_delta" and not event.error:
-                    block = by_index.get(event.index)
+                    block = self._grown = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:
                             if frame.count(b'"partial_json"') < 2 and (len(calls) < 2 or frame.count(b'"index"') < 2):
                                 assembly.add_arguments(block.call, delta.partial_json)
+                                last.learn(frame, b'"partial_json"')
                                 continue
                         elif block.part is not None:
-                            assembly.add(block.part, delta.text if block.takes == "text_delta" else delta.thinking)
+                            is_text = block.takes == "text_delta"
+                            assembly.add(block.part, delta.text if is_text else delta.thinking)
+                            last.learn(frame, b'"text"' if is_text else b'"thinking"')
                             continue
+                last.forget()
                 self._process(event, frame, name)
         except TooLarge as problem:
             assembly.fail("too_large", str(problem))

@@ -17,7 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -292,7 +292,8 @@ class Decoder:
                     continue
                 rest = found.parts.get((place, number), {}) if found is not None else {}
                 if (call := part.functionCall) is not None or "functionCall" in rest:
-                    is_twice = repeats_key(frame) if is_twice is None else is_twice
+                    if is_twice is None:
+                        is_twice = repeats_key_beside(frame, b'"args":', call.args if call is not None else NOTHING)
                     if is_twice or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue

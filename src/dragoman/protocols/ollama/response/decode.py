@@ -17,7 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import repeats_key_beside
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -29,6 +29,7 @@ from dragoman.protocols.ollama.wire import (
     NOTHING,
     REASONS,
     Answer,
+    Call,
     Head,
     Line,
     PlainLine,
@@ -212,14 +213,9 @@ class Decoder:
     def _read_answer(self, answer: Answer, frame: bytes, *, lenient: bool) -> None:
         """Thinking, then text, then calls: the order of the specification."""
         assembly = self._assembly
-        for name in ("thinking", "reasoning", "reasoning_content"):
-            thinking: str | None = getattr(answer, name)
-            if thinking:
-                if name != "thinking":
-                    assembly.deviate("sibling-key", f"message.{name}")
-                assembly.thinking(assembly.lenient_text(thinking) if lenient else thinking)
-                break
-        if answer.tool_calls and repeats_key(frame):
+        if answer.thinking or answer.reasoning or answer.reasoning_content:
+            self._read_thinking(answer, lenient=lenient)
+        if answer.tool_calls and _repeats_key(answer.tool_calls, frame):
             for call in answer.tool_calls:
                 named = (call.function and call.function.name) or call.name
                 torn_frames.refuse(assembly, "message.tool_calls", frame, named or "")
@@ -232,6 +228,16 @@ class Decoder:
             assembly.whole_part(Media("image", image_type(image), image))
         for number, call in enumerate(answer.tool_calls or ()):
             self._calls.read(call, f"message.tool_calls[{number}]", is_told_once=not lenient)
+
+    def _read_thinking(self, answer: Answer, *, lenient: bool) -> None:
+        assembly = self._assembly
+        for name in ("thinking", "reasoning", "reasoning_content"):
+            thinking: str | None = getattr(answer, name)
+            if thinking:
+                if name != "thinking":
+                    assembly.deviate("sibling-key", f"message.{name}")
+                assembly.thinking(assembly.lenient_text(thinking) if lenient else thinking)
+                break
 
     def _read_end(self, line: Line) -> None:
         assembly = self._assembly
@@ -303,6 +309,11 @@ class Decoder:
             failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
         )
         return True
+
+
+def _repeats_key(calls: list[Call], frame: bytes) -> bool:
+    function = calls[0].function
+    return repeats_key_beside(frame, b'"arguments":', NOTHING if function is None else function.arguments)
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

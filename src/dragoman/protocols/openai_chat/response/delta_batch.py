@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.delta_batch import narrowed, one, read_alike
+from dragoman.codec.delta_batch import LastFrame, narrowed, one, read_alike
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
@@ -65,11 +65,13 @@ _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 class Growth:
     """Lets grow by a chunk what grew by the one before. `kind` tells what that is; "" while nothing is known."""
 
-    __slots__ = ("_assembly", "_misses", "_slots", "kind")
+    __slots__ = ("_assembly", "_index", "_last", "_misses", "_slots", "kind")
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
         self._slots = slots
+        self._last = LastFrame()
+        self._index = 0  # of the call that the last frame let grow
         self._misses = 0
         self.kind: Literal["", "text", "call"] = ""
 
@@ -81,26 +83,35 @@ class Growth:
     def take(self, data: bytes, choice: int | None) -> str | None:
         """Take a chunk that lets the same grow and says nothing else; gives its text, "" of a call. None when it may
         say something else."""
-        if self.kind == "text":
+        if text := self._last.read(data):  # as the chunk before
+            if self.kind == "text":
+                self._assembly.text(text)
+                return text
+            if self._slots.grow(self._index, text):
+                return ""
+        elif self.kind == "text":
             chunk = _decode_text(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
-                text: str = told.delta.content
+                text = told.delta.content
                 self._assembly.text(text)
-                self._misses = 0
+                self._learn(data, b'"content"')
                 return text
-        else:
-            may_repeat = data.count(b'"arguments"') > 1 or (
-                len(self._slots.by_index) > 1 and data.count(b'"index"') > 2
-            )
-            chunk = None if may_repeat else _decode_call(data)
-            if chunk is not None and type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
+        elif data.count(b'"arguments"') < 2 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
+            chunk = _decode_call(data)
+            if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
                 if call.function.arguments and self._slots.grow(call.index, call.function.arguments):
-                    self._misses = 0
+                    self._index = call.index
+                    self._learn(data, b'"arguments"')
                     return ""
         self.kind = ""
+        self._last.forget()
         self._misses += 1
         return None
+
+    def _learn(self, data: bytes, key: bytes) -> None:
+        self._misses = 0
+        self._last.learn(data, key)
 
 
 def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:

@@ -96,7 +96,7 @@ def test_small_frames_are_read_in_the_loop(tmp_path: Path, threads: list[tuple[s
 def test_what_is_much_work_is_read_apart(tmp_path: Path, threads: list[tuple[str, int]], unit: str) -> None:
     """Few bytes may hold many frames: of one read the loop takes what it reads in some milliseconds."""
     first = "[" if unit == "#," else '{"a":1}\n' if unit[-2] != "\n" else ""
-    data = (first + unit * (400_000 // len(unit))).encode()
+    data = (first + unit * (120_000 // len(unit))).encode()
     with gateway(tmp_path) as running:
         loop_thread = running.run(name_of_thread())
         running.answer([head(200, content_type="text/event-stream"), chunk(data), b"0\r\n\r\n"])

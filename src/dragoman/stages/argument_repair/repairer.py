@@ -33,6 +33,8 @@ State: TypeAlias = Literal[
     "key-string", "key-quote", "string", "quote", "word", "held", "done", "failed",
 ]  # fmt: skip
 
+#: States outside of a token.
+_BETWEEN: Final = frozenset[State]({"start", "key-or-end", "key", "colon", "value", "value-or-end", "after"})
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _WORD: Final = re.compile(r"[^\s,:{}\[\]\"']++")
 _SHORT_ESCAPES: Final = frozenset('"\\/bfnrt')
@@ -160,7 +162,9 @@ class Repairer:
         position, end = 0, len(text)
         while position < end:
             state = self._state
-            if state == "string" or state == "key-string":
+            if state in _BETWEEN:
+                position = self._read_mark(text, position)
+            elif state == "string" or state == "key-string":
                 position = self._read_string(text, position)
             elif state == "word":
                 position = self._read_word(text, position)
@@ -169,10 +173,8 @@ class Repairer:
             elif state == "done":
                 self._rest.append(text[position:])
                 return
-            elif state == "held" or state == "failed":
+            else:  # held, or failed
                 return
-            else:
-                position = self._read_mark(text, position)
 
     def _wait(self, state: WholeState, *texts: str) -> int:
         """A defect: from these texts on everything waits for the end. Gives the place to go on at: none."""
@@ -295,8 +297,8 @@ class Repairer:
     def _read_string(self, text: str, position: int) -> int:
         string, end = self._string, len(text)
         is_key = self._state == "key-string"
-        if not (is_key or string.is_literal):
-            put = self._writer.put
+        if not string.is_literal:
+            put = string.pieces.append if is_key else self._writer.put
             if string.escape == "\\" and text[position] in _SHORT_ESCAPES:
                 string.see("\\" + text[position])
                 put("\\" + text[position])
@@ -313,7 +315,7 @@ class Repairer:
                 if position < end and text[position] == "\\" and position + 1 == end:
                     string.escape = "\\"
                     return end
-        if position < end and (is_key or string.escape or text[position] != '"'):
+        if position < end and (string.escape or text[position] != '"'):
             position = string.read(text, position)
             if not is_key:
                 self._writer.put(string.taken())
@@ -330,13 +332,13 @@ class Repairer:
 
     def _read_after_quote(self, text: str, position: int) -> int:
         """A quote was seen, then white space (`_look`). What follows tells whether it ends the string."""
-        found = _SPACE.match(text, position)
-        assert found is not None
-        if found.end() > position:
+        if text[position] in " \t\r\n":
+            found = _SPACE.match(text, position)
+            assert found is not None
             self._look.append(found.group())
             position = found.end()
-        if position == len(text):
-            return position
+            if position == len(text):
+                return position
         mark = text[position]
         look = ""
         if self._look:

@@ -92,10 +92,10 @@ class Growth:
         elif self.kind == "text":
             chunk = _decode_text(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
-                text = told.delta.content
-                self._assembly.text(text)
+                said: str = told.delta.content
+                self._assembly.text(said)
                 self._learn(data, b'"content"')
-                return text
+                return said
         elif data.count(b'"arguments"') < 2 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
             chunk = _decode_call(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:

@@ -274,6 +274,12 @@ def _outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
     position, in_string = 0, False
     while position < len(body):
         end = min(position + piece, len(body))
+        if body.find(b"\\", position, end) < 0:  # then every quote begins or ends a string
+            texts = body[position:end].split(b'"')
+            yield b"".join(texts[in_string::2]).translate(None, _NO_MARKS)
+            in_string ^= len(texts) % 2 == 0
+            position = end
+            continue
         if in_string:
             rest = _STRING_REST.match(body, position, end)
             position = rest.end() if rest is not None else end

@@ -6,6 +6,7 @@ import json
 from itertools import permutations
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman._json import Raw
@@ -127,3 +128,66 @@ def test_what_stands_in_many_messages_is_named_once() -> None:
     assert [(said.where, said.seen, said.severity) for said in rendered.deviations] == [
         ("messages[0].parts[1].<executableCode>", "only gemini-generate has it, 50 times", "note")
     ]
+
+
+_MARK: dict[str, Any] = {"type": "ephemeral", "ttl": "1h"}
+_MARKED: dict[str, dict[str, Any]] = {
+    "anthropic-messages": {
+        "system": [{"type": "text", "text": "mark1", "cache_control": _MARK}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "mark2", "cache_control": _MARK}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "mark3", "cache_control": _MARK}]},
+        ],
+    },
+    "openai-chat": {
+        "messages": [
+            {"role": "system", "content": [{"type": "text", "text": "mark1", "cache_control": _MARK}]},
+            {"role": "user", "content": [{"type": "text", "text": "mark2", "cache_control": _MARK}]},
+            {"role": "assistant", "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": [
+                {"type": "text", "text": "mark3", "cache_control": _MARK}]},
+        ],
+    },
+}  # fmt: skip
+
+
+def marked(value: Any, outer: tuple[str, ...] = ()) -> list[str]:
+    """The texts that a cache marker stands beside or around."""
+    if isinstance(value, list):
+        return [text for each in value for text in marked(each, outer)]
+    if not isinstance(value, dict):
+        return []
+    found = [str(value.get("text", value.get("content")))] if value.get("cache_control") == _MARK else []
+    return found + [text for each in value.values() for text in marked(each)]
+
+
+@pytest.mark.parametrize(("source", "target"), list(permutations(_MARKED, 2)))
+def test_cache_markers_cross_where_the_server_knows_them(source: str, target: str) -> None:
+    asked = LEAST[source] | _MARKED[source]
+    body, named = send(asked, source, target, Dialect(supports_cache_control=True))
+    assert marked(body) == ["mark1", "mark2", "mark3"]
+    assert not [where for where in named if "cache_control" in where]
+    body, named = send(asked, source, target, PLAIN)
+    assert marked(body) == []
+    assert [where for where in named if "cache_control" in where]
+
+
+def test_a_marker_of_a_call_has_no_place_in_chat() -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "f", "input": {}, "cache_control": _MARK}
+    asked = LEAST["anthropic-messages"] | {"messages": [{"role": "assistant", "content": [call]}]}
+    body, named = send(asked, "anthropic-messages", "openai-chat", Dialect(supports_cache_control=True))
+    assert marked(body) == []
+    assert "messages[0].parts[0].cache_control.type" in named
+
+
+@pytest.mark.parametrize("cache", ["short", "long", "none"])
+def test_the_routes_markers_stand_where_the_client_set_none(cache: Any) -> None:
+    asked = LEAST["anthropic-messages"] | _MARKED["anthropic-messages"]
+    parsed = PROTOCOLS["anthropic-messages"].parse_request(json.dumps(asked).encode()).request
+    request = msgspec.structs.replace(parsed, params=msgspec.structs.replace(parsed.params, cache=cache))
+    rendered = PROTOCOLS["openai-chat"].render_request(request, dialect=Dialect(supports_cache_control=True))
+    text = rendered.http.body.decode()
+    assert text.count("cache_control") == (0 if cache == "none" else 3)

@@ -85,6 +85,11 @@ OF_PART: Final[tuple[Counterpart, ...]] = (
     ),
 )
 
+#: Markers of Anthropic's cache, where the server of the other protocol knows them.
+OF_MARKED_PART: Final[tuple[Counterpart, ...]] = (
+    Counterpart({"openai-chat": ("cache_control",), "anthropic-messages": ("cache_control",)}),
+)
+
 
 def take(
     fields: Fields, source: ProtocolName, target: ProtocolName, known: tuple[Counterpart, ...]

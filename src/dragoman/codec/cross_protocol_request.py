@@ -12,12 +12,12 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.codec.counterparts import OF_BODY, OF_PART, Counterpart, as_text, kind_of, take
+from dragoman.codec.counterparts import OF_BODY, OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
-from dragoman.types import Native, Opaque, Part, ProtocolName, Request, ToolResult
+from dragoman.types import Native, Opaque, Part, ProtocolName, Request, ToolCall, ToolResult
 
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
 #: Fields that say what holds without them.
@@ -36,7 +36,9 @@ def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
     def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
         if _is_at_home(request, protocol):
             return render(request, dialect=dialect, limits=limits)
-        crossed = Crossed(protocol, is_vendor=dialect.supports_vendor_fields)
+        crossed = Crossed(
+            protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control
+        )
         rendered = render(crossed.take(request), dialect=dialect, limits=limits)
         lost = crossed.deviations()
         return msgspec.structs.replace(rendered, deviations=(*rendered.deviations, *lost)) if lost else rendered
@@ -73,16 +75,17 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
 @final
 class Crossed:
     """One request on its way into `protocol`. `is_vendor`: the target is the vendor's own host, which knows all its
-    fields; others refuse some.
+    fields; others refuse some. `has_marks`: the target knows `cache_control` in parts.
 
     What stands in many messages is named once, with its first place and how often it was there.
     """
 
-    __slots__ = ("_found", "_is_vendor", "_protocol", "_said")
+    __slots__ = ("_found", "_is_vendor", "_of_part", "_protocol", "_said")
 
-    def __init__(self, protocol: ProtocolName, *, is_vendor: bool) -> None:
+    def __init__(self, protocol: ProtocolName, *, is_vendor: bool, has_marks: bool = False) -> None:
         self._protocol = protocol
         self._is_vendor = is_vendor
+        self._of_part = (*(OF_PART if is_vendor else ()), *(OF_MARKED_PART if has_marks else ()))
         self._found: dict[str, tuple[str, str, int]] = {}  # path without numbers → first path, protocol, how often
         self._said: list[Deviation] = []
 
@@ -121,7 +124,8 @@ class Crossed:
         if type(part) is Opaque:
             return part if part.protocol == self._protocol else self._opaque(part, at)
         where = f"{part_path(at)}."
-        known = OF_PART if self._is_vendor else ()
+        # a call has no place for what marks a content
+        known = self._of_part if type(part) is not ToolCall else OF_PART if self._is_vendor else ()
         native = self._native(part.native, f"{type(part).__name__}.", where, known)
         if type(part) is ToolResult:
             inner = self._parts(part.parts, at)

@@ -23,7 +23,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     supports_store: bool = False
     supports_prompt_cache_key: bool = False
     supports_prompt_cache_retention: bool = False  # the vendor's own host only
-    supports_cache_control: bool = False  # Anthropic's markers inside chat parts
+    supports_cache_control: bool = False  # Anthropic's markers inside parts, also of chat
     supports_parallel_tool_calls: bool = True
     supports_tool_choice: bool = True
     supports_named_tool_choice: bool = True

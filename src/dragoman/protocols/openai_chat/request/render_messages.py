@@ -79,7 +79,11 @@ class Turns:
         }
         if result.name and self._dialect.tool_name_in_result:
             rendered["name"] = result.name
-        return rendered | native_fields(result.native, NAME)
+        native = self._marks(native_fields(result.native, NAME), at)
+        if "cache_control" in native:  # it marks a content
+            native = dict(native)
+            mark_content(rendered, native.pop("cache_control"))
+        return rendered | native
 
     def _message(self, message: Message, parts: Sequence[Part], place: int) -> dict[str, Json]:
         """A message without its results."""
@@ -222,11 +226,21 @@ class Turns:
 
 
 def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:
-    """Put a cache marker on the end of the system messages and on the last message."""
+    """Put a cache marker on the end of the system messages and on the last message, where the client set none."""
     system = [message for message in messages if message["role"] in ("system", "developer")][-1:]
-    for message in [*system, *messages[-1:]]:
-        content = message["content"]
-        if isinstance(content, str) and content:
-            content = message["content"] = [{"type": "text", "text": content}]
-        if isinstance(content, list) and isinstance(content[-1], dict):
-            content[-1]["cache_control"] = mark
+    if not any(_has_mark(message["content"]) for message in messages):
+        for message in [*system, *messages[-1:]]:
+            mark_content(message, mark)
+
+
+def mark_content(message: dict[str, Json], mark: Json) -> None:
+    """Put a cache marker on the end of a message's content, if it has one."""
+    content = message["content"]
+    if isinstance(content, str) and content:
+        content = message["content"] = [{"type": "text", "text": content}]
+    if isinstance(content, list) and isinstance(content[-1], dict):
+        content[-1]["cache_control"] = mark
+
+
+def _has_mark(content: Json) -> bool:
+    return isinstance(content, list) and any(isinstance(part, dict) and "cache_control" in part for part in content)

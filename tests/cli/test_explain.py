@@ -111,3 +111,66 @@ def test_the_work_grows_with_fields_and_deviations(is_in_parts: bool) -> None:
         return fates_of(asked, {}, [Deviation("dropped", each, "") for each in where])
 
     assert exponent(run, 50) <= MOST_EXPONENT
+
+
+_LINES = [
+    {"time": "2026-11-23T01:02:03Z", "kind": "config", "text": "in force: abc123"},
+    {"time": "2026-11-23T01:02:03Z", "kind": "request", "id": "first", "client_id": "abc123", "outcome": "done",
+     "status": 200, "total_ms": 1.0},
+    {"time": "2026-11-23T01:02:04Z", "kind": "request", "id": "second", "client_id": "abc123", "provider_id": "p2",
+     "outcome": "done", "status": 200, "total_ms": 2.0, "client": "anthropic-messages", "target": "lab/m",
+     "attempts": [{"target": "other/m", "outcome": "failed", "reason": "rate"}, {"target": "lab/m", "outcome": "done"}],
+     "deviations": {"untranslated": 2}, "lost": ["untranslated cache_control", "dropped tools.web_search"]},
+]  # fmt: skip
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = tmp_path / "dragoman.log"
+    found.write_text("\n".join(["no JSON abc123", *map(json.dumps, _LINES)]) + "\n", encoding="utf-8")
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(tmp_path / "dragoman.toml"))
+    (tmp_path / "dragoman.toml").write_text(f'[server]\nlog = "{found}"\n', encoding="utf-8")
+    return found
+
+
+@pytest.mark.parametrize("id", ["second", "abc123", "p2"])
+def test_a_request_of_the_log_is_found_by_any_of_its_ids(
+    log: Path, id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "--id", id]) == 0
+    told = capsys.readouterr().out
+    assert "tried other/m: failed rate" in told
+    assert "untranslated cache_control" in told
+    assert "dropped tools.web_search" in told
+    assert "The log keeps no bodies" in told
+    assert "dragoman explain --from anthropic-messages --to lab/m body.json" in told
+    assert main(["explain", "--id", id, "--log", str(log), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == _LINES[2]
+
+
+def test_a_request_that_lost_nothing_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--id", "first"]) == 0
+    assert "nothing was left out or changed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--id", "third"], "no request with the id 'third'"),
+        (["--id", "second", "--log", "nowhere.log"], "expected a file that can be read"),
+        (["--from", "openai"], "expected --from and --to"),
+    ],
+)
+def test_what_cannot_be_explained_is_told_in_words(
+    log: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_log_file_the_option_is_named(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log.parent / "dragoman.toml").write_text("", encoding="utf-8")
+    assert main(["explain", "--id", "second"]) == 2
+    assert "--log" in capsys.readouterr().err

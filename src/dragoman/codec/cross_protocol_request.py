@@ -36,9 +36,7 @@ def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
     def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
         if _is_at_home(request, protocol):
             return render(request, dialect=dialect, limits=limits)
-        crossed = Crossed(
-            protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control
-        )
+        crossed = Crossed(protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control)
         rendered = render(crossed.take(request), dialect=dialect, limits=limits)
         lost = crossed.deviations()
         return msgspec.structs.replace(rendered, deviations=(*rendered.deviations, *lost)) if lost else rendered

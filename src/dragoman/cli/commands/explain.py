@@ -1,7 +1,8 @@
 """Tell what becomes of a request for a target, field by field: what is sent, said otherwise or lost, and why.
 
-Nothing is sent, and no key is needed. The request is a client's body as it came (what `tail` or a client's log shows).
-No value of it is printed, its paths alone.
+Nothing is sent, and no key is needed. The request is a client's body as it came (`dragoman record` keeps them).
+No value of it is printed, its paths alone. With --id it tells what the gateway's log has of a request that was made:
+where it went, and what of it was not passed on. The log keeps no bodies.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.cli.body_input import add_file, read_chunks, read_protocol, write
+from dragoman.cli.logged_request import explain_logged
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless
 from dragoman.client.exchange import Exchange
 from dragoman.client.forwarding import ClientHead
 from dragoman.config import Config
+from dragoman.errors import UsageError
 from dragoman.events import Deviation, Failure
 from dragoman.ids import new_id
 from dragoman.protocols import PROTOCOLS
@@ -29,7 +32,10 @@ from dragoman.protocols.recognize import SHORT_NAMES
 from dragoman.routing.resolve import resolve, with_defaults
 from dragoman.secret import Secret
 
-EXAMPLE = "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json"
+EXAMPLE = (
+    "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json\n"
+    "  dragoman explain --id kQ2v8TzD1xWm4RbY7cHn0sLa --log dragoman.log"
+)
 
 _INDEX: Final = re.compile(r"\[\d*\]")
 _WORD: Final = re.compile(r"[^.<>\[\]]+")
@@ -58,10 +64,16 @@ class Fate(msgspec.Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "--from", dest="source", required=True, metavar="P", type=read_protocol,
+        "--from", dest="source", metavar="P", type=read_protocol,
         help=f"the protocol of the request: {', '.join(PROTOCOLS)}, or in short {', '.join(SHORT_NAMES)}",
     )  # fmt: skip
-    parser.add_argument("--to", dest="target", required=True, metavar="TARGET", help="provider/model, or a route")
+    parser.add_argument("--to", dest="target", metavar="TARGET", help="provider/model, or a route")
+    parser.add_argument(
+        "--id", metavar="ID", help="a request's id: of x-request-id, the client's own or the provider's"
+    )
+    parser.add_argument(
+        "--log", metavar="FILE", help="where --id looks; - is standard input (default: the file of server.log)"
+    )
     parser.add_argument(
         "--path", default="", metavar="PATH", help="the path it was sent to, where that names the model"
     )
@@ -72,6 +84,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain."""
+    if options.id is not None:
+        return explain_logged(options.id, options.log or load_settings(options).server.log, as_json=options.json)
+    if options.source is None or options.target is None:
+        raise UsageError("expected --from and --to beside a body, or --id of a request in the log")
     target = resolve(options.target, _with_keys(load_settings(options)))
     body = b"".join(read_chunks(options.file))
     parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")

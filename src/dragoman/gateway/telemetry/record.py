@@ -49,6 +49,11 @@ AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled", "skipped"]
 #: What of a client's own request id is taken; others would put what they like into our log.
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LONGEST: Final = 200  # characters of a name that somebody else gave
+#: Deviations that tell of something that was asked or answered and not passed on as it was.
+_LOSSES: Final = frozenset({"changed", "dropped", "moved", "untranslated"})
+_MOST_LOST: Final = 32  # places a line
+#: What a path may hold in a line: not what a client wrote as the name of a field, with spaces or beyond 40 characters.
+_PATH: Final = re.compile(r"[\w<>\[\]-]{1,40}(?:\.[\w<>\[\]-]{1,40}){0,11}", re.ASCII)
 _SHOWN: Final = 8  # digits of a client key's digest
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
@@ -78,7 +83,7 @@ class Record:
         status: of the answer's head.
         error: the kind of the failure that the client was told of, "" without one.
         usage, cost, stop: of the answer; None and "" where nobody said.
-        deviations: how often each code came.
+        deviations: how often each code came. `lost`: where something was not passed on as it was, with its code.
         first_event: when something of the answer came; None when nothing did.
         bytes_in: of the body, on the client's side.
         passed: the answer's bytes went through untouched.
@@ -90,7 +95,7 @@ class Record:
 
     __slots__ = (
         "attempts", "bytes_in", "client", "client_request_id", "cost", "deviations", "error",
-        "first_event", "headers", "max_tokens", "meter", "method", "outcome", "owner", "page", "passed",
+        "first_event", "headers", "lost", "max_tokens", "meter", "method", "outcome", "owner", "page", "passed",
         "provider_request_id",
         "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
         "usage", "virtual_key", "key_name",
@@ -118,6 +123,7 @@ class Record:
         self.usage: Usage | None = None
         self.cost: Cost | None = None
         self.deviations: dict[str, int] = {}
+        self.lost: dict[str, None] = {}  # in order
         self.started = time.perf_counter()
         self.first_event: float | None = None
         self.bytes_in = bytes_in
@@ -144,7 +150,11 @@ class Record:
 
     def deviate(self, target: str, deviation: Deviation) -> None:
         """Count a deviation. Has the form of `OnDeviation`."""
-        self.deviations[deviation.code] = self.deviations.get(deviation.code, 0) + 1
+        code = deviation.code
+        self.deviations[code] = self.deviations.get(code, 0) + 1
+        if code in _LOSSES and len(self.lost) < _MOST_LOST:
+            found = _PATH.match(deviation.where)
+            self.lost[f"{code} {found[0]}" if found else code] = None
 
     def note(self, lost: Iterable[Deviation]) -> None:
         """Count what of the answer the client's protocol could not say."""
@@ -310,6 +320,7 @@ class Entry(msgspec.Struct, omit_defaults=True, gc=False):
     first_ms: float | None = None
     bytes_in: int = 0
     deviations: dict[str, int] = {}
+    lost: list[str] = []
 
 
 def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> Entry:
@@ -340,6 +351,7 @@ def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> 
         None if first is None else round((first - record.started) * 1_000, 1),
         record.bytes_in,
         record.deviations,
+        list(record.lost),
     )
 
 

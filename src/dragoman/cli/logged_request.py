@@ -1,0 +1,94 @@
+"""What the gateway's log has of one request, by its id: where it went, and what of it was not passed on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.cli.body_input import write
+from dragoman.cli.log_lines import render_line
+from dragoman.cli.main import DONE
+from dragoman.cli.terminal import clip, harmless, paint_for, say
+from dragoman.errors import UsageError
+
+#: Fields of a line in which an id may stand.
+_IDS: Final = ("id", "client_id", "provider_id")
+_LONGEST: Final = 1 << 20  # bytes of a line; the gateway's own are far shorter
+
+
+def explain_logged(id: str, log: str, *, as_json: bool) -> int:
+    """Print what the log has of a request. `log`: a file, or "-".
+
+    Raises:
+        UsageError: there is no log to read, or no such request in it.
+    """
+    if log in ("stderr", "off"):
+        raise UsageError(
+            f"server.log is {log!r}: name the file that holds the gateway's lines with --log, or - for standard input"
+        )
+    try:
+        if log == "-":
+            entry = find_request(id, sys.stdin.buffer)
+        else:
+            with Path(log).open("rb") as lines:
+                entry = find_request(id, lines)
+    except OSError as problem:
+        raise UsageError(f"--log: expected a file that can be read, got {clip(log, 200)}: {problem.strerror}") from None
+    if entry is None:
+        raise UsageError(f"no request with the id {clip(id, 60)!r} stands in {clip(log, 200)}")
+    if as_json:
+        write(_json.encode(entry) + b"\n")
+    else:
+        say(_told(entry))
+    return DONE
+
+
+def find_request(id: str, lines: Iterable[bytes]) -> Mapping[str, Json] | None:
+    """The last request of a log with this id; other lines, and what is no JSON, are passed over."""
+    found: Mapping[str, Json] | None = None
+    sought = id.encode()
+    for line in lines:
+        if sought not in line or len(line) > _LONGEST:
+            continue
+        entry = _json.decode(line)
+        if isinstance(entry, dict) and entry.get("kind") == "request" and id in [entry.get(name) for name in _IDS]:
+            found = entry
+    return found
+
+
+def _told(entry: Mapping[str, Json]) -> str:
+    lines = [render_line(entry, paint_for(sys.stdout))]
+    lines += [
+        f"  tried {_word(each.get('target'))}: {_word(each.get('outcome'))} {_word(each.get('reason'))}".rstrip() + "\n"
+        for each in _list(entry.get("attempts"))
+        if isinstance(each, dict)
+    ]
+    if entry.get("passed"):
+        lines.append("  the provider's bytes went through untouched\n")
+    lost = _list(entry.get("lost"))
+    lines += [f"  {_word(each)}\n" for each in lost]
+    if not lost:
+        is_older = _has_losses(entry)  # its line tells codes alone
+        lines.append(f"  {'what was not passed on is not told' if is_older else 'nothing was left out or changed'}\n")
+    client, target = _word(entry.get("client")) or "PROTOCOL", _word(entry.get("target")) or "TARGET"
+    lines.append("The log keeps no bodies. Field by field, with the request's body in a file:\n")
+    lines.append(f"  dragoman explain --from {client} --to {target} body.json\n")
+    lines.append("`dragoman record` with the gateway's address keeps what a client sends from now on.\n")
+    return "".join(lines)
+
+
+def _has_losses(entry: Mapping[str, Json]) -> bool:
+    codes = entry.get("deviations")
+    return isinstance(codes, dict) and not codes.keys().isdisjoint(("changed", "dropped", "moved", "untranslated"))
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _word(value: Json) -> str:
+    return harmless(clip(str(value or ""), 300))

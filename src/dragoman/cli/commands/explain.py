@@ -34,7 +34,7 @@ from dragoman.secret import Secret
 
 EXAMPLE = (
     "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json\n"
-    "  dragoman explain --id kQ2v8TzD1xWm4RbY7cHn0sLa --log dragoman.log"
+    "  dragoman explain --id kQ2v8TzD1xWm4RbY7cHn0sLa --log gateway.log"
 )
 
 _INDEX: Final = re.compile(r"\[\d*\]")

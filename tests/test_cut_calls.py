@@ -115,7 +115,7 @@ EVERY = bool(os.environ.get("DRAGOMAN_EVERY_CUT"))
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_cut_makes_a_call(group: int):
     count, wrong = 0, []
-    for stream in list(streams().values())[group::GROUPS]:
+    for stream in [*own_streams(), *written_streams(), *shared_streams()[::3]][group::GROUPS]:
         played, found = play(stream, 181)
         count += played
         wrong += found

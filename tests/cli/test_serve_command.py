@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -58,9 +60,17 @@ def test_with_nothing_it_says_how_to_begin(tmp_path: Path) -> None:
         assert way in text
 
 
+def hang_up(listener: socket.socket) -> None:
+    """Say nothing, and at once: who asks what listens would wait for a second each time."""
+    with contextlib.suppress(OSError):
+        while True:
+            listener.accept()[0].close()
+
+
 def test_only_an_apps_port_that_we_chose_gives_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
+    threading.Thread(target=hang_up, args=(taken,), daemon=True).start()
     try:
         zed = msgspec.structs.replace(find_preset("zed"), port=port)
         config = config_with(tmp_path)
@@ -74,6 +84,7 @@ def test_only_an_apps_port_that_we_chose_gives_way(tmp_path: Path, capsys: pytes
         assert usual != port
         assert f"port {port} is taken" in capsys.readouterr().err
     finally:
+        taken.shutdown(socket.SHUT_RDWR)
         taken.close()
 
 

@@ -11,13 +11,14 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 TABLE = tomllib.loads((TESTS / "first_hour.toml").read_text(encoding="utf-8"))
-ROWS = [(row, held) for part, rows in TABLE.items() if part != "open" for row, held in rows.items()]
+ROWS = [(row, held) for part, rows in TABLE.items() if part not in ("open", "pages") for row, held in rows.items()]
+DOCUMENTS = TESTS.parent / "docs"
 
 
 @cache
 def functions(file: str) -> frozenset[str]:
     tree = ast.parse((TESTS / file).read_bytes())
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 @pytest.mark.parametrize(("row", "held"), ROWS, ids=[row for row, _ in ROWS])
@@ -27,6 +28,12 @@ def test_a_row_is_held_by_a_test(row: str, held: str) -> None:
         assert name.startswith("test_") and name in functions(file)
     else:
         assert (TESTS / held / "case.json").is_file() and file.startswith("corpus/")
+
+
+@pytest.mark.parametrize("row", TABLE["pages"])
+def test_a_page_has_the_words(row: str) -> None:
+    page, words = TABLE["pages"][row]
+    assert words in (DOCUMENTS / page).read_text(encoding="utf-8")
 
 
 def test_what_is_open_says_why() -> None:

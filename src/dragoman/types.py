@@ -46,7 +46,7 @@ FailureKind: TypeAlias = Literal[
 
 
 @final
-class Native(msgspec.Struct, frozen=True, gc=False):
+class Native(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Wire fields that only `protocol` knows, by name, as their JSON text."""
 
     protocol: ProtocolName
@@ -57,7 +57,7 @@ class Native(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Text(msgspec.Struct, frozen=True, gc=False):
+class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Words for the reader. `signature`: Gemini's thoughtSignature on a text part."""
 
     text: str
@@ -66,7 +66,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Thinking(msgspec.Struct, frozen=True, gc=False):
+class Thinking(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Reasoning. `signature` is the provider's seal, replayed verbatim to the same provider only.
 
     `redacted`: the sealed data of a block whose text is withheld; then `text` is "".
@@ -79,7 +79,7 @@ class Thinking(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Media(msgspec.Struct, frozen=True, gc=False):
+class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """An image, sound or document: base64 `data` with `mime`, or a `url` (https or a provider's file id)."""
 
     kind: Literal["image", "audio", "video", "document"]
@@ -118,7 +118,7 @@ _MIMES: Final = {
 
 
 @final
-class ToolCall(msgspec.Struct, frozen=True, gc=False):
+class ToolCall(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """A call of a tool. `arguments` is the JSON text of an object (number forms and key order survive).
 
     `kind` "custom": the tool takes free text, and `arguments` is that text.
@@ -153,7 +153,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class ToolResult(msgspec.Struct, frozen=True, gc=False):
+class ToolResult(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The answer to a call: text and media parts. `call_id` "" and `name` "" when the wire had none."""
 
     call_id: str
@@ -169,7 +169,7 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Opaque(msgspec.Struct, frozen=True, gc=False):
+class Opaque(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """A part that only its own protocol knows, as its JSON text."""
 
     protocol: ProtocolName
@@ -180,7 +180,7 @@ Part: TypeAlias = Text | Thinking | Media | ToolCall | ToolResult | Opaque
 
 
 @final
-class Origin(msgspec.Struct, frozen=True, gc=False):
+class Origin(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Who said an answer: in which protocol, and which target (`provider/model`), None when that is not known."""
 
     protocol: ProtocolName
@@ -188,7 +188,7 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Message(msgspec.Struct, frozen=True, gc=False):
+class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """One turn. Results stand in messages of role "tool".
 
     `origin` says of an answer who said it; None is not known. `is_cut`: its response failed or was given up before
@@ -258,7 +258,7 @@ def read_content(content: object, where: str) -> tuple[Part, ...]:
 
 
 @final
-class Tool(msgspec.Struct, frozen=True):
+class Tool(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A tool that the model may call. `schema`: JSON schema of its arguments; None: no arguments declared.
 
     A schema may be given as a mapping too; `dragoman` turns it into its JSON text before it uses the tool.
@@ -278,7 +278,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 @final
-class Named(msgspec.Struct, frozen=True, gc=False):
+class Named(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The model must call this tool."""
 
     name: str
@@ -288,7 +288,7 @@ ToolChoice: TypeAlias = Literal["auto", "none", "any"] | Named
 
 
 @final
-class Reasoning(msgspec.Struct, frozen=True, gc=False):
+class Reasoning(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """How much to think: an effort, or a budget in tokens. Both None: on, as the provider likes."""
 
     effort: Effort | None = None
@@ -296,7 +296,7 @@ class Reasoning(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class ResponseSchema(msgspec.Struct, frozen=True):
+class ResponseSchema(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """Structured output. `schema`: JSON schema of the answer, a mapping or its text as Raw; None: any JSON object."""
 
     schema: Schema = None
@@ -306,7 +306,7 @@ class ResponseSchema(msgspec.Struct, frozen=True):
 
 
 @final
-class Params(msgspec.Struct, frozen=True):
+class Params(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """How to answer; None everywhere means not asked, so the provider's default holds.
 
     `max_tokens`, `num_ctx` in tokens. `cache`: "none" sends no key and no marker, "short" is the provider's default
@@ -329,7 +329,7 @@ class Params(msgspec.Struct, frozen=True):
 
 
 @final
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """One question to a model, in no protocol's words. `session_id` names the conversation (for cache keys)."""
 
     model: str
@@ -346,7 +346,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 @final
-class Usage(msgspec.Struct, frozen=True, gc=False):
+class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Tokens; None is "not reported", never 0. `input` includes cached ones, `output` includes reasoning."""
 
     input: int | None = None
@@ -370,7 +370,7 @@ NO_USAGE: Final = Usage()
 
 
 @final
-class Cost(msgspec.Struct, frozen=True):
+class Cost(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """US dollars, and who says so: the provider's report, the user's own price list, or the price catalogue."""
 
     usd: Decimal
@@ -383,7 +383,7 @@ Outcome: TypeAlias = Literal["answered", "failed", "broken", "cancelled", "skipp
 
 
 @final
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """What came of one target of a request.
 
     `reason` in words, "" when it was answered; `kind` and `status` are its failure's; `seconds` from asking it to the

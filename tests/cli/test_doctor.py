@@ -140,6 +140,15 @@ def test_nothing_at_all_is_a_fault_with_a_way_out(tmp_path: Path) -> None:
     assert finding.level == "bad" and "dragoman demo" in finding.fix
 
 
+def test_local_says_whom_it_did_not_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = '[providers.lab]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(settings(tmp_path, table)))
+    main(["doctor", "--local"])
+    assert "– lab: not asked" in capsys.readouterr().out
+
+
 def test_the_command_prints_findings_and_fails_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

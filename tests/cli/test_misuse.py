@@ -100,6 +100,14 @@ def test_the_protocol_may_be_short_or_left_out(capsys: pytest.CaptureFixture[str
     assert status == 0 and out.startswith("event: message_start")
 
 
+def test_a_page_in_place_of_a_response_is_clipped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<p>It works!</p>\n" * 10_000)
+    status, out, err = said(capsys, "decode", "--protocol", "openai", str(page))
+    assert status == 1 and "It works!" in out
+    assert out.count("\n") == err.count("\n") == 1 and len(out) < 2_000 and len(err) < 700
+
+
 def test_a_write_error_is_one_line() -> None:
     if not Path("/dev/full").exists():
         pytest.fail("this test wants /dev/full")

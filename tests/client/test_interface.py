@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import dragoman
 from dragoman.testing import FakeModel, call
 from dragoman.types import Request
 
@@ -41,3 +45,21 @@ def test_the_eight_programs_run_word_for_word() -> None:
     assert names["run"].answer.messages[-2].text == ""
     assert "ask me first" in str(names["run"].answer.messages[-2].parts[0].text)
     assert [(attempt.target, attempt.outcome) for attempt in names["attempts"]] == [("lab/qwen3", "answered")]
+
+
+@pytest.mark.parametrize("name", ["reply", "stream", "run", "run_stream", "embed"])
+@pytest.mark.parametrize("kind", [dragoman.Client, dragoman.AsyncClient])
+def test_every_argument_is_described_where_an_editor_shows_it(kind: type, name: str) -> None:
+    """In the method's own docstring: an editor does not follow "as in …" to another method for the first argument."""
+    method = getattr(kind, name)
+    text = inspect.getdoc(method) or ""
+    described = {word for line in text.splitlines() for word in line.partition(":")[0].replace(",", " ").split()}
+    assert [one for one in inspect.signature(method).parameters if one != "self" and one not in described] == []
+    assert inspect.getdoc(getattr(dragoman, name)) is not None
+
+
+def test_an_event_is_printed_without_what_it_does_not_say() -> None:
+    with FakeModel("hi"), dragoman.Client().stream("lab/m", "Hello") as stream:
+        printed = [str(event) for event in stream]
+    assert "TextDelta(index=0, text='hi')" in printed and "TextEnd(index=0)" in printed
+    assert [text for text in printed if "None" in text] == []

@@ -8,10 +8,13 @@ import pathlib
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+import pydantic
 import pytest
 
+import dragoman
 from dragoman.errors import UsageError
 from dragoman.inputs.functions import tool_of
+from dragoman.testing import FakeModel
 from dragoman.types import ToolCall
 
 
@@ -107,3 +110,17 @@ def unsayable(place: pathlib.Path) -> None: ...
 def test_what_is_no_tool_is_refused(function: Callable[..., Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         tool_of(function)
+
+
+def test_a_pydantic_model_is_a_tool() -> None:
+    class Paint(pydantic.BaseModel):
+        """Paint a room."""
+
+        room: str
+        coats: int = 1
+
+    with FakeModel("Painted.") as fake:
+        dragoman.reply("lab/m", "Paint the kitchen.", tools=[Paint])
+    [tool] = fake.requests[0].tools
+    assert (tool.name, tool.description) == ("Paint", "Paint a room.")
+    assert tool.schema_object()["required"] == ["room"]

@@ -63,7 +63,7 @@ DONE: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
 _LONGEST: Final = 600  # characters of the line that says what failed
-_INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
+INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
 class Command(Protocol):
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence(sys.stdout)  # the reader has left
         return FAILED
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     except UsageError as error:
         complain(str(error))
         return WRONG_USAGE

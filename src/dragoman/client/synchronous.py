@@ -328,7 +328,21 @@ class Client:
     ) -> Run:
         """The same as `run`, as events while it goes on: those of each turn, `ToolStarted` and `ToolFinished`.
 
-        Iterate it, then look at `run.answer`. Arguments as for `run`.
+        Iterate it, then look at `run.answer`.
+
+        Args:
+            target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
+            messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
+            system: instructions for the model, before the conversation.
+            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tool_choice: as in `run`: "auto", "none", "required", or the name of a tool.
+            output_type, output_retries: as in `reply`; `run.answer.output` holds it.
+            max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.
+            timeout: seconds for each turn of the model.
+            max_steps: turns of the model.
+            approve: is asked before each call: True runs it, False refuses, a text refuses and is told to the model.
+            on_tool_error: "tell" tells the model what a function raised, "raise" raises it.
+            mcp: MCP servers whose tools are offered too, as the configuration has them: `{"files": {"command": […]}}`.
 
         Raises:
             UsageError, ConfigError: as `stream`. What `run` raises besides is raised while it is iterated.

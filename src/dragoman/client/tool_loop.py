@@ -16,7 +16,7 @@ from dragoman.types import Cost, Message, Output, Text, ToolCall, ToolResult, Us
 
 
 @final
-class Answer(msgspec.Struct, Generic[Output], frozen=True):
+class Answer(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=True):
     """What `run` came to. `messages` is the whole conversation, the answer included; `usage` and `cost` are sums over
     all turns, None where a turn did not say. `output`: the answer as the `output_type` that was asked for."""
 

@@ -49,7 +49,7 @@ _STARTS: frozenset[type] = frozenset({TextStart, ThinkingStart, ToolCallStart})
 
 
 @final
-class Reply(msgspec.Struct, Generic[Output], frozen=True):
+class Reply(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=True):
     """A whole response: the fold of its events.
 
     `stop_reason` is "error" when the response failed, or when its only calls did. `error` is the `Failure`, else the

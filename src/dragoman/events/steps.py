@@ -38,7 +38,7 @@ CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "r
 
 
 @final
-class Start(msgspec.Struct, frozen=True):
+class Start(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The response has begun. `created` in Unix seconds; what the wire did not say is None.
 
     `origin`: who was asked; only who asks knows it.
@@ -52,7 +52,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 @final
-class TextStart(msgspec.Struct, frozen=True):
+class TextStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A text part opens."""
 
     index: int
@@ -60,7 +60,7 @@ class TextStart(msgspec.Struct, frozen=True):
 
 
 @final
-class TextDelta(msgspec.Struct, frozen=True, gc=False):
+class TextDelta(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """A text part grows by `text` (never empty)."""
 
     index: int
@@ -68,7 +68,7 @@ class TextDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class TextEnd(msgspec.Struct, frozen=True):
+class TextEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A text part closes. `was_thinking`: a lone closing tag showed that it was thinking; `fold` moves it there.
 
     `native` are fields that only the part's end told; they stand over those of its start.
@@ -81,7 +81,7 @@ class TextEnd(msgspec.Struct, frozen=True):
 
 
 @final
-class ThinkingStart(msgspec.Struct, frozen=True):
+class ThinkingStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A thinking part opens."""
 
     index: int
@@ -89,7 +89,7 @@ class ThinkingStart(msgspec.Struct, frozen=True):
 
 
 @final
-class ThinkingDelta(msgspec.Struct, frozen=True, gc=False):
+class ThinkingDelta(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """A thinking part grows by `text` (never empty)."""
 
     index: int
@@ -97,7 +97,7 @@ class ThinkingDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class ThinkingEnd(msgspec.Struct, frozen=True):
+class ThinkingEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A thinking part closes, with the provider's seal and, when its text was withheld, its sealed data.
 
     `native` are fields that only the part's end told; they stand over those of its start.
@@ -110,7 +110,7 @@ class ThinkingEnd(msgspec.Struct, frozen=True):
 
 
 @final
-class ToolCallStart(msgspec.Struct, frozen=True):
+class ToolCallStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A tool call opens: its id (made up when the wire had none) and its whole name are known."""
 
     index: int
@@ -121,7 +121,7 @@ class ToolCallStart(msgspec.Struct, frozen=True):
 
 
 @final
-class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
+class ToolCallDelta(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The argument text of a call grows by `text` (never empty)."""
 
     index: int
@@ -129,7 +129,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class ToolCallEnd(msgspec.Struct, frozen=True):
+class ToolCallEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A tool call is whole: `call.arguments` is closed JSON, and all that its deltas said."""
 
     index: int
@@ -137,7 +137,7 @@ class ToolCallEnd(msgspec.Struct, frozen=True):
 
 
 @final
-class ToolCallFailed(msgspec.Struct, frozen=True):
+class ToolCallFailed(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A tool call that cannot be delivered, in place of `ToolCallEnd`; the response goes on.
 
     `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "lost" (more of it may have
@@ -155,7 +155,7 @@ class ToolCallFailed(msgspec.Struct, frozen=True):
 
 
 @final
-class PartEvent(msgspec.Struct, frozen=True):
+class PartEvent(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A part that comes whole: media, or one that only its protocol knows."""
 
     index: int
@@ -163,7 +163,7 @@ class PartEvent(msgspec.Struct, frozen=True):
 
 
 @final
-class NativeEvent(msgspec.Struct, frozen=True, gc=False):
+class NativeEvent(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """An event that only its protocol has, as its JSON text: what a tool that the provider runs does meanwhile.
 
     It is written again in the same protocol; others, and a `Reply`, have no place for it. `of_part`: it tells of a part
@@ -176,7 +176,7 @@ class NativeEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class UsageUpdate(msgspec.Struct, frozen=True):
+class UsageUpdate(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """Tokens so far, cumulative, at each report of the wire."""
 
     usage: Usage
@@ -184,7 +184,7 @@ class UsageUpdate(msgspec.Struct, frozen=True):
 
 
 @final
-class Finish(msgspec.Struct, frozen=True):
+class Finish(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The response ended as its protocol says. `native_reason` is the wire's own word; None when it had none.
 
     `native` are fields of the response that its end told; they stand over those of `Start`. What stands deeper in the
@@ -199,7 +199,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 @final
-class Failure(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The response cannot go on. `status` is HTTP's or None, `retry_after` in seconds, `native` as in `Finish`."""
 
     kind: FailureKind
@@ -213,7 +213,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 @final
-class Deviation(msgspec.Struct, frozen=True, gc=False):
+class Deviation(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The wire broke its specification, and dragoman went on. `code` is one of `dragoman.deviations`.
 
     `where` is a JSON path or a place in words; `seen` is clipped to 200 bytes and never holds argument values.

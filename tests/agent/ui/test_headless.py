@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +110,33 @@ def test_a_failure_is_said_and_the_status_is_one(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "out of order" in done.stderr
     assert lines_of(done)[-1]["reason"] == "failed"
+
+
+def test_an_interruption_has_the_status_of_one(tmp_path: Path) -> None:
+    arrived = threading.Event()
+
+    def brain(request: Request) -> list[Part]:
+        arrived.set()
+        time.sleep(0.5)
+        return [Text("one two three " * 4000)]
+
+    config, work = tmp_path / "dragoman.toml", tmp_path / "work"
+    work.mkdir()
+    with playing(brain, delay=0.05) as server:
+        config.write_text(server.table())
+        environ = {
+            **os.environ,
+            "DRAGOMAN_CONFIG": str(config),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "HOME": str(tmp_path),
+        }
+        command = [DRAGOMAN, "chat", "lab/m", "-p", "go", "--json", "--folder", str(work)]
+        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            assert arrived.wait(60)
+            run.send_signal(signal.SIGINT)
+            out, errors = run.communicate(timeout=60)
+    assert run.returncode == 130 and errors == b""
+    assert json.loads(out.splitlines()[-1])["reason"] == "interrupted"
 
 
 def test_a_runaway_ends_with_its_reason(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Talk to a model that works in this folder: it reads, and asks before it writes, runs a command or fetches a page.
 
 With -p it does one task without a person: only what --allow or the user's file names is done beside reading, and the
-model is told of what is refused. Exit status 1 when it came to no answer.
+model is told of what is refused. Exit status 1 when it came to no answer, 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dragoman.agent.sandbox.process_secrecy import hide_environment
 from dragoman.agent.start import Wish
-from dragoman.cli.main import DONE, complain
+from dragoman.cli.main import DONE, INTERRUPTED, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless, hint, say
 from dragoman.config import Config
@@ -102,6 +102,8 @@ async def _task(prompt: str, wish: Wish, config: Config, *, as_json: bool) -> in
         session.close()
     finally:
         bench.close()
+    if reason == "interrupted":
+        return INTERRUPTED
     if reason != "answered":
         return complain(f"no answer: {face.problem or reason}")
     if not as_json:

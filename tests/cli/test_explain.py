@@ -174,3 +174,22 @@ def test_without_a_log_file_the_option_is_named(
     (log.parent / "dragoman.toml").write_text("", encoding="utf-8")
     assert main(["explain", "--id", "second"]) == 2
     assert "--log" in capsys.readouterr().err
+
+
+def moved(count: int) -> tuple[Any, Any]:
+    """Fields that all hold the same words, under other names."""
+    return {f"a{number}": "same" for number in range(count)}, {f"b{number}": "same" for number in range(count)}
+
+
+def below_a_long_name(count: int) -> tuple[Any, Any]:
+    """Many fields below one whose name grows with them."""
+    return {"name" * count: {str(number): number for number in range(count)}}, {}
+
+
+@pytest.mark.parametrize("made", [moved, below_a_long_name])
+def test_the_work_grows_with_values_and_names(made: Any) -> None:
+    def run(count: int) -> object:
+        return fates_of(*made(count), [])
+
+    assert exponent(run, 50) <= MOST_EXPONENT
+    assert sum(len(fate.field) + sum(map(len, fate.paths)) for fate in run(400)) < 400 * 150  # type: ignore[attr-defined]

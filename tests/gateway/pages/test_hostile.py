@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote_plus
@@ -13,13 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman._json import Raw
 from dragoman.events import Reply
 from dragoman.gateway.messages import Head, query_values
+from dragoman.gateway.pages import key
 from dragoman.gateway.pages import responses as pages
 from dragoman.gateway.server import client_addresses
-from dragoman.gateway.storage.responses import LONGEST
+from dragoman.gateway.storage.responses import LONGEST, size_of
+from dragoman.ledger.usage import Used
 from dragoman.types import NO_USAGE, Text
+from gateway.recording import recording
 from gateway.running import Running, gateway, whole_of
+from growth import steps_of
 
 KEYS = f'[server]\nkeys = ["sha256:{hashlib.sha256(b"x" * 40).hexdigest()}"]\n'
 QUERIES = [
@@ -80,6 +87,31 @@ def test_references_are_no_way_to_make_a_request_long(tmp_path: Path) -> None:
         for path in ("/v1/responses", "/v1/responses/input_tokens"):
             status, said = post(running, many, path)
             assert status == 413 and str(LONGEST) in said["error"]["message"]
+
+
+def test_an_item_that_is_named_again_and_again_is_measured_once() -> None:
+    """A request of 2 MB named an item of 20 MB 40,000 times; each was copied before it was refused."""
+    found = {"a": Raw(b"x" * 1_000), "b": Raw(b"y")}
+    assert size_of(found, ["a", "b", "a"]) == 2_001
+    assert steps_of(lambda: size_of(found, ["a", "b"] * 20_000)) == steps_of(lambda: size_of(found, ["a", "b"]))
+
+
+def test_clients_that_look_at_their_keys_take_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look reads the ledger's files, in the threads in which large bodies of others are read."""
+    active: list[int] = []
+    seen: list[int] = []
+
+    def slow(*words: Any, **more: Any) -> list[Used]:
+        active.append(1)
+        seen.append(len(active))
+        time.sleep(0.02)
+        active.pop()
+        return []
+
+    monkeypatch.setattr(key, "read_usage", slow)
+    with recording(tmp_path) as (running, _, _), ThreadPoolExecutor(6) as pool:
+        statuses = list(pool.map(lambda _: running.request("GET", "/v1/key")[0], range(12)))
+    assert statuses == [200] * 12 and seen == [1] * 12
 
 
 def test_what_is_gone_on_from_counts_as_memory_under_way(tmp_path: Path) -> None:

@@ -43,8 +43,12 @@ _WORD: Final = re.compile(r"[^.<>\[\]]+")
 _OURS: Final = frozenset({"params", "parts", "native", "messages", "input", "contents"})
 _LOST: Final = frozenset({"dropped", "untranslated"})
 #: Values that stand in many fields tell nothing of where one went.
-_COMMON: Final = (None, True, False, 0, 1, "", "auto", "text", "function", "user")
+_COMMON: Final = frozenset(map(_json.to_text, (None, True, False, 0, 1, "", "auto", "text", "function", "user")))
 _DEEPEST: Final = 32
+#: Characters of a key that are shown, and of a path below which nothing is looked into: each path is a text of its own.
+_LONGEST_KEY, _LONGEST_PATH = 100, 300
+#: Places that are shown of a value that stands elsewhere.
+_SHOWN: Final = 3
 
 
 @final
@@ -126,9 +130,11 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
     for path, value, _ in _leaves(sent):
         at.setdefault(path, set()).add(value)
     places: dict[str, list[str]] = {}
-    for path, values in at.items():
-        for value in values:
-            places.setdefault(value, []).append(path)
+    for path in sorted(at):
+        for value in at[path] - _COMMON:
+            first = places.setdefault(value, [])
+            if len(first) < _SHOWN:
+                first.append(path)
     fields: dict[tuple[str, str], list[str]] = {}
     leaves = list(_leaves(asked))
     told = _Told(deviations, {path for path, _, _ in leaves})
@@ -154,10 +160,9 @@ def _fate(
         return Fate(path, "sent")
     if said is not None and said.code in _LOST:
         return Fate(path, "lost", (), why)
-    common = {_json.to_text(each) for each in _COMMON}
-    others = sorted({place for value in values if value not in common for place in places.get(value, ())})
+    others = sorted({place for value in values for place in places.get(value, ())})
     if others:
-        return Fate(path, "elsewhere", tuple(others[:3]), why)
+        return Fate(path, "elsewhere", tuple(others[:_SHOWN]), why)
     if said is not None or path in at:
         return Fate(path, "changed", (path,) if path in at else (), why)
     return Fate(path, "implied")
@@ -224,11 +229,14 @@ def _plain(word: str) -> str:
 
 def _leaves(value: Json, path: str = "", kind: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
     """Each value that is no object or list with anything in it: its path, its JSON text, the `type` of its object."""
-    if isinstance(value, dict) and value and depth < _DEEPEST:
+    if depth >= _DEEPEST or len(path) > _LONGEST_PATH:
+        yield path, _json.to_text(value), kind
+    elif isinstance(value, dict) and value:
         kind = value["type"] if isinstance(value.get("type"), str) else kind
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key), kind, depth + 1)
-    elif isinstance(value, list) and value and depth < _DEEPEST:
+            name = key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}…"
+            yield from _leaves(inner, f"{path}.{name}" if path else name, kind, depth + 1)
+    elif isinstance(value, list) and value:
         for inner in value:
             yield from _leaves(inner, f"{path}[]", kind, depth + 1)
     else:

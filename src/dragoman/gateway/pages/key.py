@@ -33,12 +33,13 @@ _ANONYMOUS: Final = VirtualKey(name="")
 class KeyPage:
     """The endpoint of one gateway."""
 
-    __slots__ = ("_folder", "_quotas")
+    __slots__ = ("_folder", "_quotas", "_reading")
 
     def __init__(self, folder: LedgerFolder | None, quotas: Callable[[], Sequence[Quota]]) -> None:
         """`folder` None: there is no ledger. `quotas`: those of the configuration that is in force."""
         self._folder = folder
         self._quotas = quotas
+        self._reading = asyncio.Lock()
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Its path."""
@@ -49,8 +50,9 @@ class KeyPage:
             raise Refused(Failure("not_found", "this gateway keeps no ledger", 404))
         name = call.record.key_name
         try:
-            days = await asyncio.to_thread(read_usage, self._folder, ("day",), key=name)
-            tightest = await asyncio.to_thread(tightest_of, self._folder, self._quotas(), call.record)
+            async with self._reading:  # one at a time: the threads are those in which large bodies are read
+                days = await asyncio.to_thread(read_usage, self._folder, ("day",), key=name)
+                tightest = await asyncio.to_thread(tightest_of, self._folder, self._quotas(), call.record)
         except (StoreAway, OSError):
             raise Refused(Failure("overloaded", "the ledger cannot be read now", 503)) from None
         key = call.record.virtual_key or _ANONYMOUS

@@ -105,7 +105,7 @@ class ResponsePages:
 
     async def _input_items(self, call: Call) -> Answer:
         items = await self._kept().conversation(call.owner, call.name, with_answer=False)
-        return await run_sized(sum(len(bytes(item)) for item in items), lambda: _page(items, call.head.query))
+        return await run_sized(sum(memoryview(item).nbytes for item in items), lambda: _page(items, call.head.query))
 
 
 def _not_kept(body: bytes) -> bytes:

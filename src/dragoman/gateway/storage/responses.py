@@ -8,7 +8,8 @@ https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, final
 
@@ -117,7 +118,7 @@ class Responses:
 
         def collect(connection: sqlite3.Connection) -> dict[str, Raw]:
             found = _items(connection, owner, list(dict.fromkeys(ids)))
-            if sum(len(bytes(found[id])) for id in ids) > LONGEST:
+            if size_of(found, ids) > LONGEST:
                 raise TooLong
             return found
 
@@ -150,6 +151,12 @@ class Responses:
         self._database.close()
 
 
+def size_of(items: Mapping[str, Raw], ids: Sequence[str]) -> int:
+    """Bytes of the items that are named, each as often as it is. Nothing is copied, and one that is named again and
+    again is looked at once: a short request may name a large item 50,000 times."""
+    return sum(memoryview(items[id]).nbytes * times for id, times in Counter(ids).items())
+
+
 def output_of(response: bytes) -> list[Raw]:
     """The output items of a response."""
     found = _decode_output(response)
@@ -177,7 +184,7 @@ def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) ->
         answered = output_of(kept.response)
         rounds.append((kept.input, answered))
         ids.append(previous)
-        size += sum(len(bytes(item)) for item in (*kept.input, *answered))
+        size += sum(memoryview(item).nbytes for item in (*kept.input, *answered))
         if size > LONGEST:
             raise TooLong
         previous = kept.previous

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import _json
+from dragoman._json import Raw
 from dragoman.secret import Secret
 from dragoman.types import Usage
 from growth import steps_of
@@ -30,6 +31,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "client/forwarding.py with_query": {"query": "a=b"},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
+    "codec/repeated_keys.py repeats_key_beside": {"key": b'"a":', "value": Raw(b'{"b":1}')},
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},
     "decoding.py read_request": {"protocol": None},

@@ -33,25 +33,32 @@ _WEIGHTS = {"stream": 40, "gone": 25, "broken": 12, "nonsense": 12, "hostile": 6
 
 
 def measure(scale: Scale) -> Iterator[Result]:
-    """A good request each 0.1 s, alone first; then eight others at a time beside it. SOAK_SECONDS sets another time."""
+    """A good request each 0.1 s, alone first; then eight others at a time beside it. SOAK_SECONDS sets another time.
+
+    An idle gateway is asked in the same way meanwhile: what a loaded machine does to it is no work of the others.
+    """
     yield from asyncio.run(_measure(scale))
 
 
 async def _measure(scale: Scale) -> list[Result]:
     seconds = int(os.environ.get("SOAK_SECONDS", scale.pick(1800, 120)))
     with Provider(whole(_ANSWER)) as provider:
-        asking = await Asking.start()
+        asking, control = await Asking.start(), await Asking.start()
         try:
-            with Gateway(providers(provider.url, _GOOD.format(port=asking.port))) as gateway:
-                return await _soak(gateway, provider, asking, seconds)
+            settings, others = (providers(provider.url, _GOOD.format(port=each.port)) for each in (asking, control))
+            with Gateway(settings) as gateway, Gateway(others) as idle:
+                control.tell(str(idle.port))
+                return await _soak(gateway, provider, asking, control, seconds)
         finally:
             await asking.end()
+            await control.end()
 
 
-async def _soak(gateway: Gateway, provider: Provider, asking: Asking, seconds: int) -> list[Result]:
+async def _soak(gateway: Gateway, provider: Provider, asking: Asking, control: Asking, seconds: int) -> list[Result]:
     asking.tell(str(gateway.port))
     await asyncio.sleep(min(60.0, seconds / 4))
     calm = await asking.stretch()
+    await control.stretch()
     until = time.monotonic() + seconds
     counts: Counter[str] = Counter()
     sizes: list[tuple[float, Memory]] = []
@@ -60,6 +67,7 @@ async def _soak(gateway: Gateway, provider: Provider, asking: Asking, seconds: i
     files = gateway.files()
     await asyncio.gather(*working)
     beside = await asking.stretch()
+    idle = await control.stretch()
     await asyncio.sleep(5)
     more, alive = gateway.files() - files, gateway.is_running
     told = f"{len(beside.times):,} of good requests, {sum(counts.values()):,} others in {seconds} s"
@@ -67,13 +75,14 @@ async def _soak(gateway: Gateway, provider: Provider, asking: Asking, seconds: i
     own, error = slope_of([(at, size.own) for at, size in sizes if at - sizes[0][0] >= seconds / 3])
     resident, _ = slope_of([(at, size.resident) for at, size in sizes if at - sizes[0][0] >= seconds / 3])
     grown = f"{own:+.2f} ± {2 * error:.2f} MiB an hour behind the first third of {seconds} s ({resident:+.2f} resident)"
-    slow, usual = percentile(beside.times, 0.99), percentile(calm.times, 0.99)
+    slow, usual, elsewhere = (percentile(each.times, 0.99) for each in (beside, calm, idle))
     late = f"the system alone {milliseconds(percentile(beside.late, 0.99))}"
     return [
         Result("R29", "memory: slope ≤ 1 MiB an hour", grown, own <= 1 and alive),
         Result("R29", "0 good requests failed", f"{beside.failed} failed; {told}", not beside.failed),
-        Result("R29", "p99 of good ones beside hostile ones ≤ + 50 ms",
-               f"{milliseconds(slow)} ({late}), {milliseconds(usual)} alone", slow <= usual + 0.05),
+        Result("R29", "p99 of good ones beside hostile ones ≤ + 50 ms to that alone, or of an idle gateway meanwhile",
+               f"{milliseconds(slow)} ({late}), {milliseconds(usual)} alone, {milliseconds(elsewhere)} of the idle one",
+               slow <= max(usual, elsewhere) + 0.05),
     ]  # fmt: skip
 
 

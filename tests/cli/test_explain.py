@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,20 @@ def test_a_request_of_the_log_is_found_by_any_of_its_ids(
     assert "dragoman explain --from anthropic-messages --to lab/m body.json" in told
     assert main(["explain", "--id", id, "--log", str(log), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == _LINES[2]
+
+
+def test_what_clients_chose_forges_no_command_and_no_other_request(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = {**_LINES[1], "id": "third", "client_id": "first", "client": "", "target": "lab/m; touch x $(id) `id`"}
+    with log.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(forged) + "\n")
+    assert main(["explain", "--id", "first", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == _LINES[1]
+    assert main(["explain", "--id", "third"]) == 0
+    [command] = [line for line in capsys.readouterr().out.splitlines() if "body.json" in line]
+    assert shlex.split(command)[-2:] == [forged["target"], "body.json"]
+    assert "'" + str(forged["target"]) + "'" in command
 
 
 def test_a_request_that_lost_nothing_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

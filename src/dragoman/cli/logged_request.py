@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -48,14 +49,18 @@ def explain_logged(id: str, log: str, *, as_json: bool) -> int:
 
 
 def find_request(id: str, lines: Iterable[bytes]) -> Mapping[str, Json] | None:
-    """The last request of a log with this id; other lines, and what is no JSON, are passed over."""
+    """The last request of a log with this id; other lines, and what is no JSON, are passed over. One whose id we made
+    comes before those whose clients or providers chose the same."""
     found: Mapping[str, Json] | None = None
     sought = id.encode()
     for line in lines:
         if sought not in line or len(line) > _LONGEST:
             continue
         entry = _json.decode(line)
-        if isinstance(entry, dict) and entry.get("kind") == "request" and id in [entry.get(name) for name in _IDS]:
+        if not isinstance(entry, dict) or entry.get("kind") != "request":
+            continue
+        is_ours = entry.get("id") == id
+        if is_ours or (id in [entry.get(name) for name in _IDS] and (found is None or found.get("id") != id)):
             found = entry
     return found
 
@@ -74,7 +79,9 @@ def _told(entry: Mapping[str, Json]) -> str:
     if not lost:
         is_older = _has_losses(entry)  # its line tells codes alone
         lines.append(f"  {'what was not passed on is not told' if is_older else 'nothing was left out or changed'}\n")
-    client, target = _word(entry.get("client")) or "PROTOCOL", _word(entry.get("target")) or "TARGET"
+    # A client chooses its model's name, and this line is there to be copied into a shell.
+    client = shlex.quote(_word(entry.get("client")) or "PROTOCOL")
+    target = shlex.quote(_word(entry.get("target")) or "TARGET")
     lines.append("The log keeps no bodies. Field by field, with the request's body in a file:\n")
     lines.append(f"  dragoman explain --from {client} --to {target} body.json\n")
     lines.append("`dragoman record` with the gateway's address keeps what a client sends from now on.\n")

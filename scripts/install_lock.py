@@ -1,6 +1,6 @@
 """Install what a lock pins into this Python, each file checked against its hash: one line says how far that is.
 
-    .venv/bin/python scripts/install_lock.py requirements/demo.txt
+    .venv/bin/python scripts/install_lock.py requirements/demo.txt [--or-say TEXT]
 
 pip says nothing or too much; this needs the standard library and pip alone. What pip says is printed when it fails.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
 PIN = re.compile(r"^[\w.-]+==", re.MULTILINE)
 COLLECTING = re.compile(r"(?:Collecting|Processing) (?:\S*/)?([\w.]+)")
+NO_FILE = "No matching distribution found"
 SIZE = re.compile(r"Downloading \S+ \(([\d.]+ [kMG]?B)\)")
 
 
@@ -45,17 +46,20 @@ def report_progress(lines: Iterable[str], total: int) -> str:
     return "".join(said)
 
 
-def main(lock: Path) -> int:
-    """Install; gives pip's exit status."""
+def main(lock: Path, otherwise: str = "") -> int:
+    """Install; gives pip's exit status. `otherwise`: is said, and 0 given, where this platform has no file of it."""
     total = len(PIN.findall(lock.read_text(encoding="utf-8")))
     command = [*PIP, "--require-hashes", "--only-binary", ":all:", "-r", str(lock)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         assert pip.stdout is not None
         said = report_progress(pip.stdout, total)
+    if pip.returncode and otherwise and NO_FILE in said:
+        sys.stderr.write(f"  {otherwise}\n")
+        return 0
     if pip.returncode:
         sys.stderr.write(said)
     return pip.returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), "".join(sys.argv[3:4])))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from reliability.engines import MISSING
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same code has the same verdict: what a search finds becomes a test of its own.
@@ -48,3 +49,9 @@ def no_old_objects() -> None:
     """What stays of other files is not looked at again: a look for garbage costs what this file makes, not 0.6 s."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What this platform cannot try is said."""
+    if MISSING:
+        terminalreporter.write_line(f"left out: {MISSING}")

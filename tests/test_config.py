@@ -290,3 +290,36 @@ def test_a_route_may_have_further_names(tmp_path: Path) -> None:
 
 def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, "x = " + "[" * 100_000) == "expected TOML that is nested less deeply"
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        ("mysql://u:pw-canary@h/d", "expected sqlite, or postgresql://"), ("pw-canary", "expected sqlite, or"),
+        ("postgresql://u:pw-canary@/d", "without a host or a database"), ("", "expected sqlite, or"),
+        ("postgresql://u:pw-canary@h", "without a host or a database"),
+        ("postgresql://u:pw-canary@h:x/d", "cannot be read"), ("postgresql://[u:pw-canary/d", "cannot be read"),
+        ("env:PW_CANARY_NONE", "the environment variable PW_CANARY_NONE is not set"),
+    ],
+)  # fmt: skip
+def test_the_address_of_a_ledger_is_read_and_not_shown(tmp_path: Path, store: str, words: str) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[ledger]\nstore = "{store}"\n')
+    with pytest.raises(ConfigError, match=words) as refused:
+        load_config(file, environ={}, home=tmp_path)
+    assert "pw-canary" not in str(refused.value)
+
+
+def test_a_ledger_is_in_postgresql_by_reference_and_has_no_limits_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text('[ledger]\nstore = "env:STORE"\n')
+    environ = {"STORE": "postgresql://u:pw-canary@h/d"}
+    config = load_config(file, environ=environ, home=tmp_path)
+    assert config.ledger.store is not None and config.ledger.store.reveal() == environ["STORE"]
+    assert "pw-canary" not in repr(config)
+    file.write_text('[ledger]\nstore = "env:STORE"\n[[quotas]]\nscope = "all"\nrequests = 5\nper = "minute"\n')
+    with pytest.raises(ConfigError, match="limits are counted on one machine"):
+        load_config(file, environ=environ, home=tmp_path)
+    file.write_text("[ledger]\nstore = 5\n")
+    with pytest.raises(ConfigError, match=r"ledger\.store: expected text"):
+        load_config(file, environ=environ, home=tmp_path)

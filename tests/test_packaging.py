@@ -222,6 +222,20 @@ def test_an_installation_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_a_lock_without_a_file_for_this_platform_is_said_where_it_may_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text(f"no-such-thing-of-dragoman==1.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
+    before, install_lock.PIP[:] = [*install_lock.PIP], [*install_lock.PIP, "--no-index", "--retries", "0"]
+    try:
+        assert install_lock.main(lock, "left out") == 0
+        assert capsys.readouterr().err.splitlines()[-1] == "  left out"
+        assert install_lock.main(lock) == 1
+    finally:
+        install_lock.PIP[:] = before
+
+
 def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
     first, second = package.build(tmp_path / "a"), package.build(tmp_path / "b")
     assert first == second and {Path(name).suffix for name in first} == {".whl", ".gz"}

@@ -93,6 +93,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "bounds.py exceeded", "http/response.py not_connected", "http/response.py no_http", "http/response.py broken",
         "cli/commands/explain.py fates_of", "ledger/stores/values.py audit_digest",
         "ledger/stores/values.py derived_id",
+        "ledger/stores/postgresql_schema.py partition_of",
     ),
     "it runs in a row of `places.py`, with all that it needs": (
         "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",

@@ -15,9 +15,13 @@ from dragoman.agent.sandbox.guarantees import describe_fence
 from dragoman.client.failure_words import start_words
 from dragoman.config import Config
 from dragoman.discovery.query_server import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
+from dragoman.errors import MissingExtra
 from dragoman.events import Failure
-from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.folder import LedgerFolder, place_of
+from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.stores.opening import open_reading
 from dragoman.providers.catalog import Model, Provider
+from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
 Level: TypeAlias = Literal["good", "note", "bad"]
@@ -115,12 +119,24 @@ def _on_ledger(config: Config) -> list[Finding]:
     """Whether requests can be recorded, and whether what was recorded is sound as far as a look tells."""
     if not config.ledger.enabled or config.server.state is None:
         return [Finding("note", "ledger", "requests are not recorded: [ledger] enabled is false")]
-    folder = LedgerFolder.of(config.server.state)
+    folder = LedgerFolder.of(config.server.state, config.ledger.store)
     place = next(path for path in (folder.journals, *folder.journals.parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         level: Level = "bad" if config.server.keys or config.virtual_keys else "note"
         return [Finding(level, "ledger", f"{place} cannot be written", "set [server] state to a folder of yours")]
+    if folder.store is not None:
+        return [_on_store(folder, folder.store)]
     return [Finding("good", "ledger", f"{folder.root}")]
+
+
+def _on_store(folder: LedgerFolder, store: Secret) -> Finding:
+    """Whether PostgreSQL answers. While it does not, requests go on and their records wait."""
+    try:
+        with open_reading(folder):
+            return Finding("good", "ledger", place_of(store))
+    except (StoreAway, MissingExtra) as problem:
+        fix = "check ledger.store; what is recorded waits in the state folder until it answers"
+        return Finding("bad", "ledger", str(problem), fix)
 
 
 def _on_incomplete(provider: Provider) -> Finding:

@@ -24,10 +24,10 @@ def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
     Raises:
         ConfigError: the configuration has none.
     """
-    state = load_settings(options).server.state
-    if state is None:
+    config = load_settings(options)
+    if config.server.state is None:
         raise ConfigError("server.state: expected the folder in which the ledger stands")
-    return LedgerFolder.of(state)
+    return LedgerFolder.of(config.server.state, config.ledger.store)
 
 
 def read_span(word: str) -> int | None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from datetime import date
 from typing import Annotated, Final, Literal, final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from dragoman.errors import ConfigError
+from dragoman.secret import Secret
 
 #: What a key, an owner and a team may be called, and what a key is known by.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+#: Why there are no limits beside a PostgreSQL.
+NO_LIMITS: Final = "expected none beside a ledger in PostgreSQL: limits are counted on one machine, in SQLite"
+_SCHEMES: Final = ("postgresql", "postgres")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -21,12 +26,15 @@ class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     are kept, by whole months; sums by hour stay. `durability`: what the record that is written before a
     request is sent survives: the end of the process, or of the machine's power too; then requests wait for the disk.
     `journals_mib`: of journals that may wait for the store; beyond, requests are refused where clients have keys or
-    quotas hold, and else not recorded."""
+    quotas hold, and else not recorded.
+    `store`: `sqlite`, in the state folder, or the address of a PostgreSQL (`postgresql://USER:PASSWORD@HOST/DATABASE`)
+    that several machines may share, by reference (`env:`, `file:`) or as it is."""
 
     enabled: bool = True
     durability: Literal["process", "power"] = "process"
     keep_attempts_days: Annotated[int, msgspec.Meta(ge=1)] = 400
     journals_mib: Annotated[int, msgspec.Meta(ge=4)] = 1_024
+    store: Secret | None = None
 
 
 @final
@@ -63,3 +71,21 @@ def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
                 raise ConfigError(f"{where}.digests[{position}]: keys.{named[digest]} has the same")
             named[digest] = name
     return keys
+
+
+def check_store(address: Secret) -> None:
+    """The address of a PostgreSQL.
+
+    Raises:
+        ConfigError: it is none; what it is instead is not shown.
+    """
+    words = "ledger.store: expected sqlite, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, got {} (not shown)"
+    try:
+        parts = urlsplit(address.reveal())
+        port_is_wrong = parts.port == 0
+    except ValueError:
+        raise ConfigError(words.format("an address that cannot be read")) from None
+    if parts.scheme not in _SCHEMES or port_is_wrong:
+        raise ConfigError(words.format("something else"))
+    if not parts.hostname or not parts.path.strip("/"):
+        raise ConfigError(words.format("one without a host or a database"))

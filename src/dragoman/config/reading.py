@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.config.agent import AgentConfig
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
-from dragoman.config.ledger import KeyConfig, LedgerConfig, check_keys
+from dragoman.config.ledger import NO_LIMITS, KeyConfig, LedgerConfig, check_keys, check_store
 from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.quotas import Quota, QuotaConfig, read_quotas
 from dragoman.config.references import check_listener, check_reference, expand, read_secret
@@ -100,7 +100,7 @@ class _Reading:
         routes = {name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()}
         named = _tables(document, "keys")
         virtual_keys = check_keys({name: _convert(table, KeyConfig, f"keys.{name}") for name, table in named.items()})
-        ledger = _convert(_table(document, "ledger"), LedgerConfig, "ledger")
+        ledger = self._ledger(_table(document, "ledger"))
         return Config(
             path=self._file,
             catalog=catalog,
@@ -116,17 +116,19 @@ class _Reading:
             prices={name: _price(name, table, catalog) for name, table in _tables(document, "prices").items()},
             ledger=ledger,
             virtual_keys=virtual_keys,
-            quotas=self._quotas(document.get("quotas", []), is_kept=ledger.enabled),
+            quotas=self._quotas(document.get("quotas", []), ledger),
             written=self._written(),
             keys=keys,
             unread_keys=unread,
         )
 
-    def _quotas(self, tables: object, *, is_kept: bool) -> tuple[Quota, ...]:
+    def _quotas(self, tables: object, ledger: LedgerConfig) -> tuple[Quota, ...]:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise ConfigError("quotas: expected tables, each begun by [[quotas]]")
-        if tables and not is_kept:
+        if tables and not ledger.enabled:
             raise ConfigError("quotas: expected a ledger to count by, and ledger.enabled is false")
+        if tables and ledger.store is not None:
+            raise ConfigError(f"quotas: {NO_LIMITS}")
         converted = [_convert(table, QuotaConfig, f"quotas[{number}]") for number, table in enumerate(tables)]
         return read_quotas(converted, generation=self._written())
 
@@ -233,6 +235,17 @@ class _Reading:
                 raise ConfigError(f"http.ca_file: expected a file of certificates at {file}, found none")
             http = msgspec.structs.replace(http, ca_file=file)
         return http
+
+    def _ledger(self, table: Mapping[str, Any]) -> LedgerConfig:
+        named = table.get("store", "sqlite")
+        ledger = _convert({key: value for key, value in table.items() if key != "store"}, LedgerConfig, "ledger")
+        if not isinstance(named, str):
+            raise ConfigError(f"ledger.store: expected text, got {type(named).__name__}")
+        if named == "sqlite":
+            return ledger
+        store = self._secret(named, "ledger.store") if named.startswith(("env:", "file:")) else Secret(named)
+        check_store(store)
+        return msgspec.structs.replace(ledger, store=store)
 
     def _proxy(self, named: object) -> Secret | None:
         """The proxy's address: it may hold a password. A variable that is not set means none, as it does elsewhere."""

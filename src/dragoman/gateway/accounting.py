@@ -33,7 +33,7 @@ from dragoman.ledger.records import (
     Settlement,
 )
 from dragoman.ledger.shipper import Shipped, Shipper
-from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.syncing import GroupSync
 from dragoman.ledger.waking import Ringer
 
@@ -80,7 +80,7 @@ class Ledger:
         self._observer = observer
         self._shipper: Shipper | None = None
         if ships:
-            store = SqliteStore(folder.root)
+            store = open_store(folder)
             fold = partial(fold_ended, folder)
             self._shipper = Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=self._told, fold=fold)
         self._thread: threading.Thread | None = None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Final, final
 
 import msgspec
 
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.journal import segments_of
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.prices import read_rates
 from dragoman.ledger.reading import JournalReader
-from dragoman.ledger.stores.files import MAIN_FILE, damaged_in, month_file, months_in, read_file
-from dragoman.ledger.stores.schema import CHARGES, GROUPS, SUMS
+from dragoman.ledger.stores.files import damaged_in
+from dragoman.ledger.stores.opening import StoreReading, open_reading
+from dragoman.ledger.stores.schema import GROUPS, SUMS
 from dragoman.ledger.stores.values import audit_digest
 from dragoman.ledger.waking import Ringer
 from dragoman.money import Rates
@@ -27,14 +25,16 @@ from dragoman.types import Usage
 _MOST_TOLD: Final = 20
 _ROWS: Final = f"""
 SELECT started / 3600000000 AS hour, {", ".join(GROUPS[1:])},
-  sum(coalesce(nano, 0) + coalesce((SELECT sum(nano) FROM adjustment WHERE attempt = attempt.id), 0)),
-  sum((nano IS NULL) - coalesce((SELECT sum(prices) FROM adjustment WHERE attempt = attempt.id), 0)),
-  {", ".join(f"sum(coalesce({name}, 0))" for name in SUMS[2:-1])}, count(*)
-FROM attempt WHERE state <> 'reserved' GROUP BY {", ".join(str(place + 1) for place in range(len(GROUPS)))}
+  CAST(sum(coalesce(nano, 0) + coalesce((SELECT sum(nano) FROM :adjustment WHERE attempt = attempt.id), 0)) AS bigint),
+  CAST(sum(CASE WHEN nano IS NULL THEN 1 ELSE 0 END
+    - coalesce((SELECT sum(prices) FROM :adjustment WHERE attempt = attempt.id), 0)) AS bigint),
+  {", ".join(f"CAST(sum(coalesce({name}, 0)) AS bigint)" for name in SUMS[2:-1])}, count(*)
+FROM :attempt WHERE state <> 'reserved' GROUP BY {", ".join(str(place + 1) for place in range(len(GROUPS)))}
 """
-_SUMS: Final = f"SELECT {', '.join(GROUPS)}, {', '.join(SUMS)} FROM usage_hour"
+_AUDIT: Final = "SELECT id, at, actor, action, subject, change, previous, digest FROM audit ORDER BY id"
+_SUMS: Final = f"SELECT {', '.join(GROUPS)}, {', '.join(SUMS)} FROM :usage_hour"
 _PRICED: Final = """
-SELECT id, nano, input, output, cache_read, cache_write, price FROM attempt
+SELECT id, nano, input, output, cache_read, cache_write, price FROM :attempt
 WHERE price IS NOT NULL AND nano IS NOT NULL AND state IN ('settled', 'estimated')
 """
 
@@ -72,42 +72,29 @@ class Checked(msgspec.Struct):
 
 
 def check(folder: LedgerFolder) -> Checked:
-    """Look at all files of the store. Changes nothing.
+    """Look at all of the store. Changes nothing.
 
     Raises:
-        StoreAway: a file cannot be read.
+        StoreAway: the store cannot be read.
     """
     found = Checked(damaged=damaged_in(folder.root))
     found.waiting = sum(journal.waiting for journal in list_journals(folder))
-    main = read_file(folder.root / MAIN_FILE)
-    try:
-        rates: dict[int, Rates | None] = {}
-        announced: set[str] = set()
-        if main is not None:
-            for name, reason in main.execute("SELECT name, reason FROM set_aside ORDER BY at LIMIT 1000"):
-                found.set_aside.append(f"{name}: {reason}")
-            rates = {id: read_rates(body) for id, body in main.execute("SELECT id, body FROM price")}
-            announced = _check_audit(main, found)
-        for month in months_in(folder.root):
-            connection = read_file(month_file(folder.root, month))
-            if connection is not None:
-                with closing(connection):
-                    _check_month(connection, month, found, rates, announced)
-    except sqlite3.Error as problem:
-        raise StoreAway(str(problem)) from None
-    finally:
-        if main is not None:
-            main.close()
+    with open_reading(folder) as reading:
+        for name, reason in reading.select(None, "SELECT name, reason FROM set_aside ORDER BY at LIMIT 1000"):
+            found.set_aside.append(f"{name}: {reason}")
+        rates = {id: read_rates(body) for id, body in reading.select(None, "SELECT id, body FROM price")}
+        announced = _check_audit(reading, found)
+        for month in reading.months():
+            _check_month(reading, month, found, rates, announced)
     return found
 
 
 def _check_month(
-    connection: sqlite3.Connection, month: str, found: Checked, rates: dict[int, Rates | None], announced: set[str]
+    reading: StoreReading, month: str, found: Checked, rates: dict[int, Rates | None], announced: set[str]
 ) -> None:
-    connection.execute("BEGIN")  # one state of the file
-    kept = {row[: len(GROUPS)]: row[len(GROUPS) :] for row in connection.execute(_SUMS)}
+    kept = {row[: len(GROUPS)]: row[len(GROUPS) :] for row in reading.select(month, _SUMS)}
     size = len(GROUPS)
-    for row in connection.execute(_ROWS):
+    for row in reading.select(month, _ROWS):
         sums = kept.pop(row[:size], None)
         found.nano += row[size]
         found.unpriced += row[size + 1]
@@ -116,13 +103,14 @@ def _check_month(
             found.differ(f"{month}: the sums of {row[:size]} are {sums}, and their rows make {row[size:]}")
     for group in kept:
         found.differ(f"{month}: there is a sum of {group}, and no row")
-    _check_spend(connection, month, found)
-    found.going_on += connection.execute("SELECT count(*) FROM attempt WHERE state = 'reserved'").fetchone()[0]
-    for id, actor in connection.execute("SELECT id, actor FROM adjustment"):
+    _check_spend(reading, month, found)
+    for (count,) in reading.select(month, "SELECT count(*) FROM :attempt WHERE state = 'reserved'"):
+        found.going_on += count
+    for id, actor in reading.select(month, "SELECT id, actor FROM :adjustment"):
         found.adjustments += 1
         if actor != "shipper" and id.hex() not in announced:
             found.differ(f"{month}: adjustment {id.hex()} stands in no audit")
-    for id, nano, *tokens, price in connection.execute(_PRICED):
+    for id, nano, *tokens, price in reading.select(month, _PRICED):
         named = rates.get(price)
         if named is None:
             found.differ(f"{month}: {id.hex()} was counted by prices that are not known")
@@ -130,10 +118,10 @@ def _check_month(
             found.differ(f"{month}: {id.hex()} costs {nano}, and its tokens at its prices {expected}")
 
 
-def _check_spend(connection: sqlite3.Connection, month: str, found: Checked) -> None:
+def _check_spend(reading: StoreReading, month: str, found: Checked) -> None:
     """Whether what was charged to accounts is what their rows and corrections make."""
-    kept = {row[:2]: row[2:] for row in connection.execute("SELECT account, holder, nano, tokens FROM spend")}
-    for row in connection.execute(CHARGES):
+    kept = {row[:2]: row[2:] for row in reading.select(month, "SELECT account, holder, nano, tokens FROM :spend")}
+    for row in reading.charges(month):
         charged = kept.pop(row[:2], None)
         if charged != row[2:]:
             found.differ(f"{month}: account {row[0]} is charged {charged} by {row[1]}, and the rows make {row[2:]}")
@@ -141,12 +129,11 @@ def _check_spend(connection: sqlite3.Connection, month: str, found: Checked) -> 
         found.differ(f"{month}: account {account} is charged by {holder}, and there is no row")
 
 
-def _check_audit(main: sqlite3.Connection, found: Checked) -> set[str]:
+def _check_audit(reading: StoreReading, found: Checked) -> set[str]:
     """The chain of the audit; gives the ids of the adjustments that stand in it."""
     previous = bytes(32)
     ids: set[str] = set()
-    chain = main.execute("SELECT id, at, actor, action, subject, change, previous, digest FROM audit ORDER BY id")
-    for number, entry in enumerate(chain, 1):
+    for number, entry in enumerate(reading.select(None, _AUDIT), 1):
         if entry[0] != number or entry[6] != previous or entry[7] != audit_digest(previous, entry[:6]):
             found.differ(f"audit: entry {entry[0]} is not the one that was written")
         previous = entry[7]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Final
 
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import StoreAway
-from dragoman.ledger.stores.files import month_file, months_in, read_file
+from dragoman.ledger.stores.opening import open_reading
 from dragoman.ledger.stores.schema import COLUMNS
 
 #: A cell that begins so is a formula to spreadsheets.
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-_ADJUSTED: Final = "(SELECT sum(nano) FROM adjustment WHERE attempt = attempt.id) AS adjusted"
-_ROWS: Final = f"SELECT {', '.join(COLUMNS)}, {_ADJUSTED} FROM attempt WHERE started >= ? ORDER BY id"
+_ADJUSTED: Final = "(SELECT CAST(sum(nano) AS bigint) FROM :adjustment WHERE attempt = attempt.id) AS adjusted"
+_ROWS: Final = f"SELECT {', '.join(COLUMNS)}, {_ADJUSTED} FROM :attempt WHERE started >= ? ORDER BY id"
 
 
 def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
@@ -28,18 +25,13 @@ def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
         since: Unix seconds.
 
     Raises:
-        StoreAway: a file cannot be read.
+        StoreAway: the store cannot be read.
     """
     yield _line([*COLUMNS, "adjusted"])
-    try:
-        for month in months_in(folder.root):
-            connection = read_file(month_file(folder.root, month))
-            if connection is not None:
-                with closing(connection):
-                    for row in connection.execute(_ROWS, (int(since * 1_000_000),)):
-                        yield _line([_cell(value) for value in row])
-    except sqlite3.Error as problem:
-        raise StoreAway(str(problem)) from None
+    with open_reading(folder) as reading:
+        for month in reading.months():
+            for row in reading.select(month, _ROWS, int(since * 1_000_000)):
+                yield _line([_cell(value) for value in row])
 
 
 def _cell(value: object) -> str:

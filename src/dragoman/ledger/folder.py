@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import final
+from urllib.parse import urlsplit
 
 import msgspec
+
+from dragoman.secret import Secret
+
+
+def place_of(store: Secret) -> str:
+    """`postgresql://HOST:PORT/DATABASE`: what may be shown of an address."""
+    parts = urlsplit(store.reveal())
+    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @final
 class LedgerFolder(msgspec.Struct, frozen=True):
-    """`root`: the store's files; `journals`: what the workers write."""
+    """`root`: the store's files; `journals`: what the workers write. `store`: the address of a PostgreSQL that has the
+    rows in place of the files."""
 
     root: Path
+    store: Secret | None = None
 
     @classmethod
-    def of(cls, state: Path) -> LedgerFolder:
+    def of(cls, state: Path, store: Secret | None = None) -> LedgerFolder:
         """That of a gateway's state folder."""
-        return cls(state / "ledger")
+        return cls(state / "ledger", store)
 
     @property
     def journals(self) -> Path:

@@ -64,6 +64,14 @@ class Store(Protocol):
         """
         ...
 
+    def accounts_of(self, attempt: bytes) -> list[int]:
+        """The accounts that an attempt is charged to.
+
+        Raises:
+            StoreAway: the store cannot be read.
+        """
+        ...
+
     def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
         """Write down who changed what. Each entry's digest covers the one before it.
 

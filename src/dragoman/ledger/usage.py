@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Final, final
 
 import msgspec
 
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import StoreAway
-from dragoman.ledger.stores.files import MAIN_FILE, month_file, months_in, read_file
+from dragoman.ledger.stores.opening import open_reading
 from dragoman.ledger.stores.schema import SUMS
 
-#: What may be summed by, in SQL over the sums by hour. Days and months are those of UTC.
+#: What may be summed by, in SQL over the sums by hour; of days and months, which are those of UTC, the day's number.
 GROUPINGS: Final[dict[str, str]] = {
     "key": "key",
     "owner": "owner",
@@ -22,9 +20,13 @@ GROUPINGS: Final[dict[str, str]] = {
     "route": "route",
     "target": "target",
     "state": "state",
-    "day": "strftime('%Y-%m-%d', hour * 3600, 'unixepoch')",
-    "month": "strftime('%Y-%m', hour * 3600, 'unixepoch')",
+    "day": "hour / 24",
+    "month": "hour / 24",
 }
+_DATES: Final = {"day": "%Y-%m-%d", "month": "%Y-%m"}
+_SECONDS_OF_DAY: Final = 86_400
+#: 31 December 9999, in days since 1970: a row has room for later ones, a calendar has not.
+_LAST_DAY: Final = 2_932_896
 
 
 @final
@@ -53,37 +55,32 @@ def read_usage(
         key: of this key alone.
 
     Raises:
-        StoreAway: a file cannot be read.
+        StoreAway: the store cannot be read.
     """
     found: dict[tuple[str, ...], Used] = {}
     groups = ", ".join(GROUPINGS[name] for name in by)
-    condition = "hour >= ? AND hour <= ? AND (? IS NULL OR key = ?)"
-    sums = ", ".join(f"sum({name})" for name in SUMS)
-    statement = f"SELECT {sums}{', ' if groups else ''}{groups} FROM usage_hour WHERE {condition}"
+    condition = "hour >= ? AND hour <= ? AND (CAST(? AS text) IS NULL OR key = ?)"
+    sums = ", ".join(f"CAST(sum({name}) AS bigint)" for name in SUMS)
+    statement = f"SELECT {sums}{', ' if groups else ''}{groups} FROM :usage_hour WHERE {condition}"
     statement += f" GROUP BY {groups}" if groups else ""
     bounds = (int(since // 3600), int(until // 3600) if until is not None else 1 << 40, key, key)
-    try:
-        main = read_file(folder.root / MAIN_FILE)
-        dropped: set[str] = set()
-        connections = [main] if main is not None else []
-        if main is not None:
-            dropped = {month for (month,) in main.execute("SELECT month FROM dropped")}
-        for month in months_in(folder.root):
-            if month not in dropped and (file := read_file(month_file(folder.root, month))) is not None:
-                connections.append(file)
-        for connection in connections:
-            with closing(connection):
-                for row in connection.execute(statement, bounds):
-                    if row[0] is not None:
-                        _add(found, row)
-    except sqlite3.Error as problem:
-        raise StoreAway(str(problem)) from None
+    with open_reading(folder) as reading:
+        for row in reading.sums(statement, *bounds):
+            if row[0] is not None:
+                _add(found, by, row)
     return [found[group] for group in sorted(found)]
 
 
-def _add(found: dict[tuple[str, ...], Used], row: tuple[int | str, ...]) -> None:
+def _add(found: dict[tuple[str, ...], Used], by: Sequence[str], row: tuple[int | str, ...]) -> None:
     size = len(SUMS)
-    group = tuple(map(str, row[size:]))
+    group = tuple([_label(name, value) for name, value in zip(by, row[size:], strict=True)])
     used = found.setdefault(group, Used(group))
     for name, value in zip(SUMS, row[:size], strict=True):
         setattr(used, name, getattr(used, name) + value)
+
+
+def _label(name: str, value: int | str) -> str:
+    """The value of a group as it is shown."""
+    if name not in _DATES:
+        return str(value)
+    return time.strftime(_DATES[name], time.gmtime(min(int(value), _LAST_DAY) * _SECONDS_OF_DAY))

@@ -24,6 +24,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
+from dragoman.config.ledger import NO_LIMITS
 from dragoman.config.quotas import EACH, Period, Unit, quota_fields, read_quota, read_scope, render_amount
 from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.accounts import Scopes
@@ -61,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     config = load_settings(options)
     if config.server.state is None or not config.ledger.enabled:
         raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
+    if options.action == "set" and config.ledger.store is not None:
+        raise ConfigError(NO_LIMITS)
     if options.action != "list" and options.scope is None:
         raise UsageError(f"{options.action}: expected a scope, as team:research or all")
     book = QuotaBook(LedgerFolder.of(config.server.state), actor=actor())

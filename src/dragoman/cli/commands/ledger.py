@@ -24,10 +24,9 @@ from dragoman.errors import DragomanError, UsageError
 from dragoman.ledger.checking import check, list_journals
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.exporting import export_csv
-from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
-from dragoman.ledger.stores.files import month_file, months_in
-from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.money import nano_from_usd, render_usd
 
 EXAMPLE = "  dragoman ledger check"
@@ -83,12 +82,16 @@ def _check(folder: LedgerFolder, *, as_json: bool) -> int:
 
 def _status(folder: LedgerFolder, *, as_json: bool) -> int:
     journals = list_journals(folder)
-    months = {month: month_file(folder.root, month).stat().st_size for month in months_in(folder.root)}
+    with open_reading(folder) as reading:
+        months = reading.sizes()
+    place = "sqlite" if folder.store is None else place_of(folder.store)
     if as_json:
         listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
-        write(_json.encode({"folder": str(folder.root), "journals": listed, "months": months}) + b"\n")
+        write(_json.encode({"folder": str(folder.root), "store": place, "journals": listed, "months": months}) + b"\n")
         return DONE
     say(f"{folder.root}\n")
+    if folder.store is not None:
+        say(f"{place}\n")
     for each in journals:
         life = "live" if each.is_live else "its writer has ended"
         say(f"journal {each.holder}: {life}, {each.waiting} waiting, {each.going_on} going on, {each.size} bytes\n")
@@ -119,11 +122,12 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
     nano = nano_from_usd(abs(usd))
     if len(id) != 16 or nano is None or not options.reason.strip():
         raise UsageError("adjust: expected an id of 32 hexadecimal digits, an amount, and --reason")
-    store = SqliteStore(folder.root)
+    store = open_store(folder)
     try:
         is_new = store.adjust(id, -nano if usd < 0 else nano, reason=options.reason.strip()[:200], actor=actor())
-        with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
-            correct_counters(folder, store.accounts_of(id))
+        if folder.store is None:
+            with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
+                correct_counters(folder, store.accounts_of(id))
     finally:
         store.close()
     hint("it is corrected\n" if is_new else "the same correction stands there already\n")

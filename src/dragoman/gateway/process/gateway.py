@@ -11,7 +11,8 @@ from typing import Final, TypeAlias, get_args
 
 from dragoman.client.client import Requester
 from dragoman.config import Config, ServerConfig, split_address
-from dragoman.errors import DragomanError
+from dragoman.config.ledger import NO_LIMITS
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.admin import AdminApp
@@ -252,6 +253,8 @@ class Gateway:
         Raises:
             ConfigError: it cannot be served by; then nothing has changed.
         """
+        if config.quotas and self._ledger is not None and self._ledger.folder.store is not None:
+            raise ConfigError(f"quotas: {NO_LIMITS}")
         keys = keys or read_keys(config)
         weak = check_change(self._guard, self.host, keys.of_clients(), listener="server", allow_open=allow_open)
         if self._admin is not None:
@@ -272,9 +275,10 @@ class Gateway:
             self.observer.tell("config", weak)
 
     def _ask_for_records(self) -> None:
-        """Where clients have keys, or quotas hold, what cannot be recorded is not sent."""
+        """Where clients have keys, quotas hold, or a store is named, what cannot be recorded is not sent."""
         if self._ledger is not None:
-            self._ledger.is_needed = self._guard.has_keys or self._ledger.admission is not None
+            has_store = self._ledger.folder.store is not None
+            self._ledger.is_needed = self._guard.has_keys or self._ledger.admission is not None or has_store
 
     def _hosts(self, config: Config) -> set[str]:
         return {*config.server.allowed_hosts, *self._usual_hosts}

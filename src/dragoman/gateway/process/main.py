@@ -17,6 +17,7 @@ from typing import Any, Final, final
 import msgspec
 
 from dragoman.config import Config, split_address
+from dragoman.config.ledger import NO_LIMITS
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
@@ -31,8 +32,9 @@ from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.ledger.counting import fold_ended
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.quotas import read_stored
 from dragoman.ledger.shipper import Shipper
-from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.waking import Ringer
 from dragoman.types import ProtocolName
 
@@ -80,12 +82,16 @@ def run(serving: Serving) -> None:
     Raises:
         ConfigError, OSError: as `Gateway.open`, or the log cannot be written.
     """
-    if serving.workers == 1:
+    store = serving.config.ledger.store if serving.config.ledger.enabled else None
+    if store is not None:
+        _check_store(serving.config)
+    if serving.workers == 1 and store is None:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(serving, None))
         return
     if not hasattr(os, "fork"):
-        raise ConfigError("--workers: this system has no fork; expected 1")
+        words = "expected 1" if store is None else "expected ledger.store = sqlite"
+        raise ConfigError(f"--workers: this system has no fork; {words}")
     sockets = bind(serving.host, serving.port, serving.workers)
     admin = serving.config.admin.address
     admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None
@@ -195,7 +201,22 @@ def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave
 def _ledger_folder(config: Config) -> LedgerFolder | None:
     """Where the ledger stands; None: there is none."""
     state = config.server.state
-    return LedgerFolder.of(state) if config.ledger.enabled and state is not None else None
+    return LedgerFolder.of(state, config.ledger.store) if config.ledger.enabled and state is not None else None
+
+
+def _check_store(config: Config) -> None:
+    """Whether requests can be recorded in PostgreSQL. It need not be there now.
+
+    Raises:
+        ConfigError: there is no state folder for what waits, or limits stand in it.
+        MissingExtra: the driver is not installed.
+    """
+    folder = _ledger_folder(config)
+    if folder is None:
+        raise ConfigError("ledger.store: expected server.state, the folder in which records wait for it")
+    if read_stored(folder):
+        raise ConfigError(f"quotas of `dragoman budget set` in {folder.root}: {NO_LIMITS}; `dragoman budget remove`")
+    open_store(folder).close()
 
 
 def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:
@@ -212,8 +233,8 @@ def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> No
     """Deliver the ledger of several workers. `shared`: where they count."""
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
-    fold = partial(fold_ended, folder)
-    store = SqliteStore(folder.root)
+    fold = partial(fold_ended, folder) if folder.store is None else lambda: None
+    store = open_store(folder)
     Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
 
 

@@ -15,7 +15,8 @@ from dragoman.ledger.records import REASONS, STATES
 VERSION: Final = 3
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def listed(words: tuple[str, ...]) -> str:
+    """Words as SQL lists them."""
     return ",".join(f"'{word}'" for word in words)
 
 
@@ -23,10 +24,13 @@ def _listed(words: tuple[str, ...]) -> str:
 GROUPS: Final = ("hour", "key", "owner", "team", "route", "target", "state")
 SUMS: Final = ("nano", "unpriced", "input", "output", "cache_read", "cache_write", "reasoning", "attempts")
 
+#: SQLite makes a float of a sum that has no room.
+_WHOLE: Final = "CHECK (typeof({}) = 'integer')"
+_ROOM: Final = ", ".join(f"{name} INTEGER NOT NULL {_WHOLE.format(name)}" for name in SUMS)
 _USAGE: Final = f"""
 CREATE TABLE IF NOT EXISTS usage_hour(
   hour INTEGER NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, team TEXT NOT NULL, route TEXT NOT NULL,
-  target TEXT NOT NULL, state TEXT NOT NULL, {", ".join(f"{name} INTEGER NOT NULL" for name in SUMS)},
+  target TEXT NOT NULL, state TEXT NOT NULL, {_ROOM},
   PRIMARY KEY({", ".join(GROUPS)})) WITHOUT ROWID;
 """
 
@@ -42,9 +46,10 @@ _MOVE: Final = f"""
 #: Who corrections are charged by: what a holder spent is of its own rows alone.
 ADJUSTED: Final = "adjusted"
 #: What was charged to accounts, by who did it: from it the counters are filled again.
-_SPEND: Final = """
+_SPEND: Final = f"""
 CREATE TABLE IF NOT EXISTS spend(
-  account INTEGER NOT NULL, holder TEXT NOT NULL, nano INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  account INTEGER NOT NULL, holder TEXT NOT NULL, nano INTEGER NOT NULL {_WHOLE.format("nano")},
+  tokens INTEGER NOT NULL {_WHOLE.format("tokens")},
   PRIMARY KEY(account, holder)) WITHOUT ROWID;
 """
 _CHARGED: Final = (
@@ -52,12 +57,13 @@ _CHARGED: Final = (
 )
 
 
-def _tokens(of: str) -> str:
+def tokens_of(of: str) -> str:
+    """What an attempt is charged in tokens, in SQL. `of`: the prefix of its columns."""
     return f"coalesce({of}charged_tokens, coalesce({of}input, 0) + coalesce({of}output, 0))"
 
 
 _CHARGE: Final = f"""
-  INSERT INTO spend SELECT value, NEW.holder, coalesce(NEW.nano, 0), {_tokens("NEW.")}
+  INSERT INTO spend SELECT value, NEW.holder, coalesce(NEW.nano, 0), {tokens_of("NEW.")}
   FROM json_each('[' || NEW.accounts || ']') WHERE true {_CHARGED};
 """
 
@@ -77,10 +83,10 @@ CREATE TABLE IF NOT EXISTS attempt(
   started INTEGER NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, team TEXT NOT NULL, route TEXT NOT NULL,
   target TEXT NOT NULL, size INTEGER NOT NULL, accounts TEXT NOT NULL, reserved INTEGER, expected INTEGER,
   client_request TEXT NOT NULL,
-  ended INTEGER, state TEXT NOT NULL CHECK (state IN ({_listed(STATES)})), nano INTEGER CHECK (nano >= 0),
+  ended INTEGER, state TEXT NOT NULL CHECK (state IN ({listed(STATES)})), nano INTEGER CHECK (nano >= 0),
   price INTEGER, input INTEGER CHECK (input >= 0), output INTEGER CHECK (output >= 0), cache_read INTEGER,
   cache_write INTEGER, reasoning INTEGER, reported INTEGER NOT NULL,
-  reason TEXT NOT NULL CHECK (reason IN ({_listed(tuple(sorted(REASONS)))})), status INTEGER,
+  reason TEXT NOT NULL CHECK (reason IN ({listed(tuple(sorted(REASONS)))})), status INTEGER,
   provider_request TEXT NOT NULL, reserved_tokens INTEGER, charged_tokens INTEGER CHECK (charged_tokens >= 0),
   CHECK ((state = 'reserved') = (ended IS NULL))) WITHOUT ROWID;
 {_USAGE}
@@ -116,7 +122,7 @@ CREATE TRIGGER IF NOT EXISTS adjustment_stays BEFORE DELETE ON adjustment
 #: What `spend` must be, from the rows: account, holder, nano-dollars, tokens.
 CHARGES: Final = f"""
 SELECT account, holder, sum(nano), sum(tokens) FROM (
-  SELECT value AS account, holder, coalesce(nano, 0) AS nano, {_tokens("")} AS tokens
+  SELECT value AS account, holder, coalesce(nano, 0) AS nano, {tokens_of("")} AS tokens
   FROM attempt, json_each('[' || accounts || ']') WHERE state <> 'reserved' AND accounts <> ''
   UNION ALL SELECT value, '{ADJUSTED}', adjustment.nano, 0
   FROM adjustment JOIN attempt ON attempt.id = adjustment.attempt, json_each('[' || accounts || ']'))

@@ -1,0 +1,129 @@
+"""Which store a ledger has: SQLite files in its folder, or the PostgreSQL that its configuration names."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol, final
+
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Store, StoreAway
+from dragoman.ledger.stores.files import MAIN_FILE, month_file, months_in, read_file
+from dragoman.ledger.stores.schema import CHARGES
+from dragoman.ledger.stores.sqlite import SqliteStore
+
+#: Tables that statements name by `:attempt` and so on: those of one month.
+_OF_MONTH: Final = ("attempt", "adjustment", "usage_hour", "spend")
+
+
+class StoreReading(Protocol):
+    """A store that is read. Statements are of the SQL that all stores know; `?` stands for a value, and `:attempt`,
+    `:adjustment`, `:usage_hour`, `:spend` for the table of the month that is asked."""
+
+    def months(self) -> list[str]:
+        """The months that have attempts of their own, in order."""
+        ...
+
+    def select(self, month: str | None, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Rows of a month, None: of what is of no one month; none where nothing was written yet.
+
+        Raises:
+            StoreAway: it cannot be read.
+        """
+        ...
+
+    def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Rows of all sums (`:usage_hour`, `:spend`), also of months whose attempts were dropped; a group may come more
+        than once."""
+        ...
+
+    def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
+        """What `:spend` must be by a month's rows and corrections: account, holder, nano-dollars, tokens."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes that each month takes."""
+        ...
+
+
+def open_store(folder: LedgerFolder) -> Store:
+    """To write. Nothing happens before the first call."""
+    if folder.store is None:
+        return SqliteStore(folder.root)
+    from dragoman.ledger.stores.postgresql import PostgresqlStore
+
+    return PostgresqlStore(folder.store)
+
+
+@contextmanager
+def open_reading(folder: LedgerFolder) -> Iterator[StoreReading]:
+    """To read, one state of each month.
+
+    Raises:
+        StoreAway: it cannot be read.
+    """
+    if folder.store is not None:
+        from dragoman.ledger.stores.postgresql_reading import open_postgresql
+
+        with open_postgresql(folder.store) as reading:
+            yield reading
+        return
+    files = _Files(folder)
+    try:
+        yield files
+    except sqlite3.Error as problem:
+        raise StoreAway(str(problem)) from None
+    finally:
+        files.close()
+
+
+@final
+class _Files:
+    """See `StoreReading`. One file of a month is open at a time."""
+
+    __slots__ = ("_folder", "_main", "_month", "_name")
+
+    def __init__(self, folder: LedgerFolder) -> None:
+        self._folder = folder
+        self._main: sqlite3.Connection | None = read_file(folder.root / MAIN_FILE)
+        self._month: sqlite3.Connection | None = None
+        self._name = ""
+
+    def months(self) -> list[str]:
+        return months_in(self._folder.root)
+
+    def select(self, month: str | None, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        connection = self._main if month is None else self._opened(month)
+        for name in _OF_MONTH:
+            statement = statement.replace(f":{name}", name)
+        return iter(()) if connection is None else connection.execute(statement, values)
+
+    def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        yield from self.select(None, statement, *values)
+        dropped = {month for (month,) in self.select(None, "SELECT month FROM dropped")}
+        for month in self.months():
+            if month not in dropped:
+                yield from self.select(month, statement, *values)
+
+    def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
+        return self.select(month, CHARGES)
+
+    def sizes(self) -> dict[str, int]:
+        return {month: month_file(self._folder.root, month).stat().st_size for month in self.months()}
+
+    def close(self) -> None:
+        """Nothing more is read."""
+        for connection in (self._main, self._month):
+            if connection is not None:
+                connection.close()
+        self._main = self._month = None
+
+    def _opened(self, month: str) -> sqlite3.Connection | None:
+        if self._name != month:
+            if self._month is not None:
+                self._month.close()
+            self._month, self._name = read_file(month_file(self._folder.root, month)), month
+            if self._month is not None:
+                self._month.execute("BEGIN")  # one state of the file
+        return self._month

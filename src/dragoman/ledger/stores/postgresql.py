@@ -1,0 +1,269 @@
+"""The store of several machines: a PostgreSQL, written by their shippers and by commands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from dragoman import _json
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.stores.files import month_of
+from dragoman.ledger.stores.postgresql_connection import Connection, StoreCollided
+from dragoman.ledger.stores.postgresql_schema import (
+    LOCK,
+    SCHEMA,
+    TABLES,
+    TYPES,
+    VERSION,
+    next_month,
+    partition_of,
+    render_partitions,
+)
+from dragoman.ledger.stores.schema import COLUMNS, SETTLED
+from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
+from dragoman.secret import Secret
+
+_ID_SIZE: Final = 16
+_GIVEN: Final = ", ".join(f"${place + 1}::{kind}[]" for place, kind in enumerate(TYPES.values()))
+#: In the order of ids, so that two who give the same rows wait for each other and do not lock each other up.
+_INSERT: Final = (
+    f"INSERT INTO attempt({', '.join(COLUMNS)}) SELECT * FROM unnest({_GIVEN}) AS given({', '.join(COLUMNS)}) "
+    f"ORDER BY id ON CONFLICT(id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SETTLED)} "
+    "WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
+)
+_SETTLE: Final = (
+    f"UPDATE attempt SET {', '.join(f'{name} = ${place + 2}' for place, name in enumerate(SETTLED))} "
+    "WHERE id = $1 AND state = 'reserved'"
+)
+_ADJUST: Final = "INSERT INTO adjustment VALUES($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
+_INTERRUPTED: Final = "SELECT id, nano FROM attempt WHERE id = ANY($1::uuid[]) AND state = 'interrupted'"
+_LOCKED: Final = f"SELECT pg_advisory_xact_lock({LOCK})"
+_MONTHS: Final = (
+    "SELECT right(relname, 7) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
+    "WHERE inhparent = 'attempt'::regclass ORDER BY 1"
+)
+#: How often is tried what another shipper's delivery crossed.
+_TURNS: Final = 3
+#: Partitions that are made ahead.
+_AHEAD: Final = 2
+
+
+class PostgresqlStore:
+    """See `Store`. For one thread at a time. Makes its tables where there are none."""
+
+    __slots__ = ("_connection", "_is_ready", "_months", "_now")
+
+    def __init__(self, address: Secret, *, now: Callable[[], float] = time.time) -> None:
+        """`address`: as `Connection`. `now`: Unix seconds."""
+        self._connection = Connection(address)
+        self._now = now
+        self._is_ready = False
+        self._months: set[str] = set()  # those that have partitions, as far as is known
+
+    def deliver(self, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
+        prices = [(price.id, price.target, price.source, price.body) for price in snapshots]
+        if prices:
+            with self._writing() as connection:
+                connection.execute_many("INSERT INTO price VALUES($1, $2, $3, $4) ON CONFLICT DO NOTHING", prices)
+        if not rows:
+            return
+        for _ in range(_TURNS - 1):
+            with suppress(StoreCollided):
+                return self._deliver(rows)
+        self._deliver(rows)
+
+    def settle(self, settlement: Settlement) -> bool:
+        if len(settlement.id) != _ID_SIZE:
+            return False
+        with self._writing() as connection:
+            if connection.execute(_SETTLE, settlement.id, *ending_values(settlement)):
+                return True
+            if not connection.fetch("SELECT 1 FROM attempt WHERE id = $1", settlement.id):
+                month = month_of(settlement.id)
+                if connection.fetch("SELECT 1 FROM dropped WHERE month = $1", month):
+                    raise Refused(f"the attempts of {month} were dropped")
+                return False
+            self._adjust_late(connection, [settlement])
+            return True
+
+    def set_aside(self, name: str, reason: str, data: bytes) -> None:
+        with self._writing() as connection:
+            values = (name, reason, data, self._micros())
+            connection.execute("INSERT INTO set_aside VALUES($1, $2, $3, $4) ON CONFLICT DO NOTHING", *values)
+
+    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
+        id = derived_id(attempt, f"{nano} {actor} {reason}")
+        with self._writing() as connection:
+            found = connection.fetch("SELECT state, nano FROM attempt WHERE id = $1 FOR UPDATE", attempt)
+            if not found or found[0][0] == "reserved":
+                raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
+            if connection.fetch("SELECT 1 FROM adjustment WHERE attempt = $1 AND id = $2", attempt, id):
+                return False
+            self._write_audit(
+                connection, actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()}
+            )
+            priced = connection.fetch("SELECT 1 FROM adjustment WHERE attempt = $1 AND prices <> 0", attempt)
+            prices = int(found[0][1] is None and not priced)
+            connection.execute(_ADJUST, id, attempt, nano, prices, reason, actor, self._micros())
+        return True
+
+    def accounts_of(self, attempt: bytes) -> list[int]:
+        with self._writing() as connection:
+            found = connection.fetch("SELECT accounts FROM attempt WHERE id = $1", attempt)
+        return [int(account) for (accounts,) in found if accounts for account in accounts.split(",")]
+
+    def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
+        with self._writing() as connection:
+            self._write_audit(connection, actor, action, subject, change)
+
+    def drop_before(self, day: str) -> list[str]:
+        self._is_ready = False  # so that the next months are made
+        with self._writing() as connection:
+            connection.execute(_LOCKED)
+            old = [month for month in months_of(connection) if month < day[:7]]
+            held = [
+                month for month in old if connection.fetch(f"SELECT 1 FROM {partition_of('attempt', month)} LIMIT 1")
+            ]
+            for month in held:
+                connection.execute("INSERT INTO dropped VALUES($1, $2) ON CONFLICT DO NOTHING", month, self._micros())
+            for month in old:
+                connection.execute(f"DROP TABLE {partition_of('attempt', month)}, {partition_of('adjustment', month)}")
+        self._months.difference_update(old)
+        return held
+
+    def close(self) -> None:
+        self._is_ready = False
+        self._connection.close()
+
+    # ------------------------------------------------------------ inside
+
+    def _deliver(self, rows: Sequence[Row]) -> None:
+        months = {month_of(row.intent.id) for row in rows}
+        was_known = self._is_ready and months <= self._months
+        self._make_partitions(months)
+        try:
+            self._insert(rows)
+        except Refused:
+            self._is_ready = False  # perhaps somebody else has dropped a month since
+            self._make_partitions(months)
+            if not was_known:
+                raise
+            self._insert(rows)
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        with self._writing() as connection:
+            moved = sum(
+                connection.execute(_INSERT, *zip(*map(row_values, those), strict=True)) for those in _distinct(rows)
+            )
+            if moved < len(rows):  # some stood there, perhaps with other values
+                self._adjust_late(connection, [row.settlement for row in rows if row.settlement is not None])
+
+    def _adjust_late(self, connection: Connection, given: Sequence[Settlement]) -> None:
+        """Further rows of attempts that were closed already: one entry each with the difference."""
+        known = [each for each in given if each.nano is not None and each.state != "interrupted"]
+        stored = dict(connection.fetch(_INTERRUPTED, [each.id for each in known])) if known else {}
+        entries: dict[bytes, tuple[object, ...]] = {}
+        for each in known:
+            if each.id in stored and (each.nano != stored[each.id]):
+                nano = stored.pop(each.id)
+                assert each.nano is not None
+                id = derived_id(each.id, "late")
+                entries[each.id] = (
+                    id,
+                    each.id,
+                    each.nano - (nano or 0),
+                    int(nano is None),
+                    "late",
+                    "shipper",
+                    each.ended,
+                )
+        if entries:
+            connection.execute_many(_ADJUST, [entries[attempt] for attempt in sorted(entries)])
+
+    def _make_partitions(self, months: set[str]) -> None:
+        """Raises Refused: one of these months was dropped."""
+        if months <= self._months and self._is_ready:
+            return
+        with self._writing() as connection:
+            connection.execute(_LOCKED)
+            self._months = set(months_of(connection))
+            missing = months - self._months
+            dropped = connection.fetch("SELECT month FROM dropped WHERE month = ANY($1::text[])", sorted(missing))
+            if dropped:
+                raise Refused(f"the attempts of {dropped[0][0]} were dropped")
+            for month in sorted(missing):
+                connection.execute(render_partitions(month))
+        self._months |= months
+
+    def _write_audit(
+        self, connection: Connection, actor: str, action: str, subject: str, change: dict[str, Any]
+    ) -> None:
+        connection.execute(_LOCKED)  # one after the other: each entry's digest covers the one before it
+        last = connection.fetch("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1") or [(0, bytes(32))]
+        number, previous = last[0][0] + 1, last[0][1]
+        at, text = self._micros(), _json.encode(change).decode()
+        digest = audit_digest(previous, (number, at, actor, action, subject, text))
+        values = (number, at, actor, action, subject, text, previous, digest)
+        connection.execute("INSERT INTO audit VALUES($1, $2, $3, $4, $5, $6, $7, $8)", *values)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction, in tables that are there. Raises StoreAway, Refused."""
+        if not (self._is_ready and self._connection.is_open):
+            with self._connection.transaction():
+                _prepare(self._connection, time.strftime("%Y-%m", time.gmtime(self._now())))
+            self._is_ready = True
+        with self._connection.transaction():
+            yield self._connection
+
+    def _micros(self) -> int:
+        return int(self._now() * 1_000_000)
+
+
+def _prepare(connection: Connection, month: str) -> None:
+    """Make the tables where there are none, and the partitions of this month and the next ones.
+
+    Raises:
+        StoreAway: a later dragoman has made them.
+    """
+    connection.execute(_LOCKED)
+    if not connection.fetch("SELECT 1 FROM pg_namespace WHERE nspname = $1", SCHEMA):
+        connection.execute(f"CREATE SCHEMA {SCHEMA}")
+    if read_version(connection) is None:
+        connection.execute(TABLES)
+    for _ in range(_AHEAD + 1):
+        if not connection.fetch("SELECT 1 FROM dropped WHERE month = $1", month):
+            connection.execute(render_partitions(month))
+        month = next_month(month)
+
+
+def read_version(connection: Connection) -> int | None:
+    """Of the tables; None where there are none yet.
+
+    Raises:
+        StoreAway: a later dragoman has made them.
+    """
+    if connection.fetch("SELECT to_regclass('meta') IS NULL")[0][0]:
+        return None
+    version = int(connection.fetch("SELECT value FROM meta WHERE name = 'version'")[0][0])
+    if version > VERSION:
+        raise StoreAway(f"{connection.name}: a later dragoman has written it")
+    return version
+
+
+def months_of(connection: Connection) -> list[str]:
+    """The months that have partitions, in order."""
+    return [name.replace("_", "-") for (name,) in connection.fetch(_MONTHS)]
+
+
+def _distinct(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """The rows in turns: none has an id twice, and what comes again comes in a later one."""
+    turn = list(rows)
+    while turn:
+        first: dict[bytes, Row] = {}
+        again = [row for row in turn if first.setdefault(row.intent.id, row) is not row]
+        yield list(first.values())
+        turn = again

@@ -1,0 +1,201 @@
+"""PostgreSQL by asyncpg: one connection for one thread that waits. Only this file imports the driver.
+
+Whatever goes wrong becomes one of the interface's exceptions, in words without a value of a row and without the
+password. A connection that gave no answer in time is dropped: what it was asked may have happened, so it is asked
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
+from urllib.parse import unquote, urlsplit
+
+from dragoman.errors import MissingExtra
+from dragoman.ledger.folder import place_of
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.stores.postgresql_schema import SCHEMA
+from dragoman.secret import Secret, masked
+
+try:
+    import asyncpg
+except ImportError:
+    raise MissingExtra('a ledger in PostgreSQL needs the extra "fleet": pip install "dragoman[fleet]"') from None
+
+#: Seconds until a connection stands, and until a statement is done. The server ends what takes longer, too: nothing of
+#: a machine that is gone holds others up.
+CONNECT_SECONDS: Final = 3.0
+STATEMENT_SECONDS: Final = 10.0
+_GRACE: Final = 2.0
+_ID_SIZE: Final = 16
+_THIS_MACHINE: Final = (None, "localhost", "127.0.0.1", "::1")
+_SETTINGS: Final = """
+SET search_path = {schema};
+SET client_min_messages = warning;
+SET statement_timeout = {patience};
+SET idle_in_transaction_session_timeout = {patience};
+"""
+#: Rows that are fetched at once of those that are read one by one.
+_AT_ONCE: Final = 1_000
+#: Of SQLSTATE: rules that a row breaks; values that fit no column; transactions that waited for each other.
+_RULE, _VALUE, _COLLIDED = "23", "22", "40"
+
+
+class StoreCollided(StoreAway):
+    """Another's transaction and this one waited for each other; this one was ended, and may be tried at once."""
+
+
+class Connection:
+    """Opened when it is needed, and again after it was lost."""
+
+    __slots__ = ("_address", "_connection", "_loop", "_password", "_patience", "name")
+
+    def __init__(self, address: Secret, *, patience: float = STATEMENT_SECONDS) -> None:
+        """`address`: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`. `patience`: seconds for a statement."""
+        self._patience = patience
+        parts = urlsplit(address.reveal())
+        self.name = place_of(address)
+        self._password = unquote(parts.password or "")
+        self._address = address
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connection: asyncpg.Connection | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one that may answer."""
+        return self._connection is not None and not self._connection.is_closed()
+
+    def execute(self, statement: str, *values: object) -> int:
+        """Do; gives how many rows it was done to. Without values it may be several statements.
+
+        Raises:
+            StoreAway, Refused: as `Store.deliver`.
+        """
+        status: str = self._do(self._opened().execute(statement, *values))
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Do with each of these. Raises as `execute`."""
+        self._do(self._opened().executemany(statement, rows))
+
+    def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows that it gives. Raises as `execute`."""
+        return [tuple(row) for row in self._do(self._opened().fetch(statement, *values))]
+
+    def fetch_each(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Its rows, one by one, inside a transaction. Raises as `execute`."""
+        cursor = self._do(self._opened().cursor(statement, *values))
+        while rows := self._do(cursor.fetch(_AT_ONCE)):
+            yield from map(tuple, rows)
+
+    @contextmanager
+    def transaction(self, *, is_reading: bool = False) -> Iterator[None]:
+        """What is done inside is done whole, or not at all. `is_reading`: all of it sees one state.
+
+        Raises:
+            StoreAway, Refused: as `Store.deliver`; nothing was done, or it is not known whether it was.
+        """
+        self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_reading else "BEGIN")
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self.is_open:
+                with contextlib.suppress(StoreAway, Refused):
+                    self.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """The next call opens it anew."""
+        connection, self._connection = self._connection, None
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        if connection is not None and not connection.is_closed():
+            with contextlib.suppress(Exception):
+                loop.run_until_complete(asyncio.wait_for(connection.close(timeout=1.0), 1.5))
+            connection.terminate()
+        with contextlib.suppress(Exception):
+            loop.run_until_complete(asyncio.sleep(0))  # its end is heard
+        loop.close()
+
+    # ------------------------------------------------------------ inside
+
+    def _opened(self) -> asyncpg.Connection:
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        self.close()
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._connection = self._loop.run_until_complete(asyncio.wait_for(self._connect(), CONNECT_SECONDS))
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as problem:
+            self._fail(problem)
+        return self._connection
+
+    async def _connect(self) -> asyncpg.Connection:
+        address = self._address.reveal()
+        parts = urlsplit(address)
+        # Elsewhere than on this machine the server must show a certificate, unless the address says otherwise.
+        is_near = parts.hostname in _THIS_MACHINE or "sslmode=" in parts.query
+        tls = None if is_near else ssl.create_default_context()
+        connection = await asyncpg.connect(address, timeout=CONNECT_SECONDS, ssl=tls)
+        await connection.execute(_SETTINGS.format(schema=SCHEMA, patience=int(self._patience * 1000)))
+        await connection.set_type_codec("uuid", schema="pg_catalog", format="binary", encoder=_encode_id, decoder=bytes)
+        return connection
+
+    def _do(self, work: Any) -> Any:
+        assert self._loop is not None
+        try:
+            return self._loop.run_until_complete(self._in_time(work))
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as problem:
+            self._fail(problem)
+
+    async def _in_time(self, work: Any) -> Any:
+        """Drops the connection of what takes too long, so that nothing is asked of it any more, not even to stop."""
+        task = asyncio.get_running_loop().create_task(_awaited(work))
+        await asyncio.wait((task,), timeout=self._patience + _GRACE)
+        if not task.done():
+            assert self._connection is not None
+            self._connection.terminate()
+            with contextlib.suppress(Exception):
+                await task
+            raise TimeoutError
+        return task.result()
+
+    def _fail(self, problem: Exception) -> NoReturn:
+        """Raises StoreAway, Refused."""
+        state = getattr(problem, "sqlstate", None) or ""
+        if isinstance(problem, asyncpg.PostgresError):
+            if state[:2] == _RULE:
+                raise Refused(str(problem)) from None  # names tables and rules, no value
+            if state[:2] == _COLLIDED:
+                raise StoreCollided(f"{self.name}: {self._words(problem)}") from None
+            if state[:2] == _VALUE:
+                raise Refused("a value does not fit its column") from None
+        if isinstance(problem, asyncpg.InterfaceError | OSError | TimeoutError | asyncpg.PostgresConnectionError):
+            self.close()
+        raise StoreAway(f"{self.name}: {self._words(problem)}") from None
+
+    def _words(self, problem: Exception) -> str:
+        if isinstance(problem, TimeoutError):
+            return "no answer in time"
+        if isinstance(problem, OSError):
+            return problem.strerror or "it cannot be reached"
+        return masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
+
+
+async def _awaited(work: Any) -> Any:
+    """The driver's cursors can be awaited, and are no coroutines."""
+    return await work
+
+
+def _encode_id(id: bytes) -> bytes:
+    """Raises ValueError, of which the driver makes one of its own."""
+    if len(id) != _ID_SIZE:
+        raise ValueError("expected 16 bytes")
+    return id

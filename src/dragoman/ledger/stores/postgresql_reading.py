@@ -1,0 +1,70 @@
+"""The PostgreSQL store, read: one state of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, final
+
+from dragoman.ledger.stores.postgresql import months_of, read_version
+from dragoman.ledger.stores.postgresql_connection import Connection
+from dragoman.ledger.stores.postgresql_schema import CHARGES, partition_of
+from dragoman.secret import Secret
+
+#: Seconds that a look at all rows may take.
+_PATIENCE: Final = 3_600.0
+#: Tables of all months, which say of each row of which it is.
+_SUMS: Final = ("usage_hour", "spend")
+
+
+@contextmanager
+def open_postgresql(address: Secret) -> Iterator[PostgresqlReading]:
+    """Raises StoreAway: it cannot be read."""
+    connection = Connection(address, patience=_PATIENCE)
+    try:
+        with connection.transaction(is_reading=True):
+            yield PostgresqlReading(connection, is_empty=read_version(connection) is None)
+    finally:
+        connection.close()
+
+
+@final
+class PostgresqlReading:
+    """See `StoreReading`."""
+
+    __slots__ = ("_connection", "_is_empty")
+
+    def __init__(self, connection: Connection, *, is_empty: bool) -> None:
+        self._connection = connection
+        self._is_empty = is_empty
+
+    def months(self) -> list[str]:
+        return [] if self._is_empty else months_of(self._connection)
+
+    def select(self, month: str | None, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        if self._is_empty:
+            return iter(())
+        if month is not None:
+            for name in ("attempt", "adjustment"):
+                statement = statement.replace(f":{name}", f"{partition_of(name, month)} AS {name}")
+            for name in _SUMS:
+                statement = statement.replace(f":{name}", f"(SELECT * FROM {name} WHERE month = '{month}') AS {name}")
+        return self._connection.fetch_each(_numbered(statement), *values)
+
+    def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        for name in _SUMS:
+            statement = statement.replace(f":{name}", name)
+        return self.select(None, statement, *values)
+
+    def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
+        return self.select(month, CHARGES)
+
+    def sizes(self) -> dict[str, int]:
+        statement = "SELECT pg_total_relation_size(CAST(? AS text)::regclass)"
+        return {month: next(self.select(None, statement, partition_of("attempt", month)))[0] for month in self.months()}
+
+
+def _numbered(statement: str) -> str:
+    """With `$1`, `$2` in place of each `?`."""
+    first, *rest = statement.split("?")
+    return first + "".join([f"${place}{text}" for place, text in enumerate(rest, 1)])

@@ -1,0 +1,201 @@
+"""PostgreSQL away, frozen, killed, changed by hand: nothing is lost, nothing counts twice, no password is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reliability.engines import PASSWORD, PostgreSQL
+
+from dragoman.cli.main import main
+from dragoman.ledger.checking import check
+from dragoman.ledger.folder import LedgerFolder, place_of
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.records import AttemptIds, Row
+from dragoman.ledger.stores import postgresql_connection
+from dragoman.ledger.stores.postgresql import PostgresqlStore
+from dragoman.ledger.stores.postgresql_reading import open_postgresql
+from dragoman.secret import Secret
+from ledger.engines import Engines, dump
+from ledger.histories import HOLDER, START, intent, settlement
+
+MONTH = 31 * 86_400 * 1_000_000
+
+
+@pytest.fixture
+def opened(engines: Engines, tmp_path: Path) -> Iterator[tuple[LedgerFolder, PostgresqlStore]]:
+    with engines.open("postgresql", tmp_path) as (folder, store):
+        assert isinstance(store, PostgresqlStore)
+        yield folder, store
+
+
+def rows(count: int) -> list[Row]:
+    ids = AttemptIds(1)
+    intents = [intent(ids, number, accounts=(4,)) for number in range(count)]
+    return [Row(HOLDER, each, settlement(each)) for each in intents]
+
+
+def test_a_killed_server_takes_the_same_again(engines: Engines, opened: tuple[LedgerFolder, PostgresqlStore]) -> None:
+    folder, store = opened
+    given = rows(60)
+    store.deliver(given[:40])
+    engines.server.kill()
+    with pytest.raises(StoreAway) as away:
+        store.deliver(given)
+    with pytest.raises(StoreAway):
+        check(folder)
+    engines.server.start()
+    store.deliver(given)
+    store.deliver(given)
+    assert (check(folder).attempts, check(folder).nano, check(folder).is_sound) == (60, 420, True)
+    assert PASSWORD not in str(away.value) and "127.0.0.1" in str(away.value)
+
+
+def test_a_frozen_server_is_away_and_what_it_took_counts_once(
+    engines: Engines, opened: tuple[LedgerFolder, PostgresqlStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = opened
+    monkeypatch.setattr(postgresql_connection, "CONNECT_SECONDS", 0.2)
+    store = PostgresqlStore(Secret(engines.server.address))
+    given = rows(20)
+    store.deliver(given[:1])
+    store._connection._patience = -postgresql_connection._GRACE + 0.2
+    engines.server.freeze()
+    try:
+        for _ in range(2):  # by the connection that it has, then by a new one
+            with pytest.raises(StoreAway, match="no answer in time"):
+                store.deliver(given)
+    finally:
+        engines.server.thaw()
+    monkeypatch.undo()
+    store._connection._patience = 10.0
+    store.deliver(given)
+    store.close()
+    assert (check(folder).attempts, check(folder).is_sound) == (20, True)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://dragoman:wrong-canary@127.0.0.1:{port}/postgres", "password authentication failed"),
+        ("postgresql://dragoman:pg%20p%40ss%2Fw0rd%3Acanary@127.0.0.1:{port}/none", "does not exist"),
+        ("postgresql://dragoman:pw-canary@127.0.0.1:1/postgres", "127.0.0.1:1"),
+        ("postgresql://dragoman:pw-canary@localhost.invalid/postgres?sslmode=disable", "localhost.invalid"),
+    ],
+)
+def test_an_address_that_does_not_serve_is_said_without_its_password(
+    engines: Engines, address: str, words: str
+) -> None:
+    secret = Secret(address.format(port=engines.server.port))
+    store = PostgresqlStore(secret)
+    with pytest.raises(StoreAway, match=words) as away:
+        store.deliver(rows(1))
+    store.close()
+    for text in (str(away.value), repr(away.value), repr(LedgerFolder(Path("x"), secret)), place_of(secret)):
+        assert "canary" not in text
+
+
+def test_final_rows_are_frozen_and_nothing_is_deleted(opened: tuple[LedgerFolder, PostgresqlStore]) -> None:
+    folder, store = opened
+    ended, going = intent(AttemptIds(1)), intent(AttemptIds(2))
+    store.deliver([Row(HOLDER, ended, settlement(ended)), Row(HOLDER, going)])
+    store.adjust(ended.id, -2, reason="invoice", actor="me")
+    before = dump(folder)
+    for statement in (
+        "UPDATE attempt SET nano = 1 WHERE state = 'settled'",
+        "UPDATE attempt SET state = 'reserved', ended = NULL WHERE state = 'settled'",
+        "UPDATE attempt_2026_11 SET nano = 1",
+        "UPDATE attempt SET id = gen_random_uuid() WHERE state = 'reserved'",
+        "DELETE FROM attempt",
+        "UPDATE adjustment SET nano = 1",
+        "DELETE FROM adjustment",
+        "UPDATE audit SET actor = 'you'",
+        "DELETE FROM audit",
+    ):
+        with pytest.raises(Refused), store._writing() as connection:
+            connection.execute(statement)
+    assert dump(folder) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE usage_hour SET nano = nano + 1",
+        "DELETE FROM usage_hour",
+        "INSERT INTO usage_hour SELECT 1, '', '', '', '', '', '', '2026-11', 1, 0, 0, 0, 0, 0, 0, 1",
+        "INSERT INTO audit VALUES(1, 1, 'me', 'new', 'key', '{}', '', '')",
+    ],
+)
+def test_a_check_finds_what_was_changed_by_hand(opened: tuple[LedgerFolder, PostgresqlStore], statement: str) -> None:
+    folder, store = opened
+    store.deliver(rows(3))
+    assert check(folder).is_sound
+    with store._writing() as connection:
+        connection.execute(statement)
+    assert check(folder).differences
+
+
+def test_partitions_are_made_ahead_and_when_a_row_asks_for_one(engines: Engines, tmp_path: Path) -> None:
+    now = START / 1_000_000
+    with engines.open("postgresql", tmp_path) as (folder, _):
+        assert folder.store is not None
+        store = PostgresqlStore(folder.store, now=lambda: now + 400 * 86_400)
+        store.audit("me", "new", "key", {})
+        with open_postgresql(folder.store) as reading:
+            assert {"2027-12", "2028-01", "2028-02"} <= set(reading.months())
+        late = intent(AttemptIds(1), started=START + 30 * MONTH)
+        store.deliver([Row(HOLDER, late, settlement(late))])
+        store.close()
+        assert check(folder).attempts == 1
+
+
+def test_tables_of_a_later_version_are_left_alone(opened: tuple[LedgerFolder, PostgresqlStore]) -> None:
+    folder, store = opened
+    with store._writing() as connection:
+        connection.execute("UPDATE meta SET value = '99'")
+    store.close()
+    try:
+        with pytest.raises(StoreAway, match="a later dragoman"):
+            store.deliver(rows(1))
+        with pytest.raises(StoreAway, match="a later dragoman"):
+            check(folder)
+    finally:
+        with store._connection.transaction():
+            store._connection.execute("UPDATE meta SET value = '1'")
+
+
+def test_commands_read_and_write_it(
+    engines: Engines, opened: tuple[LedgerFolder, PostgresqlStore], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    _, store = opened
+    given = rows(3)
+    store.deliver(given)
+    monkeypatch.setenv("DRAGOMAN_TEST_STORE", engines.server.address)
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[server]\nstate = "{tmp_path}"\n[ledger]\nstore = "env:DRAGOMAN_TEST_STORE"\n')
+    where = ["--config", str(file)]
+    assert main(["ledger", "adjust", given[0].intent.id.hex(), "--usd", "0.000000001", "--reason", "r", *where]) == 0
+    assert main(["ledger", "check", *where]) == 0
+    assert main(["ledger", "status", *where]) == 0
+    assert main(["ledger", "export", "-", *where]) == 0
+    assert main(["spend", "--by", "month", "--json", *where]) == 0
+    said = capsys.readouterr()
+    assert "3 attempts cost 0.000000022 US dollars" in said.out and '"nano":22' in said.out.replace(" ", "")
+    assert f"postgresql://127.0.0.1:{engines.server.port}/postgres" in said.out
+    assert "canary" not in said.out + said.err
+    assert main(["budget", "set", "all", "5/month", *where]) != 0
+    assert "limits are counted on one machine" in capsys.readouterr().err
+
+
+def test_a_server_ends_with_who_started_it() -> None:
+    with PostgreSQL() as server:
+        process = server._process
+        assert process is not None and process.poll() is None
+    assert process.poll() is not None
+    until = time.monotonic() + 30
+    while server._folder.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not server._folder.exists()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -313,3 +314,67 @@ def test_a_segment_that_is_being_made_is_waited_for(folder: LedgerFolder) -> Non
     lock.give_back()
     closed(one)
     assert check(folder).is_sound
+
+
+class Faulty(SqliteStore):
+    """A store of which some calls fail, in a way that they should not."""
+
+    faults: list[int]
+    kind: type[Exception]
+
+    def deliver(self, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
+        self.faults.append(1)
+        if len(self.faults) in (1, 3, 6):
+            raise self.kind("anything")
+        super().deliver(rows, snapshots)
+
+
+@pytest.mark.parametrize("kind", [StoreAway, OSError, RuntimeError, KeyError, MemoryError, EOFError])
+def test_what_was_read_is_read_again_whatever_the_store_raises(tmp_path: Path, kind: type[Exception]) -> None:
+    folder = LedgerFolder(tmp_path)
+    journal = Journal(folder.journals)
+    ids = AttemptIds(1)
+    opened = [intent(ids, number) for number in range(9)]
+    for each in opened[:8]:
+        journal.intend(each)
+        journal.settle(settlement(each), None)
+    journal.intend(opened[8])
+    journal.close()
+    store = Faulty(tmp_path)
+    store.faults, store.kind = [], kind
+    one = Shipper(folder, store, batch=3)
+    for _ in range(20):
+        one._tried_round()
+    store.close()
+    found = check(folder)
+    assert (found.attempts, found.is_sound) == (9, True)
+    assert len(store.faults) > 6
+    assert list_journals(folder)[0].waiting == 0
+
+
+class Away(SqliteStore):
+    """A store that cannot be reached."""
+
+    def drop_before(self, day: str) -> list[str]:
+        raise StoreAway("no answer in time")
+
+
+def test_a_shipper_whose_store_is_away_ends_with_its_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.ledger.shipper._PAUSES", (0.01, 0.01))
+    folder = LedgerFolder(tmp_path)
+    journal = Journal(folder.journals)
+    opened = intent(AttemptIds(1))
+    journal.intend(opened)
+    ended, parent = os.pipe()
+    thread = threading.Thread(target=Shipper(folder, Away(tmp_path), batch=8).run, kwargs={"parent": ended})
+    thread.start()
+    os.close(parent)  # the gateway is gone, and one of its workers is not
+    thread.join(0.5)
+    assert thread.is_alive()
+    journal.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    os.close(ended)
+    after = Shipper(folder, SqliteStore(tmp_path), batch=8)
+    assert after.round() == 1
+    assert check(folder).attempts == 1

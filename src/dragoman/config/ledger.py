@@ -87,5 +87,6 @@ def check_store(address: Secret) -> None:
         raise ConfigError(words.format("an address that cannot be read")) from None
     if parts.scheme not in _SCHEMES or port_is_wrong:
         raise ConfigError(words.format("something else"))
-    if not parts.hostname or not parts.path.strip("/"):
+    has_host = parts.hostname or "host=" in parts.query  # of a socket in the file system
+    if not has_host or not parts.path.strip("/"):
         raise ConfigError(words.format("one without a host or a database"))

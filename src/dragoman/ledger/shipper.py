@@ -149,9 +149,11 @@ class Shipper:
         while True:
             is_last = self._is_ending.is_set()
             count = self._tried_round()
-            if not count and (is_last or (is_orphan and not self._has_writers())):
+            if (not count and is_last) or (count == 0 and is_orphan and not self._has_writers()):
                 return
             failures = failures + 1 if count is None else 0
+            if is_orphan and failures > len(_PAUSES) and not self._has_living():
+                return  # the next shipper of the folder delivers what waits
             pause: float | None = _GATHER
             if count is None:
                 pause = _PAUSES[min(failures, len(_PAUSES)) - 1]
@@ -175,6 +177,13 @@ class Shipper:
 
     def _has_writers(self) -> bool:
         return any(not reader.is_finished for reader in self._readers.values())
+
+    def _has_living(self) -> bool:
+        """Whether somebody writes still, also where the store was away from the beginning. Raises OSError."""
+        for holder in self._journals():
+            if holder not in self._readers:
+                self._readers[holder] = JournalReader(self._folder.journals, holder)
+        return any(not reader.is_finished and not reader.is_dead() for reader in self._readers.values())
 
     def _due_in(self) -> float | None:
         """Seconds until an attempt that goes on is to be shown; None: for ever."""
@@ -223,7 +232,19 @@ class Shipper:
             return {}
 
     def _ship(self, reader: JournalReader, numbers: list[int]) -> int:
-        """Deliver what one journal has."""
+        """Deliver what one journal has. Whatever goes wrong: what was read and is not in the store is read again."""
+        try:
+            return self._ship_all(reader, numbers)
+        except StoreDamaged:
+            for each in self._readers.values():
+                each.forget()
+            raise
+        except BaseException:
+            self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
+            reader.close()
+            raise
+
+    def _ship_all(self, reader: JournalReader, numbers: list[int]) -> int:
         count = 0
         is_dead = reader.is_dead()
         if is_dead:  # then no segment can come any more
@@ -236,17 +257,7 @@ class Shipper:
                 rows += reader.merging.going_on(int((self._now() - _SHOWN_AFTER) * 1_000_000))
                 if is_dead:
                     rows += reader.merging.interrupted(int(self._now() * 1_000_000))
-            try:
-                self._give(reader, rows, look.odd)
-            except StoreDamaged:
-                for each in self._readers.values():
-                    each.forget()
-                raise
-            except StoreAway:
-                # What was read is not in the store: it is read again from where that had it.
-                self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
-                reader.close()
-                raise
+            self._give(reader, rows, look.odd)
             reader.delivered(is_finished=is_dead and not look.is_more)
             self._has_ended = self._has_ended or reader.is_finished
             if not look.is_more:

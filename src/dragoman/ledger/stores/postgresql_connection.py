@@ -41,8 +41,10 @@ SET idle_in_transaction_session_timeout = {patience};
 """
 #: Rows that are fetched at once of those that are read one by one.
 _AT_ONCE: Final = 1_000
-#: Of SQLSTATE: rules that a row breaks; values that fit no column; transactions that waited for each other.
-_RULE, _VALUE, _COLLIDED = "23", "22", "40"
+#: Of SQLSTATE: rules that a row breaks; transactions that waited for each other; values that fit
+#: no column, or no index.
+_RULE, _COLLIDED = "23", "40"
+_VALUES: Final = ("22", "54")
 
 
 class StoreCollided(StoreAway):
@@ -103,7 +105,8 @@ class Connection:
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_reading else "BEGIN")
         try:
             yield
-            self.execute("COMMIT")
+            if self._do(self._opened().execute("COMMIT")) != "COMMIT":
+                raise StoreAway(f"{self.name}: the transaction was not committed")
         except BaseException:
             if self.is_open:
                 with contextlib.suppress(StoreAway, Refused):
@@ -133,7 +136,7 @@ class Connection:
         self._loop = asyncio.new_event_loop()
         try:
             self._connection = self._loop.run_until_complete(asyncio.wait_for(self._connect(), CONNECT_SECONDS))
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as problem:
+        except Exception as problem:  # the driver lets through what a server that dies makes of its own protocol
             self._fail(problem)
         return self._connection
 
@@ -152,7 +155,7 @@ class Connection:
         assert self._loop is not None
         try:
             return self._loop.run_until_complete(self._in_time(work))
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as problem:
+        except Exception as problem:
             self._fail(problem)
 
     async def _in_time(self, work: Any) -> Any:
@@ -175,9 +178,9 @@ class Connection:
                 raise Refused(str(problem)) from None  # names tables and rules, no value
             if state[:2] == _COLLIDED:
                 raise StoreCollided(f"{self.name}: {self._words(problem)}") from None
-            if state[:2] == _VALUE:
+            if state[:2] in _VALUES:
                 raise Refused("a value does not fit its column") from None
-        if isinstance(problem, asyncpg.InterfaceError | OSError | TimeoutError | asyncpg.PostgresConnectionError):
+        if not isinstance(problem, asyncpg.PostgresError) or isinstance(problem, asyncpg.PostgresConnectionError):
             self.close()
         raise StoreAway(f"{self.name}: {self._words(problem)}") from None
 
@@ -186,6 +189,8 @@ class Connection:
             return "no answer in time"
         if isinstance(problem, OSError):
             return problem.strerror or "it cannot be reached"
+        if not isinstance(problem, asyncpg.PostgresError | asyncpg.InterfaceError):
+            return type(problem).__name__  # its words may quote anything
         return masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
 
 

@@ -1,0 +1,245 @@
+"""L1, L3, L8: one PostgreSQL behind two gateways: killed with them, frozen, down.
+
+Each request has one row; while PostgreSQL alone is away none fails.
+
+    .venv/bin/python -m reliability.r31_store_away [--kills 100] [--frozen 30] [--down 60]
+
+Each gateway has a state folder of its own, as on a machine of its own. The provider notes the id in each request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dragoman.ledger.checking import Checked, check, list_journals
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.stores.opening import open_reading
+from dragoman.secret import Secret
+from reliability.engines import MISSING, PostgreSQL
+from reliability.process import Gateway
+from reliability.r25_ledger import _CONFIG, Counting, free_port, kill
+from reliability.row import Result, Scale, percentile
+
+_CALLERS = 12
+_PACE = 0.04  # seconds that each waits between two requests, on the average
+_PATIENCE = 10.0  # seconds after which a request has failed
+_STORE = "DRAGOMAN_DRILL_STORE"
+
+
+class Fleet:
+    """Two gateways, one PostgreSQL, a provider, and callers."""
+
+    def __init__(self, server: PostgreSQL, port: int, stack: contextlib.ExitStack) -> None:
+        Counting.asked = Counter()
+        self.server = server
+        #: Who starts the server stays: it ends with the thread that began it.
+        self.hands = stack.enter_context(ThreadPoolExecutor(1))
+        states = [stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")) for _ in range(2)]
+        self.folders = [LedgerFolder.of(Path(state), Secret(server.address)) for state in states]
+        self.gateways = []
+        for state in states:
+            config = _CONFIG.format(state=state, port=port) + f'[ledger]\nstore = "env:{_STORE}"\n'
+            gateway = Gateway(config, "--workers", "1", environ={_STORE: server.address})
+            gateway._command[-1] = str(free_port())
+            self.gateways.append(gateway)
+        self.outcomes: Counter[str] = Counter()
+        self.seconds: list[float] = []
+        self.stop = asyncio.Event()
+
+    async def start(self) -> None:
+        """The server again."""
+        await asyncio.get_running_loop().run_in_executor(self.hands, self.server.start)
+
+    def rows(self) -> Counter[bytes]:
+        """How many rows each request has."""
+        with open_reading(self.folders[0]) as reading:
+            return Counter(
+                target.removeprefix("lab/").encode()
+                for month in reading.months()
+                for (target,) in reading.select(month, "SELECT target FROM :attempt")
+            )
+
+    async def delivered(self, wanted: set[bytes], most: float) -> float:
+        """Seconds until all of these have rows."""
+        began = time.monotonic()
+        while time.monotonic() - began < most:
+            with contextlib.suppress(StoreAway):
+                if wanted <= (await asyncio.to_thread(self.rows)).keys():
+                    break
+            await asyncio.sleep(0.2)
+        return time.monotonic() - began
+
+    def settled(self, most: float = 60.0) -> tuple[Checked, float]:
+        """The check once nothing is open, and after how many seconds that was."""
+        began = time.monotonic()
+        while time.monotonic() - began < most and self._open():
+            time.sleep(0.1)
+        return check(self.folders[0]), time.monotonic() - began
+
+    def _open(self) -> int:
+        count = sum(journal.waiting for folder in self.folders for journal in list_journals(folder))
+        with open_reading(self.folders[0]) as reading:
+            for month in reading.months():
+                for (open_rows,) in reading.select(month, "SELECT count(*) FROM :attempt WHERE state = 'reserved'"):
+                    count += open_rows
+        return count
+
+    async def call(self, gateway: Gateway) -> None:
+        """A request after the other, on one connection while it lasts."""
+        writer: asyncio.StreamWriter | None = None
+        while not self.stop.is_set():
+            name = "m-" + "".join(random.choices("0123456789abcdefghijklmnopqrstuvwxyz", k=12))
+            body = json.dumps({"model": f"lab/{name}", "messages": [{"role": "user", "content": "Hi"}]}).encode()
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
+            began = time.monotonic()
+            try:
+                if writer is None:
+                    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+                writer.write(head.encode() + body)
+                answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
+                size = int(re.search(rb"content-length: *(\d+)", answer, re.IGNORECASE)[1])  # type: ignore[index]
+                await reader.readexactly(size)
+                self.outcomes["answered" if answer.startswith(b"HTTP/1.1 200") else "refused"] += 1
+                self.seconds.append(time.monotonic() - began)
+            except (OSError, asyncio.IncompleteReadError, TimeoutError):
+                self.outcomes["broken"] += 1
+                if writer is not None:
+                    writer.close()
+                writer = None
+            await asyncio.sleep(random.random() * 2 * _PACE)
+        if writer is not None:
+            writer.close()
+
+
+@contextlib.asynccontextmanager
+async def fleet(server: PostgreSQL) -> Iterator[Fleet]:  # type: ignore[misc]
+    """One that serves; its callers are at it."""
+    provider = await asyncio.get_running_loop().create_server(Counting, "127.0.0.1", 0)
+    with contextlib.ExitStack() as stack:
+        found = Fleet(server, provider.sockets[0].getsockname()[1], stack)
+        for gateway in found.gateways:
+            await asyncio.to_thread(stack.enter_context, gateway)
+        callers = [asyncio.create_task(found.call(each)) for each in found.gateways for _ in range(_CALLERS // 2)]
+        try:
+            yield found
+        finally:
+            found.stop.set()
+            await asyncio.gather(*callers)
+            provider.close()
+
+
+async def kills(server: PostgreSQL, count: int) -> Result:
+    """SIGKILL of workers, shippers, whole gateways and PostgreSQL."""
+    killed: Counter[str] = Counter()
+    async with fleet(server) as each:
+        began = time.monotonic()
+        for _ in range(count):
+            await asyncio.sleep(random.uniform(0.1, 0.5))
+            if random.random() < 0.25:
+                killed["PostgreSQL"] += 1
+                server.kill()
+                await asyncio.sleep(random.uniform(0.0, 0.5))
+                await each.start()
+            else:
+                await kill(random.choice(each.gateways), killed)
+        await asyncio.sleep(0.5)
+        rate = sum(Counting.asked.values()) / (time.monotonic() - began)
+        each.stop.set()
+        await asyncio.sleep(1.0)
+        found, seconds = await asyncio.to_thread(each.settled)
+        return _result(
+            "L1", each, found, await asyncio.to_thread(each.rows), seconds, f"{rate:.0f} attempts/s, {_told(killed)}"
+        )
+
+
+async def away(server: PostgreSQL, frozen: float, down: float) -> Result:
+    """PostgreSQL stands still, then is gone; callers go on."""
+    words = []
+    late = 0.0
+    async with fleet(server) as each:
+        await asyncio.sleep(3.0)
+        began, asked = time.monotonic(), len(Counting.asked)
+        for name, seconds, leave, back in (
+            ("frozen", frozen, server.freeze, None), ("down", down, server.kill, each.start),
+        ):  # fmt: skip
+            leave()
+            await asyncio.sleep(seconds)
+            if back is None:
+                server.thaw()
+            else:
+                await back()
+            after = await each.delivered(set(Counting.asked), 120.0)
+            late = max(late, after)
+            words.append(f"{name} {seconds:.0f} s: delivered {after:.1f} s after")
+        rate = (len(Counting.asked) - asked) / (time.monotonic() - began)
+        each.stop.set()
+        await asyncio.sleep(1.0)
+        found, seconds = await asyncio.to_thread(each.settled)
+        rows = await asyncio.to_thread(each.rows)
+        failed = each.outcomes["refused"] + each.outcomes["broken"]
+        p99 = percentile(each.seconds, 0.99)
+        told = f"{rate:.0f} requests/s, {failed} failed, p99 {p99 * 1000:.0f} ms, {', '.join(words)}"
+        result = _result("L8", each, found, rows, seconds, told)
+        return result._replace(passed=result.passed and not failed and late <= 30)
+
+
+def _told(killed: Counter[str]) -> str:
+    return f"{sum(killed.values())} SIGKILL ({', '.join(f'{count} {who}' for who, count in sorted(killed.items()))})"
+
+
+def _result(id: str, each: Fleet, found: Checked, rows: Counter[bytes], seconds: float, more: str) -> Result:
+    missing = len(Counting.asked.keys() - rows.keys())
+    double = sum(count > 1 for count in rows.values())
+    waiting = found.going_on + sum(journal.waiting for folder in each.folders for journal in list_journals(folder))
+    words = (
+        f"{sum(Counting.asked.values())} requests at the provider, {found.attempts} rows: missing {missing}, "
+        f"double {double}, open {waiting} after {seconds:.1f} s, differences {len(found.differences)}, "
+        f"set aside {len(found.set_aside)}; {more}"
+    )
+    passed = not (missing or double or waiting or found.differences or found.set_aside)
+    return Result(id, "missing 0, double 0, open 0, difference 0", words, passed and found.attempts > 0)
+
+
+def measure(
+    scale: Scale, count: int | None = None, frozen: float | None = None, down: float | None = None
+) -> Iterator[Result]:
+    """The kills, then the absences, each on a server of its own."""
+    if MISSING:
+        yield Result("L8", "PostgreSQL away", f"not tried: {MISSING}", False)
+        return
+    with PostgreSQL(is_durable=True) as server:
+        yield asyncio.run(kills(server, count or scale.pick(100, 6)))
+    with PostgreSQL(is_durable=True) as server:
+        yield asyncio.run(away(server, frozen or scale.pick(30, 5), down or scale.pick(60, 5)))
+
+
+def main() -> int:
+    """The whole drill."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--frozen", type=float, default=30)
+    parser.add_argument("--down", type=float, default=60)
+    options = parser.parse_args()
+    missed = 0
+    for result in measure(Scale(False), options.kills, options.frozen, options.down):
+        print(
+            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
+        )
+        missed += not result.passed
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

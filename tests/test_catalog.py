@@ -191,7 +191,9 @@ def test_a_wrong_target_names_the_nearest(target: str, message: str) -> None:
 
 
 def test_nothing_near_is_named_when_nothing_is_near() -> None:
-    with pytest.raises(UsageError, match=r"unknown provider 'qqqq'$"):
+    with pytest.raises(
+        UsageError, match=r"unknown provider 'qqqq'; `dragoman models --all` lists them, \[providers\.NAME\] adds one$"
+    ):
         CATALOG.provider("qqqq")
 
 

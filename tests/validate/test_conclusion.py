@@ -146,8 +146,8 @@ def test_what_is_left_open_is_said() -> None:
     [
         ("connection: no connection", "Start the server, or correct the provider's base_url."),
         ("auth: not_found: no such key", "Check the provider's API key."),
-        ("something else", "Mend what stood in the way."),
-        ("", "Mend what stood in the way."),
+        ("something else", "Fix what stopped the validation."),
+        ("", "Fix what stopped the validation."),
     ],
 )
 def test_what_could_not_be_validated_is_unknown(problem: str, advice: str) -> None:

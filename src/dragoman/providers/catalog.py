@@ -124,7 +124,8 @@ class Catalog(msgspec.Struct, frozen=True):
         """
         found = self.providers.get(name)
         if found is None:
-            raise UsageError(f"unknown provider {_clip(name)}{nearest(name, self.providers)}")
+            near = nearest(name, self.providers) or "; `dragoman models --all` lists them, [providers.NAME] adds one"
+            raise UsageError(f"unknown provider {_clip(name)}{near}")
         return found
 
     def models(self, provider: str) -> tuple[Model, ...]:

@@ -222,4 +222,4 @@ def _advice_against(proof: Proof) -> Iterator[str]:
 def _remedy(problem: str) -> str:
     """What to do about a failure, by its kind."""
     found = [(problem.find(f"{kind}:"), kind) for kind in _REMEDIES if f"{kind}:" in problem]
-    return _REMEDIES[min(found)[1]] if found else "Mend what stood in the way."
+    return _REMEDIES[min(found)[1]] if found else "Fix what stopped the validation."

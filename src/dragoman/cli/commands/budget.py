@@ -163,7 +163,7 @@ def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
         until = f", until {fields['until']}" if fields["until"] else ""
         say(f"{standing.charge.quota.shown} {fields['unit']}: {fields['used']} used, {fields['left']} left{until}\n")
     if not found:
-        hint(f"no quota holds for {options.scope}\n")
+        hint(f"no quota applies to {options.scope}\n")
 
 
 def standing_fields(standing: Standing) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _check(folder: LedgerFolder, *, as_json: bool) -> int:
         return DONE if found.is_sound else FAILED
     unpriced = f", {found.unpriced} unpriced" if found.unpriced else ""
     say(f"{found.attempts} attempts cost {render_usd(found.nano)} US dollars{unpriced}\n")
-    say(f"{found.going_on} go on, {found.waiting} wait in journals, {found.adjustments} adjustments\n")
+    say(f"{found.going_on} running, {found.waiting} waiting in journals, {found.adjustments} adjustments\n")
     for words, lines in (
         ("contradicts itself", found.differences),
         ("was set aside", found.set_aside),

@@ -78,6 +78,7 @@ def mutants() -> Iterator[Mutant]:
     yield from lines_that_are_gone()
     yield from conditions_that_are_gone()
     yield from looks_that_are_gone()
+    yield from last_frames_that_stay()
     yield from by_hand()
 
 
@@ -136,7 +137,7 @@ def conditions_that_are_gone() -> Iterator[Mutant]:
         yield Mutant("ollama-chat", file, found[0] + "\n", "", f"short cut without {found[1]}", found[2])
     short_cuts = [
         ("anthropic-messages", "anthropic/response/decode.py", " and not event.error", ""),
-        ("anthropic-messages", "anthropic/response/decode.py", 'delta.text if block.takes == "text_delta" else delta.thinking',  # noqa: E501
+        ("anthropic-messages", "anthropic/response/decode.py", 'delta.text if is_text else delta.thinking',
          "delta.text or delta.thinking"),
         ("openai-chat", "openai_chat/response/calls.py", " or piece.extra_content or piece.rest", " or piece.rest"),
         ("openai-chat", "openai_chat/response/calls.py", "(piece.id or function.name", "(function.name"),
@@ -211,6 +212,28 @@ def looks_that_are_gone() -> Iterator[Mutant]:
     for old, new in heads:
         name = f"framing: no look {' '.join(old.split())[:60]!r}, but {new!r}"
         yield Mutant("openai-chat", "dragoman/codec/framing/body.py", old, new, name, tests=CUTS)
+
+
+def last_frames_that_stay() -> Iterator[Mutant]:
+    """A frame that is read as the last one, and is not like it, or whose key is told twice in a value of its own."""
+    batch, growth = "dragoman/codec/delta_batch.py", f"{FOLDER}/openai_chat/response/delta_batch.py"
+    messages, keys = f"{FOLDER}/anthropic/response/decode.py", "dragoman/codec/repeated_keys.py"
+    alike = ("tests/codec/test_delta_batch.py", "tests/protocols/test_delta_batches.py")
+    told_once = ("tests/test_repeated_arguments.py",)
+    for path, old, new, tests in (
+        (batch, "and frame.endswith(self._tail)", "", alike),
+        (batch, "self._head and frame.startswith(self._head) and", "self._head and", alike),
+        (batch, "self._tries <= _MOST_IN_VAIN and _around", "_around", alike),
+        (batch, "or frame.find(key, place + 1) >= 0", "", alike),
+        (growth, "        self._last.forget()\n", "", alike),
+        (growth, "                    self._index = call.index\n", "", alike),
+        (messages, "                last.forget()\n", "", alike),
+        (keys, "and text.startswith(inner, start)", "", told_once),
+        (keys, "if has_plain_keys(inner) and has_plain_keys(rest):", "if has_plain_keys(rest):", told_once),
+        (keys, "if has_plain_keys(inner) and has_plain_keys(rest):", "if has_plain_keys(inner):", told_once),
+    ):
+        name = f"last frame: {path.rpartition('/')[2]}: {old.strip()[:50]!r} becomes {new!r}"
+        yield Mutant("openai-chat", path, old, new, name, tests=tests)
 
 
 def by_hand() -> Iterator[Mutant]:

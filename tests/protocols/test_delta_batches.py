@@ -156,7 +156,7 @@ def test_broken_frames_never_make_a_whole_one(case: str) -> None:
 
 def in_turns() -> list[int]:
     """Which of two calls grows, or -1 for a text: runs of one, long turns, and runs once more."""
-    return [0, 0, 0, 1, 1, 0, -1, -1, 1, 1, -1, 0, 0, *[0, 1] * 20, 0, 0, 1, 1, 1, -1, -1, 0, 0]
+    return [0, 0, 0, -1, 0, 1, 1, 0, -1, -1, 1, 1, -1, 0, 0, *[0, 1] * 20, 0, 0, 1, 1, 1, -1, -1, 0, 0]
 
 
 @pytest.mark.parametrize("protocol", [CHAT, MESSAGES])

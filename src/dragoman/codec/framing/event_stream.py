@@ -18,10 +18,10 @@ Frame: TypeAlias = tuple[bytes, bytes]
 Deviate: TypeAlias = Callable[[str, str, str], None]
 
 _FEW: Final = 4  # events that are not worth a batch
+_MANY: Final = 12  # events with more than which it is worth to try again
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
-_ALIKE: Final = 16  # bytes in which the ends of two events differ, if one is of another kind
 
 
 class TakesStray(Protocol):
@@ -161,16 +161,14 @@ class EventLines:
 
     def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
         """A response that came at once begins and ends otherwise than it goes on, and so may each part begin."""
-        begin, end = 1 if self._goes_on else _BEGINNING, len(lines)
+        begin = 1 if self._goes_on else _BEGINNING
         self._goes_on = True
-        if lines[-1][-_ALIKE:] != lines[end // 2][-_ALIKE:]:  # the response ends here
-            end -= _ENDING
-        if end - begin > _FEW:
-            yield from zip(lines[:begin], repeat(name))
-            if decoder.read_batch(lines[begin:end]):
+        yield from zip(lines[:begin], repeat(name))
+        lines = lines[begin:]
+        for end in (len(lines), len(lines) - _ENDING):
+            if end > _MANY and decoder.read_batch(lines[:end]):
                 lines = lines[end:]
-            else:
-                lines = lines[begin:]
+                break
         yield from zip(lines, repeat(name))
 
     def close(self, rest: bytes) -> Iterator[Frame]:

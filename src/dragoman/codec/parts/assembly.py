@@ -265,16 +265,14 @@ class Assembly:
         if size > self.longest_arguments:
             wanted = f"arguments of at most {self.longest_arguments} characters"
             return self.fail("too_large", exceeded(wanted, "arguments_mib", f"{size} or more"))
-        if not text and call.kind == "function":
-            return
         live = call.live
-        if live is not None and "}" not in text and text[0] != "{" and text.isascii():  # nothing can end or change here
-            live.append(text)
+        if live is not None and text and text[0] != "{" and "}" not in text and text.isascii():
+            live.append(text)  # nothing can end or change here
             if not fragments % GATHERED:
                 call.text.gather()
             self.events.append(ToolCallDelta(call.index, text))
-            return
-        grow(call, text, self)
+        elif text or call.kind != "function":
+            grow(call, text, self)
 
     def whole_call(
         self,

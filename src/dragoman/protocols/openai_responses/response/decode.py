@@ -129,24 +129,24 @@ class Decoder:
         assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
         for data, name in frames:
             event = decode_delta(data)
-            if type(event) is PlainDelta and (delta := event.delta):
-                item = live.get(event.output_index)
-                if item is not None:
-                    kind = event.type
-                    if kind == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
+            if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)) is not None:
+                call = item.call
+                if call is None:
+                    if event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
                         item.pieces.append(delta)
                         assembly.add(item.part, delta)
                         continue
-                    if (
-                        kind == ARGUMENTS_DELTA
-                        and (call := item.call) is not None
-                        and data.count(b'"delta"') < 2
-                        and (len(live) < 2 or data.count(b'"output_index"') < 2)
-                    ):
-                        id, call_id = event.item_id, event.call_id
-                        if (id == item.id and not call_id and call.live is not None) or are_own(item, id, call_id):
-                            assembly.add_arguments(call, delta)
-                            continue
+                elif (
+                    event.type == ARGUMENTS_DELTA
+                    and data.count(b'"delta"') < 2
+                    and (len(live) < 2 or data.count(b'"output_index"') < 2)
+                    and (
+                        (event.item_id == item.id and not event.call_id and call.live is not None)
+                        or are_own(item, event.item_id, event.call_id)
+                    )
+                ):
+                    assembly.add_arguments(call, delta)
+                    continue
             self._rare_frame(data, name)
             if assembly.phase != "open":
                 live.clear()

@@ -129,7 +129,7 @@ class Decoder:
         assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
         for data, name in frames:
             event = decode_delta(data)
-            if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)) is not None:
+            if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)):
                 call = item.call
                 if call is None:
                     if event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:

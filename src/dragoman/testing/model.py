@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Self, final
+from collections.abc import Callable
+from typing import Final, Self, final
 
 import msgspec
 
@@ -23,6 +23,7 @@ from dragoman.providers.endpoint import Outgoing
 from dragoman.recording.local_server import Served
 from dragoman.routing.target import Chain, Target
 from dragoman.secret import Secret
+from dragoman.testing.known_response import KnownResponse
 from dragoman.testing.server import serve
 from dragoman.testing.turns import Turn, script_of
 from dragoman.testing.wire import Played, is_embedding, play_embeddings, play_turn
@@ -159,7 +160,8 @@ class FakeModel:
             raise TransportFailed(Failure("wire", f"FakeModel: {problem}")) from None
         if played.delay:
             await asyncio.sleep(played.delay)
-        return _Told(played)
+        cut = "the connection was cut, as the fake model was told" if played.is_cut else ""
+        return KnownResponse(played.status, played.headers, played.body, piece=_PIECE, cut=cut)
 
 
 def _here(target: Target) -> Target:
@@ -176,41 +178,3 @@ def _here(target: Target) -> Target:
         placeholders={},
     )
     return msgspec.structs.replace(target, provider=provider, key=None)
-
-
-@final
-class _Told:
-    """A response that is known already."""
-
-    __slots__ = ("_is_cut", "_pieces", "headers", "status")
-
-    def __init__(self, played: Played) -> None:
-        self.status = played.status
-        self.headers: Mapping[str, str] = played.headers
-        body = played.body
-        self._pieces: list[bytes] = [body[at : at + _PIECE] for at in range(0, len(body), _PIECE)]
-        self._pieces.reverse()
-        self._is_cut = played.is_cut
-
-    async def read(self) -> bytes:
-        if self._pieces:
-            return self._pieces.pop()
-        if self._is_cut:
-            raise TransportFailed(Failure("connection", "the connection was cut, as the fake model was told"))
-        return b""
-
-    async def pour(self, sink: Any) -> None:
-        while data := await self.read():
-            sink(data)
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-    def abort(self) -> None:
-        self._pieces.clear()
-
-    def close(self) -> None:
-        self._pieces.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias, final
 from urllib.parse import urlsplit
@@ -15,7 +15,6 @@ import msgspec
 from dragoman import _json
 from dragoman.config import Config
 from dragoman.errors import UsageError
-from dragoman.events import Failure
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import STAND_INS
@@ -23,11 +22,12 @@ from dragoman.inputs.keywords import seen
 from dragoman.providers.endpoint import Outgoing
 from dragoman.recording.case import Exchange, load_cases, remove_cases, write_case
 from dragoman.recording.local_server import Served
-from dragoman.recording.proxy import Answer, LoopThread, Recorder, clean_exchange, serve
+from dragoman.recording.proxy import LoopThread, Recorder, clean_exchange, serve
 from dragoman.recording.redact import Redactor
 from dragoman.recording.upstream import upstream_at
 from dragoman.routing.target import Chain
 from dragoman.secret import Secret
+from dragoman.testing.known_response import KnownResponse
 
 Mode: TypeAlias = Literal["auto", "record", "replay"]
 #: Set to anything, recordings are made anew.
@@ -109,7 +109,7 @@ class Recording:
             UsageError: there is no upstream to record from, or no such port.
         """
         if not self.is_recording:
-            served = serve(lambda method, path, headers, body: self._replay(method, path, body), port)
+            served = serve(lambda method, path, headers, body: _Played(self._replay(method, path, body)), port)
             self._servers.append(served.close)
             return served
         if not isinstance(upstream, str):
@@ -136,7 +136,9 @@ class Recording:
         parts = urlsplit(outgoing.url)
         path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         if not self.is_recording:
-            return _Replayed(self._replay(outgoing.method, path, outgoing.body))
+            kept = self._replay(outgoing.method, path, outgoing.body)
+            cut = "the connection was cut, as it was when this was recorded" if kept.is_cut else ""
+            return KnownResponse(kept.status, kept.response_headers, kept.body, piece=_PIECE, cut=cut)
         response = await forward(outgoing)
         asked = Exchange(
             outgoing.method, path, outgoing.headers, outgoing.body, response.status, dict(response.headers), b"",
@@ -156,13 +158,13 @@ class Recording:
         for number, exchange in enumerate(self._kept, 1):
             write_case(exchange, self._folder, number)
 
-    def _replay(self, method: str, path: str, body: bytes) -> _Played:
+    def _replay(self, method: str, path: str, body: bytes) -> Exchange:
         """The next recorded answer to this request. Raises UsageError: there is none."""
         wanted = _asked(method, self._redactor.path(path), self._redactor.request(body))
         with self._lock:
             for place, case in enumerate(self._cases):
                 if _asked(case.method, case.path, case.request) == wanted:
-                    return _Played(self._cases.pop(place))
+                    return self._cases.pop(place)
         where = f"{method} {path.partition('?')[0]}"
         raise UsageError(
             f"{where}: this request is not in the recording {self._folder}, or was answered already; "
@@ -189,40 +191,6 @@ class _Played:
 
     def pieces(self) -> Iterator[bytes]:
         return (self._body[at : at + _PIECE] for at in range(0, len(self._body), _PIECE))
-
-
-@final
-class _Replayed:
-    """A recorded answer as a response of a transport."""
-
-    __slots__ = ("_is_cut", "_pieces", "headers", "status")
-
-    def __init__(self, played: Answer) -> None:
-        self.status = played.status
-        self.headers: Mapping[str, str] = played.headers
-        self._pieces, self._is_cut = played.pieces(), played.is_cut
-
-    async def read(self) -> bytes:
-        data = next(self._pieces, b"")
-        if not data and self._is_cut:
-            raise TransportFailed(Failure("connection", "the connection was cut, as it was when this was recorded"))
-        return data
-
-    async def pour(self, sink: Any) -> None:
-        while data := await self.read():
-            sink(data)
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-    def abort(self) -> None:
-        self._pieces, self._is_cut = iter(()), False
-
-    def close(self) -> None:
-        self.abort()
 
 
 @final

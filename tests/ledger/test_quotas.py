@@ -187,6 +187,10 @@ def test_a_name_that_is_told_twice_bounds_nothing() -> None:
     assert bound_of(b"no json", CHAT, max_output=None).output > 100_000_000
 
 
+SCHEMA = {"type": "string", "description": "a document"}
+NAMES = ("prompt", "file", "document", "video", "file_id", "conversation", "previous_response_id", "type")
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -205,8 +209,9 @@ def test_an_input_that_stands_elsewhere_is_bounded_by_what_the_model_reads(field
     body = json.dumps(fields).encode()
     assert (bound_of(body, CHAT, max_output=1, context=200_000).input or 0) > 200_000
     assert (bound_of(body, CHAT, max_output=1).input or 0) > 2_000_000
-    quoted = json.dumps({"messages": [{"content": body.decode()}]}).encode()  # a text about such a request is a text
-    assert (bound_of(quoted, CHAT, max_output=1, context=200_000).input or 0) < 10_000
+    # A text about such a request is a text, and a tool may have parameters of such names.
+    quoted = {"messages": [{"content": body.decode()}], "tools": [{"properties": dict.fromkeys(NAMES, SCHEMA)}]}
+    assert (bound_of(json.dumps(quoted).encode(), CHAT, max_output=1, context=200_000).input or 0) < 10_000
 
 
 @given(st.text(max_size=300))

@@ -277,7 +277,8 @@ def test_one_a_folder_and_another_takes_its_place(folder: LedgerFolder) -> None:
     assert FileLock(folder.shipper_lock).take()
 
 
-def test_old_segments_go_and_leave_nothing(folder: LedgerFolder) -> None:
+def test_old_segments_go_and_leave_nothing(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.ledger.shipper._TIDY_EVERY", 0.0)
     journal = Journal(folder.journals, segment_size=1_000)
     for number in range(30):
         opened = intent(journal.ids, number)

@@ -38,8 +38,9 @@ from dragoman.ledger.syncing import GroupSync
 from dragoman.ledger.waking import Ringer
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
-#: Rows that a thread of the gateway gives to the store at once: other threads wait for no more than these.
-_BATCH: Final = 64
+#: Rows that a thread of the gateway gives to the store at once. A statement takes 64 of them: other threads wait for no
+#: more than one.
+_BATCH: Final = 512
 #: Seconds that the last round may take when the gateway ends.
 _LAST_ROUND: Final = 5.0
 _NOTICE: Final = "ledger"

@@ -20,14 +20,14 @@ _ADDED: Final = 4_096
 #: Tokens of a picture or another medium, whose bytes say little of them; and how requests of the five protocols begin
 #: one.
 _MEDIUM: Final = 8_192
-_MEDIA: Final = re.compile(
-    rb'(?<!\\)"(?:i(?:mage|n(?:put_(?:image|file|audio)|line_?[dD]ata))|file_?[dD]ata|file"|document|video)'
-)
+_MEDIA: Final = re.compile(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|line_?[dD]ata))"')
 #: How requests name an input that stands elsewhere, or whose bytes say nothing of its tokens (pages, films): what was
-#: said before, a stored prompt, a file. All of it has room in what the model reads at once.
+#: said before, a stored prompt, a file. All of it has room in what the model reads at once. In a text the quotes are
+#: escaped, and in the schema of a tool such a name has no text.
 _ELSEWHERE: Final = re.compile(
-    rb'(?<!\\)"(?:previous_response_id|conversation|prompt"\s*:\s*\{|cached_?[cC]ontent|document|video|input_file|'
-    rb'file"|file_?(?:id|[uU]ri|url|[dD]ata))'
+    rb'"(?:(?:previous_response_id|conversation|cached_?[cC]ontent|file_?(?:id|[uU]ri|url|[dD]ata))"\s*:\s*"|'
+    rb'(?:prompt|conversation)"\s*:\s*\{\s*"(?:id|version|variables)"|'
+    rb'type"\s*:\s*"(?:document|input_file|file|video|video_url)")'
 )
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152

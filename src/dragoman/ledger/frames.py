@@ -65,19 +65,30 @@ def read_frames(data: Bytes, start: int = 0, *, is_closed: bool = False, most: i
     """
     records: list[tuple[int, bytes]] = []
     place, damaged = start, 0
-    while len(records) < most:
-        record = _frame_at(data, place)
-        if record is not None:
-            records.append((place, record))
-            place += OVERHEAD + len(record)
-            continue
+    while True:
+        place = _read_on(data, place, records, most)
+        if len(records) >= most:
+            return Found(records, place, damaged, True)
         if not is_closed:
             return Found(records, place, damaged)
         following = _next_frame(data, place + 1)
         if following is None:
             return Found(records, len(data), damaged + len(data[place:].rstrip(b"\0")))
         damaged, place = damaged + following - place, following
-    return Found(records, place, damaged, True)
+
+
+def _read_on(data: Bytes, place: int, records: list[tuple[int, bytes]], most: int) -> int:
+    """The frames from `place` on that follow each other; gives where the next would be. As `_frame_at`, for many."""
+    unpack, checksum_of, last = _HEAD.unpack_from, zlib.crc32, len(data) - OVERHEAD
+    while place <= last and len(records) < most:
+        mark, size, checksum = unpack(data, place)
+        first = place + OVERHEAD
+        record = data[first : first + size]
+        if mark != _MARK or size > LARGEST or len(record) < size or checksum_of(record, _SEED ^ size) != checksum:
+            break
+        records.append((place, record))
+        place = first + size
+    return place
 
 
 def _frame_at(data: Bytes, place: int) -> bytes | None:

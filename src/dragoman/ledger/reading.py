@@ -95,26 +95,24 @@ class JournalReader:
         return found
 
     def _read(self, found: Look, segment: int, start: int, *, is_closed: bool) -> None:
-        with _mapped(segment_path(self._folder, self.holder, segment)) as data:
-            if data[: len(HEADER)] != HEADER:
-                if is_closed and data[:].strip(b"\0"):
+        with _mapped(segment_path(self._folder, self.holder, segment)) as mapped:
+            if mapped[: len(HEADER)] != HEADER:
+                if is_closed and mapped[:].strip(b"\0"):
                     found.odd.append(Odd(self._name(segment, 0), "not a journal of this version", b""))
                 return  # it is being made, or its maker died over it
-            frames = read_frames(data, start, is_closed=is_closed, most=_MOST)
-        for place, record in frames.records:
-            self._take(found, (segment, place), record)
+            frames = read_frames(mapped, start, is_closed=is_closed, most=_MOST)
+        take, rows = self.merging.take, found.rows
+        found.count += len(frames.records)
+        for place, data in frames.records:
+            record = decode_record(data)
+            if record is None:
+                found.odd.append(Odd(self._name(segment, place), "not a record of this version", data))
+            elif (row := take((segment, place), record)) is not None:
+                rows.append(row)
         if frames.damaged:
             found.odd.append(Odd(self._name(segment, start), f"damaged: {frames.damaged} bytes", b""))
         found.is_more = frames.is_more
         self.merging.is_at = segment, frames.end
-
-    def _take(self, found: Look, place: Place, data: bytes) -> None:
-        found.count += 1
-        record = decode_record(data)
-        if record is None:
-            found.odd.append(Odd(self._name(*place), "not a record of this version", data))
-        elif row := self.merging.take(place, record):
-            found.rows.append(row)
 
     def _name(self, segment: int, place: int) -> str:
         return f"{self.holder}.{segment}.{place}"

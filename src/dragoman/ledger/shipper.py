@@ -25,11 +25,12 @@ from dragoman.ledger.records import PriceSnapshot, Row, encode_record
 from dragoman.ledger.waking import Sleeper
 
 #: Seconds between two rounds while records come: what comes meanwhile is delivered together.
-_GATHER: Final = 0.1
+_GATHER: Final = 0.25
 #: After how long an attempt that goes on is shown as such.
 _SHOWN_AFTER: Final = 60.0
-#: How long segments are kept after their delivery.
+#: How long segments are kept after their delivery, and seconds between two looks for older ones.
 _KEEP: Final = 3_600.0
+_TIDY_EVERY: Final = 10.0
 #: Seconds between two looks for leases of the silent.
 _FOLD_EVERY: Final = 60.0
 #: Seconds until the next try when the store is away.
@@ -67,6 +68,7 @@ class Shipper:
         "_sleeper",
         "_store",
         "_tell",
+        "_tidy_at",
         "shipped",
     )
 
@@ -93,7 +95,7 @@ class Shipper:
         self._tell = tell
         self._fold = fold
         self._has_ended = True  # somebody has, perhaps, since anybody looked
-        self._fold_at = 0.0
+        self._fold_at = self._tidy_at = 0.0
         self._lock = FileLock(folder.shipper_lock)
         self._readers: dict[str, JournalReader] = {}
         self._sleeper: Sleeper | None = None
@@ -204,13 +206,16 @@ class Shipper:
             self._store.drop_before(oldest)
             self._dropped_on = oldest
         before = self.shipped.rows + self.shipped.set_aside
+        tidies = time.monotonic() >= self._tidy_at
+        if tidies:
+            self._tidy_at = time.monotonic() + _TIDY_EVERY
         for holder, numbers in self._journals().items():
             reader = self._readers.get(holder)
             if reader is None:
                 reader = self._readers[holder] = JournalReader(self._folder.journals, holder)
             if not reader.is_finished:
                 count += self._ship(reader, numbers)
-            if reader.tidy(numbers, _KEEP):
+            if tidies and reader.tidy(numbers, _KEEP):
                 del self._readers[holder]
         if self._has_ended or time.monotonic() >= self._fold_at:
             self._fold_leases()

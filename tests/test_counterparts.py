@@ -183,6 +183,16 @@ def test_a_marker_of_a_call_has_no_place_in_chat() -> None:
     assert "messages[0].parts[0].cache_control.type" in named
 
 
+def test_a_marker_of_an_empty_result_is_named() -> None:
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": [], "cache_control": _MARK}
+    call = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
+    messages = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+    asked = LEAST["anthropic-messages"] | {"messages": messages}
+    body, named = send(asked, "anthropic-messages", "openai-chat", Dialect(supports_cache_control=True))
+    assert marked(body) == []
+    assert "messages[1].parts[0].cache_control" in named
+
+
 @pytest.mark.parametrize("cache", ["short", "long", "none"])
 def test_the_routes_markers_stand_where_the_client_set_none(cache: Any) -> None:
     asked = LEAST["anthropic-messages"] | _MARKED["anthropic-messages"]

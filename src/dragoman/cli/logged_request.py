@@ -52,7 +52,7 @@ def find_request(id: str, lines: Iterable[bytes]) -> Mapping[str, Json] | None:
     """The last request of a log with this id; other lines, and what is no JSON, are passed over. One whose id we made
     comes before those whose clients or providers chose the same."""
     found: Mapping[str, Json] | None = None
-    sought = id.encode()
+    sought = id.encode("utf-8", "replace")  # an argument may be no UTF-8
     for line in lines:
         if sought not in line or len(line) > _LONGEST:
             continue

@@ -82,7 +82,8 @@ class Turns:
         native = self._marks(native_fields(result.native, NAME), at)
         if "cache_control" in native:  # it marks a content
             native = dict(native)
-            mark_content(rendered, native.pop("cache_control"))
+            if not mark_content(rendered, native.pop("cache_control")):
+                self._deviate("dropped", at, "an empty result is not marked", field=".cache_control")
         return rendered | native
 
     def _message(self, message: Message, parts: Sequence[Part], place: int) -> dict[str, Json]:
@@ -233,13 +234,15 @@ def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:
             mark_content(message, mark)
 
 
-def mark_content(message: dict[str, Json], mark: Json) -> None:
-    """Put a cache marker on the end of a message's content, if it has one."""
+def mark_content(message: dict[str, Json], mark: Json) -> bool:
+    """Put a cache marker on the end of a message's content; False where it has none."""
     content = message["content"]
     if isinstance(content, str) and content:
         content = message["content"] = [{"type": "text", "text": content}]
-    if isinstance(content, list) and isinstance(content[-1], dict):
-        content[-1]["cache_control"] = mark
+    if not isinstance(content, list) or not isinstance(content[-1], dict):
+        return False
+    content[-1]["cache_control"] = mark
+    return True
 
 
 def _has_mark(content: Json) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, Message, Params, Request, Text
+from reliability import PROJECT
 from reliability.caller import ask, rendered, spoken
 from reliability.process import BASE, Gateway, providers
 from reliability.provider import END, Provider, Step, chunk, head
@@ -19,6 +21,7 @@ from reliability.watched import Watched, is_possible
 
 _PREFIX = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini-generate": "/v1beta"}
 _NAME_SERVICE = 53
+_CATALOG = PROJECT / "src" / "dragoman" / "providers" / "catalog.toml"
 #: Other names of fields in which gateways take an address.
 FIELDS = ("base_url", "api_base", "api_url", "endpoint", "url", "host", "baseURL", "custom_host", "provider", "target")
 HEADERS = ("x-base-url", "x-api-base", "x-portkey-custom-host", "helicone-target-url", "x-target-url", "x-upstream-url")
@@ -101,8 +104,10 @@ async def fetched(gateway: Gateway, provider: Provider) -> int:
 
 
 def strangers(watched: Watched, provider: Provider) -> set[tuple[str, int]]:
-    """What was connected to beside the provider."""
-    return {place for place in watched.connections() if place != ("127.0.0.1", provider.port)}
+    """What was connected to beside the provider, and the places of this machine where the gateway looks for model
+    servers once in a while; no case names one of these."""
+    ours = {provider.port, *(int(port) for port in re.findall(r"//127\.0\.0\.1:(\d+)", _CATALOG.read_text("utf-8")))}
+    return {(host, port) for host, port in watched.connections() if host != "127.0.0.1" or port not in ours}
 
 
 def verdict(

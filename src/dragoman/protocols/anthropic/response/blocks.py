@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
-from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, told_once
+from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.wire import (
     NAME,
@@ -40,7 +40,9 @@ class Block:
 
     `takes`: the type of the deltas that grow it and need no more looking at; "" for none. `told` are whole arguments
     that its start held; `has_input` says that it held any, `{}` included. `fields` are an opaque block's and `gains`
-    what its deltas said, `citations` a text block's, `sealed` a signature that the start held.
+    what its deltas said, `citations` a text block's, `sealed` a signature that the start held. `rivals` are calls
+    that had its index and no end, so that its deltas may be theirs, and `rival` the arguments that the start of another
+    such call held.
     """
 
     __slots__ = (
@@ -52,6 +54,8 @@ class Block:
         "has_input",
         "kind",
         "part",
+        "rival",
+        "rivals",
         "sealed",
         "takes",
         "told",
@@ -67,6 +71,8 @@ class Block:
         self.citations: list[Raw] = []
         self.fields: dict[str, Raw] = {}
         self.gains: dict[str, list[Json]] = {}
+        self.rival = ""
+        self.rivals: list[Block] = []
         self.takes = _TAKES.get(kind, "")
         self.is_ended = False
 
@@ -100,8 +106,38 @@ class Blocks:
             return
         if earlier is not None:
             self._assembly.deviate("reused-index", f"content_block {index}")
-            self.stop(index)
+            rivals, rival = [*earlier.rivals], earlier.told
+            if earlier.is_ended or earlier.call is None or earlier.told or not earlier.call.text.is_empty():
+                self.stop(index)
+            else:
+                rivals.append(earlier)
+            self.open(index, fields)
+            self._crowd(self.by_index[index], rivals, rival)
+            return
         self.open(index, fields)
+
+    def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:
+        """A block has the index of others that had no end, and no arguments but those of their starts."""
+        block.rivals, block.rival = [one for one in rivals if one.call is not None and one.call.is_open()], rival
+        if block.rivals and block.call is not None:
+            block.takes = ""  # each delta is looked at
+
+    def _lose_to_rivals(self, block: Block) -> bool:
+        """Whether arguments came that may be those of several calls at one index: then each of them fails."""
+        if block.call is None:
+            return False
+        owners = [one for one in (*block.rivals, block) if one.call is not None]
+        block.rivals = []
+        self._assembly.deviate("lost-arguments", "content_block_delta", f"{len(owners)} calls may have them")
+        for one in owners:
+            if one.call is not None:
+                one.is_ended = True
+                self._drop_lost(one.call)
+        return True
+
+    def _drop_lost(self, call: OpenCall) -> None:
+        message = f"tool call {call.name}: arguments came that do not say which call they belong to"
+        self._assembly.drop_call(call, "lost", message)
 
     def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
         """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
@@ -234,12 +270,19 @@ class Blocks:
 
     def _end_call(self, block: Block, call: OpenCall) -> None:
         is_blank = call.text.is_blank()
+        self._compare_rival(block, call)
         self._add_told(block, call)
         self._assembly.end_call(call)
         if is_blank and block.has_input and call.is_open() and not self._assembly.calls.has_strays:
             # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
             self._assembly.add_arguments(call, "{}")
         block.has_input = False
+
+    def _compare_rival(self, block: Block, call: OpenCall) -> None:
+        """Deltas that say again what the start of another call at the index held may be that call's, in part too."""
+        said = call.text.raw() if block.rival else ""
+        if said and (is_same(said, block.rival) or isinstance(_json.decode_object(said), Malformed)):
+            self._drop_lost(call)
 
     def _add_told(self, block: Block, call: OpenCall) -> None:
         """The start's arguments count when no delta said any."""
@@ -264,12 +307,13 @@ class Blocks:
 
     def finish(self, *, is_good: bool) -> None:
         """The response ends: what was not stopped. A start's arguments count at a good end only: deltas may be lost."""
-        for index, block in self.by_index.items():
+        for index, block in [(at, one) for at, last in self.by_index.items() for one in (*last.rivals, last)]:
             if block.is_ended:
                 continue
             if is_good:
                 self._assembly.deviate("part-not-closed", f"content_block {index}")
             if block.call is not None:
+                self._compare_rival(block, block.call)
                 if not is_good and block.call.kind == "function" and block.call.text.is_empty() and not block.told:
                     words = f"tool call {block.call.name or '(no name)'}: neither its end came nor a stop reason"
                     self._assembly.drop_call(block.call, "cut", words)
@@ -323,8 +367,7 @@ class Blocks:
             return False
         self._assembly.deviate("lost-arguments", "content_block_delta", f"{len(waiting)} calls may have them")
         for call in waiting:
-            message = f"tool call {call.name}: arguments came that do not say which call they belong to"
-            self._assembly.drop_call(call, "lost", message)
+            self._drop_lost(call)
         return True
 
     def _tell_delta(self, delta: Delta) -> str:
@@ -352,6 +395,8 @@ class Blocks:
     def _grow_call(self, index: int, block: Block | None, text: str) -> None:
         if not text.strip() and (block is None or block.takes != "input_json_delta"):
             return
+        if block is not None and block.rivals and self._lose_to_rivals(block):
+            return
         call = block.call if block is not None else None
         if block is not None and call is None and (waiting := self._waiting_call()) is not None:
             # quirk: arguments-at-the-index-of-a-text
@@ -363,6 +408,8 @@ class Blocks:
             block.is_ended = True
         if block.is_ended:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
+            if block.rival:
+                self._drop_lost(call)
             if call.state == "whole" and text not in call.arguments and not is_placeholder(text):
                 self._assembly.contradict(call, "tool_use.input")  # it goes on behind its end
         elif not block.told:

@@ -32,7 +32,7 @@ class _PartialCall:
 class CallReader:
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
-    __slots__ = ("_assembly", "_before", "_is_torn", "_last", "_partial")
+    __slots__ = ("_assembly", "_before", "_is_torn", "_last", "_partial", "_pieced")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
@@ -40,6 +40,7 @@ class CallReader:
         self._is_torn = False  # pieces came that name no call
         self._last: OpenCall | None = None  # the call that was read last
         self._partial: _PartialCall | None = None
+        self._pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
 
     def read(
         self, call: FunctionCall, signature: str, native: Native | None = None, *, is_told_once: bool = False
@@ -57,6 +58,8 @@ class CallReader:
             pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), assembly.deviate)))
             call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
             call.willContinue = call.willContinue or read(call.will_continue) is True
+        if call.id in self._pieced and self._is_renamed(call):
+            return
         partial = self._partial
         if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
             if call.id and partial.call.id and call.id != partial.call.id:
@@ -78,13 +81,13 @@ class CallReader:
                 self._tear()
             opened = self._last = assembly.open_call(call.id, call.name, native=native)
             opened.signature = signature or None
+            if call.id:
+                self._pieced.add(call.id)
             self._partial = _PartialCall(opened, PartialArguments())
             self._grow(self._partial, call)
             return
-        if not call.name:
-            assembly.deviate("missing-name", "functionCall")
-            if not call.id and call.args is NOTHING and call.arguments is NOTHING:
-                return  # an empty call: the end of one that had ended
+        if not call.name and self._ends_known(call):
+            return
         self._last = self._read_whole(call, signature, native, is_told_once=is_told_once)
 
     def _read_whole(self, call: FunctionCall, signature: str, native: Native | None, *, is_told_once: bool) -> OpenCall:
@@ -102,6 +105,28 @@ class CallReader:
             assembly.contradict(opened, "functionCall")
             return opened
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
+
+    def _ends_known(self, call: FunctionCall) -> bool:
+        """Whether a call without a name is of one that ended: its end again, or what goes on behind it."""
+        self._assembly.deviate("missing-name", "functionCall")
+        known = self._assembly.calls.call_of(call.id) if call.id else None
+        if call.args is call.arguments is call.parameters is NOTHING:
+            return known is not None or not call.id
+        if known is not None:
+            self._assembly.contradict(known, "functionCall")
+        return known is not None
+
+    def _is_renamed(self, call: FunctionCall) -> bool:
+        """Whether a call comes with the id of one that came in pieces, under another name: both are refused."""
+        earlier = self._assembly.calls.call_of(call.id or "")
+        if earlier is None or not call.name or call.name == earlier.name:
+            return False
+        if self._partial is not None and self._partial.call is earlier:
+            self._partial = None
+        refused = self._assembly.open_call(None, call.name)
+        for one in (earlier, refused):
+            self._assembly.contradict(one, "functionCall.name")
+        return True
 
     def _tear(self) -> None:
         """Pieces came that name no call while none was open: they may be of the one before, or of one behind them."""
@@ -168,7 +193,7 @@ class CallReader:
 
     def _settle(self, partial: _PartialCall, proof: _Proof) -> None:
         assembly, call, arguments = self._assembly, partial.call, partial.arguments
-        is_cut = proof == "over" or (proof != "ended" and arguments.is_cut())
+        is_cut = proof == "over" or (arguments.announces_more() if proof == "ended" else arguments.is_cut())
         text = arguments.text()
         if self._is_torn:
             message = "pieces of arguments came that may be its own or another call's"

@@ -83,9 +83,13 @@ class PartialArguments:
                 del self._open[piece.jsonPath]
                 self._close(text)
 
+    def announces_more(self) -> bool:
+        """Whether a text goes on."""
+        return bool(self._open)
+
     def is_cut(self) -> bool:
         """Whether more was announced: text that goes on, or nothing came at all."""
-        return bool(self._open) or not (self._root or self._told)
+        return self.announces_more() or not (self._root or self._told)
 
     def tells_again(self, other: PartialArguments) -> bool:
         """Whether both have a member of one name, so that they are not pieces of one object."""

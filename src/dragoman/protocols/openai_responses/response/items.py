@@ -149,10 +149,7 @@ class Items:
             if not known.done and known.kind == kind and _is_same(known, id, fields):
                 self._assembly.deviate("duplicate-start", where)
                 if known.call is not None:
-                    told = (known.prefill, self._arguments(known, fields, place))
-                    known.prefill, is_one = told_once(told)
-                    if not is_one:
-                        self._assembly.contradict(known.call, where)
+                    self._say_again(known, known.call, fields, place, where)
                 return known
             self._assembly.deviate("reused-index", where)
             self.places.is_shared = True
@@ -162,6 +159,17 @@ class Items:
         if kind in ("function_call", "custom_tool_call"):
             self._open_call(item, fields, place)
         return self._add(item)
+
+    def _say_again(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place, where: str) -> None:
+        """A second start of a call: it must have the same name and arguments. Under another name both are refused."""
+        name = offered_name(fields, item.native, self._assembly.calls.offered_names)
+        if call.name and name not in ("", call.name):
+            self._assembly.contradict(self._assembly.open_call(None, name), where)
+            self._assembly.contradict(call, where)
+            return
+        item.prefill, is_one = told_once((item.prefill, self._arguments(item, fields, place)))
+        if not is_one:
+            self._assembly.contradict(call, where)
 
     def open_unannounced(self, index: int, id: str, kind: ItemKind, *, call_id: str = "") -> Item:
         """An event came for an item that was never announced."""

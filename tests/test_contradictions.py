@@ -385,5 +385,32 @@ def test_arguments_of_the_older_form_are_never_left_out(texts: tuple[str, str], 
     assert len(made) <= 1
 
 
+@pytest.mark.parametrize("legacy", [*itertools.product(("ring", "toll", ""), TEXTS)])
+@pytest.mark.parametrize("way", ["beside", "behind", "before", "message"])
+def test_the_older_form_beside_two_calls_never_leaves_arguments_out(legacy: tuple[str, str], way: str):
+    """Two calls with a `function_call`: a call runs empty only where the older form tells nothing that may be its."""
+    entries = [
+        {"index": index, "id": f"c{index}", "type": "function", "function": {"name": name, "arguments": text}}
+        for index, (name, text) in enumerate((("toll", ""), ("ring", ONE)))
+    ]
+    new, old = {"tool_calls": entries}, {"function_call": {"name": legacy[0], "arguments": legacy[1]}}
+    ways = {"beside": [new | old], "behind": [new, old], "before": [old, new], "message": [new | old]}
+    made, reply = made_of([{"message" if way == "message" else "delta": told} for told in ways[way]])
+    told = [("toll", {}), ("ring", json.loads(ONE))]
+    assert all(call in [*told, (legacy[0], json.loads(legacy[1] or "{}"))] for call in made)
+    if json.loads(legacy[1] or "{}") and (legacy[0] != "ring" or not same(legacy[1], ONE)):
+        assert reply.error is not None and ("toll", {}) not in made
+
+
+@pytest.mark.parametrize("text", ["", "{}", ONE])
+@pytest.mark.parametrize("labels", [{}, {"index": 0}, {"index": 0, "id": "c"}])
+@pytest.mark.parametrize("way", ["at once", "pieces"])
+def test_newer_pieces_without_a_name_behind_the_older_form(text: str, labels: dict[str, Any], way: str):
+    old = pieces_of("older", way, "ring", text)
+    new = [{"delta": {"tool_calls": [{**labels, "function": {"arguments": piece}}]}} for piece in halves(OTHER)]
+    made, reply = made_of(old + new)
+    assert reply.error is not None and made in ([], [("ring", json.loads(text or "0"))]) and ("ring", {}) not in made
+
+
 def same(one: str, other: str) -> bool:
     return bool(one) and bool(other) and json.loads(one) == json.loads(other)

@@ -7,7 +7,7 @@ rules, in the order in which they are asked, are those of `CallSlots.fragment`.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dragoman.codec.parts.argument_growth import grow_by_many, tell_whole
 from dragoman.codec.parts.assembly import Assembly
@@ -18,6 +18,8 @@ from dragoman.codec.parts.shared_calls import SharedCalls
 from dragoman.types import Native
 
 CallKind: TypeAlias = Literal["function", "custom"]
+#: Where a call stands that has no index by its form. No wire has this one, so no fragment with an index lets it grow.
+OUTSIDE: Final = -(1 << 62)
 
 
 class CallSlots:
@@ -207,7 +209,7 @@ class CallSlots:
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
         if index is not None and index in self.by_index:
             self._assembly.deviate("reused-index", where, f"index {index}")
-        elif index is not None and index != len(self.by_index):
+        elif index not in (None, OUTSIDE, len(self.by_index)):
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
         self._unmatched.append(call)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.repeated_keys import repeats_key
@@ -66,7 +68,7 @@ class CallReader:
             self._slots.pass_over(piece.index)
             return  # an entry that says nothing
         if self._has_legacy:
-            if name:
+            if name or arguments.strip():
                 self._refuse_both(name)
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
@@ -122,7 +124,7 @@ class CallReader:
         """Take a piece of the older `function_call`."""
         name, arguments = legacy_call(delta)
         if (name or arguments) and not self._is_mirrored(name, arguments):
-            self._slots.fragment(0, "", name, arguments, where="function_call")
+            self._slots.fragment(OUTSIDE, "", name, arguments, where="function_call")
 
     def read_whole_legacy(self, message: Delta) -> None:
         """Take the older `function_call` of a whole message."""
@@ -148,11 +150,11 @@ class CallReader:
 
     def _again(self, name: str, arguments: str) -> None:
         """A call that came in one form comes in the other. It is the same if it tells nothing else and nothing more."""
-        for call in self._calls():
-            if name in ("", call.name) and _adds_nothing(arguments, call.text.raw() or call.arguments):
-                self._assembly.deviate("duplicate-call", "function_call")
-                return
-        self._refuse_both(name)
+        told = [(call.name, call.text.raw() or call.arguments) for call in self._calls()]
+        if _is_told_among(name, arguments, told):
+            self._assembly.deviate("duplicate-call", "function_call")
+        else:
+            self._refuse_both(name)
 
     def _refuse_both(self, name: str) -> None:
         """Calls in both forms that do not say the same: a client runs those of the form that it knows."""
@@ -171,9 +173,9 @@ class CallReader:
         if function is None or not said.tool_calls or not (function.name or function.arguments):
             return
         name, arguments = function.name or "", function.arguments or ""
-        told = [parts_of(piece) for piece in said.tool_calls]
-        if not any((name in ("", other) or not other) and _adds_nothing(arguments, text) for other, text, _ in told):
-            for refused in dict.fromkeys([name, *(other for other, _, _ in told if other)]):
+        told = [parts_of(piece)[:2] for piece in said.tool_calls]
+        if not _is_told_among(name, arguments, told):
+            for refused in dict.fromkeys([name, *(other for other, _ in told if other)]):
                 self._refuse_both(refused)
             said.tool_calls = said.function_call = None
 
@@ -190,6 +192,14 @@ class CallReader:
             self._compare_mirrored()
             self._slots.compare()
             self._slots.close(is_good=is_ended and self._assembly.ending.reason not in ("length", "content_filter"))
+
+
+def _is_told_among(name: str, arguments: str, told: Iterable[tuple[str, str]]) -> bool:
+    """Whether one of the calls of the newer form says what the older form says, and none may have its arguments
+    instead. `told`: their names and arguments."""
+    texts = [text for other, text in told if name in ("", other) or not other]
+    is_unsaid = not is_placeholder(arguments) and any(is_placeholder(text) for text in texts)
+    return not is_unsaid and any(_adds_nothing(arguments, text) for text in texts)
 
 
 def _adds_nothing(arguments: str, told: str) -> bool:

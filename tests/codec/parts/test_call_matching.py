@@ -597,3 +597,17 @@ def test_number_forms_and_key_order_survive() -> None:
     for shape in (json.dumps(arguments).encode(), arguments.encode()):
         wire = entry.replace(b'"arguments": 0', b'"arguments": ' + shape) + chunk({}, "tool_calls") + DONE
         assert fold(decode([wire])).tool_calls[0].arguments == arguments
+
+
+def test_fragments_of_any_labels_end_in_a_reply():
+    """No order of ids and names at one index stops the reader, and no cut of the body makes other calls."""
+    draw = random.Random(7)
+    ids, names, texts = ["a", "b", "c", ...], ["ping", ...], ["", "{", '{"city": "x', '"}', "{}", "1"]
+    for number in range(1500):
+        body = stream(
+            *([piece(0, draw.choice(ids), draw.choice(names), draw.choice(texts))] for _ in range(draw.randint(5, 8)))
+        )
+        reply = fold(decode([body]))
+        assert {call.name for call in reply.tool_calls} <= {"ping"}
+        if number % 30 == 0:
+            assert fold(decode([body[at : at + 1] for at in range(len(body))])).tool_calls == reply.tool_calls

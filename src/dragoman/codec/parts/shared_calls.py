@@ -43,7 +43,7 @@ class SharedCalls:
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
-        self._open: list[_Shared] = []
+        self._open: dict[_Shared, None] = {}  # in their order
         self._at: dict[int | None, _Shared] = {}  # those that are held, by the index of their deltas
         self._by_id: dict[str, _Shared] = {}
         self._parted: list[OpenCall] = []  # calls that were found to be several
@@ -58,15 +58,16 @@ class SharedCalls:
         shared = self._by_id.get(call.id)
         if shared is None:
             shared = _Shared(call, index, is_held=is_named)
-            self._open.append(shared)
+            self._open[shared] = None
             self._by_id[call.id] = shared
         self._by_id[id] = shared
-        if is_named:
+        if is_named and not shared.is_held:  # it went on without its name before: what came since, is of one or of two
+            self._drop(call)
+        elif is_named:
             shared.add(id, arguments)
             self._at[index] = shared
         else:
-            if id != shared.ids[-1]:
-                shared.ids.append(id)
+            shared.add(id, "")
             self._assembly.add_arguments(call, arguments)
 
     def take(self, index: int | None, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
@@ -83,7 +84,8 @@ class SharedCalls:
                 if name and is_new:
                     del self._at[index]  # another call begins here
                     return None
-                self._by_id[id] = shared
+                if shared.is_held:
+                    self._by_id[id] = shared
         elif index in self._torn:
             return self._lose(arguments, where)
         else:
@@ -120,9 +122,10 @@ class SharedCalls:
             assembly.add_arguments(calls[id], arguments)
 
     def _forget(self, shared: _Shared) -> None:
-        self._open.remove(shared)
+        self._open.pop(shared, None)
         for id in shared.ids:
-            self._by_id.pop(id, None)
+            if self._by_id.get(id) is shared:
+                del self._by_id[id]
         if self._at.get(shared.index) is shared:
             del self._at[shared.index]
 

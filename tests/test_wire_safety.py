@@ -300,3 +300,28 @@ def test_a_whole_stream_is_a_whole_answer(protocol: str, data: st.DataObject):
             (call.name, str(call.arguments())) for call in stream.calls
         ), end
     assert isinstance(reply, Reply) and Finish
+
+
+#: What a frame may become on a bad wire: nothing that a strict reader takes for one.
+WRECKS = (
+    b"\xef\xbb\xbfdata: {", b" data: {", b"DATA: {", b"data : {", b"data= {", b"xdata: {", b"data: <", b"data: ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_needy", [True, False], ids=["required", "optional"])
+@pytest.mark.parametrize("protocol", ["openai-chat", "anthropic-messages", "openai-responses", "gemini-generate"])
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a_frame_that_nobody_can_read_makes_no_other_call(protocol: str, is_needy: bool, data: st.DataObject):
+    """One frame of the stream is wrecked: its call fails, or is what the model said."""
+    stream = data.draw(STREAMS[protocol])
+    frames = [frame.data for frame in stream.frames]
+    at = data.draw(st.sampled_from([at for at, frame in enumerate(stream.frames) if frame.call >= 0] or [0]))
+    head, _, text = frames[at].partition(b"data: {")
+    frames[at] = head + data.draw(st.sampled_from(WRECKS)) + text
+    (end, last), *_ = stream.ends.items()
+    reply = read(protocol, [*frames, last], tools(is_needy=is_needy), reset=False)
+    legitimate = [(call.name, call.arguments()) for call in stream.calls]
+    for call in reply.tool_calls:
+        assert (call.name, call.values()) in legitimate, end
+        legitimate.remove((call.name, call.values()))

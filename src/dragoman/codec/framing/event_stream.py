@@ -212,6 +212,9 @@ class EventLines:
             self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
             if (reader := self._reader()) is not None:
                 reader.add_stray(text)
+            if b"{" in text:  # a frame behind a field's name that is not quite `data:`; whose it was, nobody knows
+                yield from self._dispatch()
+                yield text, b""
 
     def _append(self, line: bytes) -> None:
         if self._lines:

@@ -81,6 +81,8 @@ class CallSlots:
         named = at_index if not id else known
         if named is not None and named.state == "failed":
             return named  # its own still, and lost
+        if known is None and not name and arguments.strip() and self._is_orphan(at_index, id):
+            return self._doubt().orphan(index, id)
         if at_index is None and known is None and (id or name or index is not None):
             lost = self._doubt().judge(index, id, name, arguments, self._last)
             if lost is not None:
@@ -145,6 +147,12 @@ class CallSlots:
         if not call.id and self._continues(call, name, arguments):
             return call  # a late id
         return call if name == call.name and call.is_open() and self._assembly.calls.goes_on(name, call.text) else None
+
+    def _is_orphan(self, at_index: OpenCall | None, id: str) -> bool:
+        """Whether a fragment without a known id or a name may be of a call that began in an unreadable frame."""
+        if not self._assembly.ending.unreadable:
+            return False
+        return at_index is None or bool(id and id != at_index.id)
 
     def _find_by_id(
         self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str

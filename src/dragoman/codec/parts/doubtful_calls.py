@@ -76,13 +76,21 @@ class Doubts:
             self._lose(waiting, "")
         self._is_torn = self._is_unsure = True
 
+    def orphan(self, index: int | None, id: str) -> OpenCall:
+        """Arguments of a call that began in a frame that could not be read. Gives a call for it, which fails."""
+        if index is not None:
+            self._lost_indices.add(index)
+        return self._lose([self._assembly.open_call(None, "", wait=True)], id)
+
     def judge(self, index: int | None, id: str, name: str, arguments: str, last: OpenCall | None) -> OpenCall | None:
         """Whether a fragment without a known id or index is lost: then a call that it may belong to.
 
         Args:
             last: the call of the fragment before.
         """
-        if last is None or not (name or arguments.strip()):
+        if not (name or arguments.strip()):
+            return None
+        if last is None:
             return None
         if name and id and index is not None and not (self._lost or self._lost_indices or self._without_id):
             return None  # all its labels came, and so did those of all others
@@ -140,7 +148,8 @@ class Doubts:
     def close(self) -> None:
         """Nothing more comes: a call without arguments is one only where the labels are sure."""
         is_mixed = self._with_index and self._without_index
-        if self._begun > 1 and (self._is_unsure or is_mixed):
+        is_torn = self._assembly.ending.unreadable
+        if is_torn or (self._begun > 1 and (self._is_unsure or is_mixed)):
             for call in self._waiting:
                 if call.is_open() and call.text.is_blank():
                     self._drop(call)

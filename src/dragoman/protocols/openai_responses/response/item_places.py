@@ -64,6 +64,10 @@ class Places:
         is_named = (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
         return is_named and item.call is not None and item.call.text.phase != "closed"
 
+    def is_named(self, index: int, id: str, call_id: str) -> bool:
+        """Whether an event names an item that came."""
+        return call_id in self._by_call or id in self._by_id or index in self._by_index
+
     def find(self, index: int, id: str) -> Item | None:
         """The item of an event that is no call's: by its index, else by its id, else the last one that is open."""
         if index >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -30,6 +31,7 @@ from dragoman.events import (
 from dragoman.protocol import ModelLimits, ReplyStyle
 from dragoman.protocols.ollama.protocol import PROTOCOL
 from dragoman.protocols.ollama.request.render import pick_num_ctx
+from dragoman.stages.sequencer import Sequencer
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import (
     Media,
@@ -433,3 +435,25 @@ def test_a_broken_connection():
 def test_made_up_ids_are_ours():
     line = '{"message":{"content":"","tool_calls":[{"function":{"name":"f","arguments":{}}}]},"done":true}'
     assert fold(decode(line)).tool_calls[0].id == f"call_{0:024d}"
+
+
+@pytest.mark.parametrize("told", ["in one line", "in a line each", "with text between"])
+@pytest.mark.parametrize("arguments", [*itertools.product(["{}", '{"bell": 1}', "null", '"{}"'], repeat=3)])
+def test_calls_leave_in_the_order_in_which_the_model_made_them(arguments: tuple[str, ...], told: str):
+    """One without arguments is held until the end; the calls behind it wait for it at who takes one at a time."""
+    entries = [
+        f'{{"function": {{"name": "{name}", "arguments": {text}}}}}'
+        for name, text in zip(["ring", "toll", "peal"], arguments, strict=True)
+    ]
+    messages = [f'{{"tool_calls": [{each}]}}' for each in entries]
+    if told == "in one line":
+        messages = [f'{{"tool_calls": [{", ".join(entries)}]}}']
+    elif told == "with text between":
+        messages = [part for each in messages for part in (each, '{"content": "and"}')]
+    body = [f'{{"model": "m", "message": {message}, "done": false}}' for message in messages]
+    body.append('{"model": "m", "message": {"content": ""}, "done": true, "done_reason": "stop"}')
+    decoder = PROTOCOL.decoder(new_id=counter())
+    events = [event for line in body for event in decoder.feed(f"{line}\n".encode())]
+    events = Sequencer().feed([*events, *decoder.close()])
+    assert [event.name for event in events if isinstance(event, ToolCallStart)] == ["ring", "toll", "peal"]
+    assert [event.call.name for event in events if isinstance(event, ToolCallEnd)] == ["ring", "toll", "peal"]

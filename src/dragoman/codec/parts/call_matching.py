@@ -81,12 +81,8 @@ class CallSlots:
         named = at_index if not id else known
         if named is not None and named.state == "failed":
             return named  # its own still, and lost
-        if known is None and not name and arguments.strip() and self._is_orphan(at_index, id):
-            return self._doubt().orphan(index, id)
-        if at_index is None and known is None and (id or name or index is not None):
-            lost = self._doubt().judge(index, id, name, arguments, self._last)
-            if lost is not None:
-                return lost
+        if known is None and (lost := self._lost(at_index, index, id, name, arguments)) is not None:
+            return lost
         call = self._find(at_index, index, id, name, arguments, where)
         if call is None:
             call = self._begin(index, id, name, kind=kind, where=where)
@@ -148,11 +144,16 @@ class CallSlots:
             return call  # a late id
         return call if name == call.name and call.is_open() and self._assembly.calls.goes_on(name, call.text) else None
 
-    def _is_orphan(self, at_index: OpenCall | None, id: str) -> bool:
-        """Whether a fragment without a known id or a name may be of a call that began in an unreadable frame."""
-        if not self._assembly.ending.unreadable:
-            return False
-        return at_index is None or bool(id and id != at_index.id)
+    def _lost(
+        self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str
+    ) -> OpenCall | None:
+        """The call that stands for what a fragment without a known id is lost of; None when it is not lost."""
+        is_own = at_index is not None and id in ("", at_index.id)
+        if not (name or is_own) and arguments.strip() and self._assembly.ending.unreadable:
+            return self._doubt().orphan(index, id)
+        if at_index is None and (id or name or index is not None):
+            return self._doubt().judge(index, id, name, arguments, self._last)
+        return None
 
     def _find_by_id(
         self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str

@@ -117,7 +117,10 @@ class CallReader:
         if last is not None and self._is_repeated(last, entry):
             self._assembly.deviate("repeated-name", entry.where)
             self._grow(last, entry)
-        elif (is_plain := is_plain_object(arguments)) or _is_over(arguments):
+            return
+        if last is not None and last.call.is_open():  # it leaves first, whatever comes of it
+            self._assembly.calls.announce(last.call, self._assembly)
+        if (is_plain := is_plain_object(arguments)) or _is_over(arguments):
             self._last = None
             self._assembly.whole_call(entry.id, entry.name, arguments, is_plain=is_plain)
         else:

@@ -359,6 +359,7 @@ FORMS: tuple[Form, ...] = (
     Form("glm", "pairs", pairs("<tool_call>", "</tool_call>"), "tag", ("</arg_value>",)),
     Form("laguna", "named", named("<tool_call>", "\n", "</tool_call>\n"), "body"),
     Form("mistral", "named", named("[TOOL_CALLS]", "[ARGS]", ""), "body"),
+    Form("mistral", "with an id", named("[TOOL_CALLS]", "[CALL_ID]a1b2c3d4e[ARGS]", ""), "body"),
     Form("laguna", "user, pairs", laguna_slip, "tag", ("</arg_value>",)),
     Form("laguna", "user, an object", named("<user>", "", "</user>"), "body"),
     Form("qwen-xml", "parameter for function", qwen_slip, "tag", ("</parameter>",)),

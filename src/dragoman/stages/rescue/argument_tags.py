@@ -8,13 +8,13 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import head_until, plain, plain_until
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, value_until
 
 _NAME: Final = re.compile(r"[^\"'<>\n]+")
 _ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*([\"']?)([^\"'\s>]+)\1")
-_HEAD_LIMIT: Final = 400
 
 
 def quoted_name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
@@ -56,11 +56,8 @@ def invoke_call(
     yield Open(name, in_tags=True)
     keys: list[str] = []
     while mark == parameter:
-        head, closed = yield from cursor.until(">", limit=_HEAD_LIMIT)
-        found = _ATTRIBUTE.search(head)
-        if not closed or found is None:
-            break
-        if found[2] in keys:  # two readings
+        found = _ATTRIBUTE.search((yield from plain_until(cursor, ">")))
+        if found is None or found[2] in keys:  # broken off, or two readings
             yield from refused(cursor, (end, *ends))
             return False
         yield _key_piece(found[2], keys)
@@ -111,18 +108,12 @@ def argument_pairs(
     yield Open(name, in_tags=True)
     keys: list[str] = []
     while mark == f"<{key_tag}":
-        written, closed = yield from cursor.until(f"</{key_tag}", f"</{value_tag}", limit=_HEAD_LIMIT)
+        written, closed = yield from head_until(cursor, f"</{key_tag}", f"</{value_tag}", f"<{key_tag}")
         if closed == f"</{value_tag}":
             mark = yield from _joined_pair(cursor, tools, name, written, keys, (f"<{key_tag}", *ends))
             continue
-        if not closed or not (yield from cursor.closing(f"<{value_tag}")):
-            if closed and (yield from cursor.sees(f"<{key_tag}")):
-                yield from cursor.until(*ends)
-                yield Close("", "a key has no value")
-                return
-            break
-        key = written.strip()
-        if key in keys:
+        key = plain(written) if closed == f"</{key_tag}" else ""
+        if not key or key in keys or not (yield from cursor.closing(f"<{value_tag}")):
             yield from refused(cursor, ends)
             return
         yield _key_piece(key, keys)

@@ -241,10 +241,11 @@ class Cursor:
     def sees(self, *literals: str) -> Generator[Action, None, bool]:
         """Whether one of these comes next behind white space; nothing is passed over."""
         while True:
-            bare = self.rest().lstrip()
+            rest = self.rest()
+            bare = rest.lstrip()
             literal, is_sure = _first_of(bare, literals)
-            if literal or is_sure or self.ended:
-                return bool(literal)
+            if literal or is_sure or self.ended or len(rest) > len(bare) + _SPACE_LIMIT:
+                return bool(literal) and len(rest) <= len(bare) + _SPACE_LIMIT
             yield MORE
 
     def expect(self, *literals: str) -> Generator[Action, None, str]:
@@ -257,20 +258,19 @@ class Cursor:
         """Characters of a class, as long as they go on; too many are no call."""
         seen = ""
         while True:
-            found = pattern.match(self._text, self._position)
+            found = pattern.match(self._text, self._position, self._position + limit + 1 - len(seen))
             if found is not None:
                 seen += found.group()
                 self._position = found.end()
-            if self._position < len(self._text) or self.ended:
-                return seen
             if len(seen) > limit:
                 raise NotACall
+            if self._position < len(self._text) or self.ended:
+                return seen
             yield MORE
 
-    def until(self, *stops: str, limit: int = 0) -> Generator[Action, None, tuple[str, str]]:
-        """Text up to the first of these, and which; ("…", "") when the text ends first. `limit`: longer is no call."""
+    def until(self, *stops: str) -> Generator[Action, None, tuple[str, str]]:
+        """Text up to the first of these, and which; ("…", "") when the text ends first."""
         pieces: list[str] = []
-        size = 0
         longest = max(map(len, stops))
         while True:
             rest = self._text[self._position :]
@@ -287,9 +287,6 @@ class Cursor:
             if sure > 0:
                 pieces.append(rest[:sure])
                 self._position += sure
-                size += sure
-            if limit and size + len(rest) > limit:
-                raise NotACall
             yield MORE
 
     def object_begins(self) -> Generator[Action, None, bool]:
@@ -362,8 +359,8 @@ class Cursor:
         return any(rest.startswith(stop) or stop.startswith(rest) for stop in self.stops)
 
 
-_OBJECT: Final = re.compile(r"\{\s*[\"'}\w]")
-_OBJECT_BEGUN: Final = re.compile(r"(?:\{\s*)?")
+_OBJECT: Final = re.compile(r"\{\s{0,1000}[\"'}\w]")
+_OBJECT_BEGUN: Final = re.compile(r"(?:\{\s{0,1000})?")
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")
 
 

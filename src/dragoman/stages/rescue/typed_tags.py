@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator
 from typing import Final, TypeAlias, final
 
 import msgspec
 
 from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import attributes
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
-_ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
-_HEAD_LIMIT: Final = 400
 #: Why a call whose markup does not go on is refused.
 _BROKEN: Final = "its tags do not close each other, or give an argument twice"
 #: Why a call whose value holds another call's markup is refused, with all that stands behind it.
@@ -40,12 +38,6 @@ class Tags(msgspec.Struct, frozen=True):
     trims: bool = False
     has_sections: bool = False
     calls: tuple[str, ...] = ()
-
-
-def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[str, str]]:
-    """The attributes up to the end of a tag, none when it does not end."""
-    head, closed = yield from cursor.until(stop, limit=_HEAD_LIMIT)
-    return {key: double or single for key, double, single in _ATTRIBUTE.findall(head)} if closed else {}
 
 
 def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generator[Action, None, bool]:

@@ -25,6 +25,7 @@ from dragoman.stages.rescue.cursor import (
     Piece,
     Tools,
 )
+from dragoman.stages.rescue.heads import head_until, plain
 from dragoman.stages.rescue.typed_tags import refused_to_the_end
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
@@ -121,9 +122,10 @@ class _Reader:
         while (yield from self._next()) != end:
             quote = yield from cursor.take(*_QUOTES, '"', "'")
             if quote:
-                key, closed = yield from cursor.until(quote)
+                written, closed = yield from head_until(cursor, quote)
                 if not closed:
                     raise _Cut
+                key = plain(written)
             else:
                 key = yield from cursor.word(_KEY)
             if (yield from self._next()) != ":" or not key:

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import plain_until
 from dragoman.stages.rescue.json_calls import call_objects
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
@@ -18,7 +19,6 @@ _CALLS: Final = "<ifm|tool_calls>"
 _CALL_END: Final = "</ifm|tool_call>"
 _CALLS_END: Final = "</ifm|tool_calls>"
 _VALUE: Final = "<ifm|arg_value>"
-_LIMIT: Final = 400
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -40,12 +40,12 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    key, _ = yield from cursor.until("</ifm|arg_key>", limit=_LIMIT)
+    key = yield from plain_until(cursor, "</ifm|arg_key>")
     kind, mark = "", (yield from cursor.closing("<ifm|arg_type>", _VALUE))
     if mark == "<ifm|arg_type>":
-        kind, _ = yield from cursor.until("</ifm|arg_type>", limit=_LIMIT)
-        mark = yield from cursor.closing(_VALUE)
-    return key.strip() if mark == _VALUE else "", kind.strip()
+        kind = yield from plain_until(cursor, "</ifm|arg_type>")
+        mark = (yield from cursor.closing(_VALUE)) if kind else ""
+    return key if mark == _VALUE else "", kind
 
 
 _TAGS: Final = Tags(("<ifm|arg_key>",), _head, ("</ifm|arg_value>",), (_CALL_END, _CALLS_END), calls=(_CALL,))

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import plain_until
 from dragoman.stages.rescue.json_calls import named_call
 
 _END: Final = "</use_mcp_tool>"
 _SERVER: Final = "<server_name>"
-_LIMIT: Final = 400
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -19,10 +18,11 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     yield from cursor.expect(_SERVER)
     while True:
-        yield from _inside(cursor, "</server_name>")
+        if not (yield from plain_until(cursor, "</server_name>")):
+            raise NotACall
         yield from cursor.space()
         yield from cursor.expect("<tool_name>")
-        name = tools.offered((yield from _inside(cursor, "</tool_name>")))
+        name = tools.offered((yield from plain_until(cursor, "</tool_name>")))
         if name is None:
             raise NotACall
         yield from cursor.space()
@@ -32,13 +32,6 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.closing("</arguments>")
         if (yield from cursor.closing(_SERVER, _END)) != _SERVER:
             return
-
-
-def _inside(cursor: Cursor, end: str) -> Generator[Action, None, str]:
-    text, closed = yield from cursor.until(end, limit=_LIMIT)
-    if not closed:
-        raise NotACall
-    return text.strip()
 
 
 FAMILY = Family(

@@ -11,11 +11,11 @@ from dragoman import _json
 from dragoman.stages.json_schema import Shape, ToolSchema
 from dragoman.stages.rescue.argument_tags import quoted_name
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import plain_until
 from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, live_string, member
 
 _MARK: Final = "]<]minimax[>["
-_TAG_LIMIT: Final = 200
 #: No tag: a call begins in a value.
 _NESTED: Final = "<"
 _ENDS: Final = ("/invoke", "/tool_call")
@@ -63,8 +63,7 @@ def _tag(cursor: Cursor) -> Generator[Action, None, str]:
     yield from cursor.space()
     if not (yield from cursor.take("<")):
         return ""
-    tag, end = yield from cursor.until(">", limit=_TAG_LIMIT)
-    return tag.strip() if end else ""
+    return (yield from plain_until(cursor, ">"))
 
 
 def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Generator[Action, None, str]:

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import head_until
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s\[\]{}<>]+")
@@ -30,7 +31,9 @@ def _named(cursor: Cursor, tools: Tools) -> Parser:
     mark = yield from cursor.take("[CALL_ID]", "[ARGS]")
     call_id = ""
     if mark == "[CALL_ID]":
-        call_id, mark = yield from cursor.until("[ARGS]", limit=200)
+        call_id, mark = yield from head_until(cursor, "[ARGS]", "[TOOL_CALLS]")
+        if mark != "[ARGS]":
+            raise NotACall
     if mark:
         yield from cursor.space()
     elif (yield from cursor.peek()) != "{":

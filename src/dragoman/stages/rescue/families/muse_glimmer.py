@@ -10,7 +10,8 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.typed_tags import Tags, attributes, tagged_call
+from dragoman.stages.rescue.heads import attributes
+from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
 _HEADER: Final = "<|start|>assistant"
 _CALLS: Final = "<atem:function_calls>"

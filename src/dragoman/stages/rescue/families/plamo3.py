@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import plain_until
 from dragoman.stages.rescue.json_calls import named_call
-
-_LIMIT: Final = 200
 
 
 def _begin(word: str) -> str:
@@ -27,8 +24,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(_begin("tool_request"))
     yield from cursor.space()
     yield from cursor.expect(_begin("tool_name"))
-    written, _ = yield from cursor.until(_end("tool_name"), limit=_LIMIT)
-    name = tools.offered(written)
+    name = tools.offered((yield from plain_until(cursor, _end("tool_name"))))
     yield from cursor.space()
     yield from cursor.expect(_begin("tool_arguments"))
     if name is None:

@@ -8,11 +8,11 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import plain_until
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
 _CALL: Final = "<|tool_call:start|>"
-_LIMIT: Final = 400
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -25,8 +25,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    key, mark = yield from cursor.until("<|tool_arg:value|>", limit=_LIMIT)
-    return key.strip() if mark else "", ""
+    return (yield from plain_until(cursor, "<|tool_arg:value|>")), ""
 
 
 _TAGS: Final = Tags(("<|tool_arg:start|>",), _head, ("<|tool_arg:end|>",), ("<|tool_call:end|>",), calls=(_CALL,))

@@ -141,6 +141,10 @@ class OpenCalls:
 
     def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:
         """Close a call: deliver it, or say why not."""
+        if call.unread and call.text.is_empty():
+            problem = f"it has {call.unread!r} and no arguments"
+            self.fail(call, answer, "unreadable", f"tool call {call.name or '(no name)'}: {problem}")
+            return
         if call.kind == "function":
             settled = call.text.settle(proven=proven)
         elif proven:

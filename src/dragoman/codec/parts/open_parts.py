@@ -27,12 +27,13 @@ class OpenCall:
 
     `state`: "waiting" for its name (and what came is held), "announced" (its start event left), "whole" or "failed".
     `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
-    `is_settled`: nothing of its arguments can come any more.
+    `is_settled`: nothing of its arguments can come any more. `unread`: the key of what may be its arguments, in a place
+    where none are read.
     """
 
     __slots__ = (
         "arguments", "block_ended", "fragments", "half", "id", "index", "is_settled", "kind", "live", "name", "native",
-        "pending", "repeats", "signature", "size", "state", "text",
+        "pending", "repeats", "signature", "size", "state", "text", "unread",
     )  # fmt: skip
 
     def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
@@ -53,6 +54,7 @@ class OpenCall:
         self.half = ""  # a high surrogate that waits for its other half
         self.live: list[str] | None = None  # takes plain fragments; None while they must be looked at
         self.repeats: OpenCall | None = None
+        self.unread = ""
 
     def is_open(self) -> bool:
         """Whether it is neither whole nor failed."""

@@ -53,6 +53,7 @@ class _Candidate(msgspec.Struct, gc=False):
     content: _Content
     finishReason: Literal["STOP", "MAX_TOKENS"]
     index: int | None = None
+    finish_reason: None = None
 
 
 class _Usage(msgspec.Struct, gc=False):
@@ -67,6 +68,8 @@ class _Answer(msgspec.Struct, gc=False):
     candidates: tuple[_Candidate]
     usageMetadata: _Usage
     error: _json.Raw = NOTHING
+    usage_metadata: None = None
+    prompt_feedback: None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

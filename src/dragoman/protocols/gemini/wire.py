@@ -17,6 +17,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
+from dragoman.codec.parts.settled_arguments import is_placeholder
 from dragoman.types import Media, StopReason
 
 NAME: Final = "gemini-generate"
@@ -45,6 +46,8 @@ KNOWN_PARTS: Final = frozenset({
 #: Signatures that stand in for a missing one, as https://ai.google.dev/gemini-api/docs/thought-signatures has them.
 DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
+#: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
+_BLANK: Final = 16
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
 
@@ -60,7 +63,7 @@ class PartialArgument(msgspec.Struct, gc=False):
 
 
 class FunctionCall(msgspec.Struct, gc=False):
-    """`functionCall` of a part."""
+    """`functionCall` of a part. `unread`: the key of what may be arguments and is not read; no wire has it."""
 
     id: str | None = None
     name: str | None = None
@@ -71,6 +74,12 @@ class FunctionCall(msgspec.Struct, gc=False):
     will_continue: Raw = NOTHING
     arguments: Raw = NOTHING
     parameters: Raw = NOTHING
+    unread: str | None = None
+
+
+def says_nothing(call: FunctionCall) -> bool:
+    """Whether a call has no arguments, or blank ones, where they belong."""
+    return len(call.args) <= _BLANK and not call.partialArgs and is_placeholder(_json.raw_text(call.args).strip('"'))
 
 
 class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):

@@ -14,6 +14,8 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.delta_batch import narrowed
+from dragoman.codec.parts.settled_arguments import is_placeholder
+from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -35,6 +37,8 @@ FOREIGN_REASONS: Final[dict[str, StopReason]] = {
 }  # fmt: skip
 #: Names of objects that a line is wrapped in.
 ENVELOPES: Final = ("data", "result", "response")
+#: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
+_BLANK: Final = 16
 _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
 
 
@@ -48,7 +52,10 @@ class Function(msgspec.Struct, gc=False):
 
 
 class Call(msgspec.Struct, gc=False):
-    """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it."""
+    """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it.
+
+    `unread`: the key of what may be arguments and is not read; no wire has it.
+    """
 
     id: str | None = None
     type: str | None = None
@@ -56,6 +63,7 @@ class Call(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: Raw = NOTHING
     index: int | None = None
+    unread: str | None = None
 
 
 class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -190,11 +198,16 @@ def _read_answer_leniently(message: dict[str, Json], deviate: Deviate) -> Answer
     if isinstance(calls, dict):
         deviate("wrong-type", "message.tool_calls", "an object")
         calls = [calls]
+    if calls and not isinstance(calls, list | bool):
+        deviate("wrong-type", "message.tool_calls", type(calls).__name__)
+        calls = [calls]
     if isinstance(calls, list):
         answer.tool_calls = [
             _read_call_leniently(call, f"message.tool_calls[{number}]", deviate)
-            for number, call in enumerate(calls)
             if isinstance(call, dict)
+            else Call(unread="tool_calls")
+            for number, call in enumerate(calls)
+            if isinstance(call, dict) or call
         ]
     images = message.get("images")
     if isinstance(images, list):
@@ -206,6 +219,8 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
     function = call.get("function")
     if isinstance(function, str):
         deviate("wrong-type", f"{where}.function", "a string")
+        if function.lstrip()[:1] == "{":
+            return Call(unread="function")
         call = {"name": function} | call
     return Call(
         id=_read_text_leniently(call.get("id"), f"{where}.id", deviate),
@@ -221,7 +236,22 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
         name=_read_text_leniently(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
         index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
+        unread=unread_in(call),
     )
+
+
+def says_nothing(call: Call) -> bool:
+    """Whether an entry has no arguments, or blank ones, where they belong."""
+    function = call.function
+    told = NOTHING if function is None else function.arguments
+    return len(told) <= _BLANK and is_placeholder(_json.raw_text(told).strip('"'))
+
+
+def unread_in(call: dict[str, Json]) -> str:
+    """The key of an entry that may have its arguments and is not read; "" when there is none."""
+    function = call.get("function")
+    inner = unread_arguments(function, *Function.__struct_fields__) if isinstance(function, dict) else ""
+    return inner or unread_arguments(call, *Call.__struct_fields__)
 
 
 def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | None:

@@ -18,7 +18,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields
-from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.types import Media, Native, StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -68,18 +68,22 @@ ENVELOPES: Final = ("data", "response", "result", "body", "output", "completion"
 _KNOWN: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 
 
-class FunctionPiece(msgspec.Struct, gc=False):
-    """`function` of a call. `parameters` is another spelling of arguments, as they are."""
+class FunctionPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """`function` of a call. `parameters` is another spelling of arguments, as they are.
+
+    `unread`: the key of what may be arguments and is not read; no wire has it.
+    """
 
     arguments: str | None = None
     name: str | None = None
     parameters: Raw = NOTHING
+    unread: None = None
 
 
 class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are flat forms of it.
 
-    `rest`: fields that are not modelled; no wire has it.
+    `rest`: fields that are not modelled, `unread`: the key of what may be arguments and is not read; no wire has these.
     """
 
     index: int | None = None
@@ -91,6 +95,7 @@ class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     custom: Any = None
     extra_content: Any = None
     rest: None = None
+    unread: None = None
 
 
 class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -150,6 +155,11 @@ DELTA_FIELDS: Final = frozenset(
 )
 CHOICE_FIELDS: Final = frozenset(
     field.name for field in msgspec.structs.fields(Choice) if field.type is not types.NoneType
+)
+
+
+FUNCTION_FIELDS: Final = frozenset(
+    field.name for field in msgspec.structs.fields(FunctionPiece) if field.type is not types.NoneType
 )
 
 
@@ -257,6 +267,21 @@ def legacy_call(delta: Delta) -> tuple[str, str]:
     if function is None or delta.tool_calls:
         return "", ""
     return function.name or "", function.arguments or ""
+
+
+def unread_in(piece: CallPiece | FunctionPiece | None) -> str:
+    """The key of what may be the arguments of a piece and is not read; "" when there is none."""
+    told: Json = None if piece is None else piece.unread
+    return told or ""
+
+
+def unread_legacy(delta: Delta) -> str:
+    """The same for the older `function_call`, which has no `parameters` either."""
+    function = delta.function_call
+    if function is not None and function.parameters is not NOTHING:
+        told = is_placeholder(text := _json.raw_text(function.parameters)) or is_same(text, function.arguments or "")
+        return unread_in(function) if told else "parameters"
+    return unread_in(function)
 
 
 def signature_of(piece: CallPiece) -> str | None:

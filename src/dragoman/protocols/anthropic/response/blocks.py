@@ -13,6 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
+from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.wire import (
     NAME,
@@ -46,20 +47,9 @@ class Block:
     """
 
     __slots__ = (
-        "call",
-        "citations",
-        "fields",
-        "gains",
-        "is_ended",
-        "has_input",
-        "kind",
-        "part",
-        "rival",
-        "rivals",
-        "sealed",
-        "takes",
-        "told",
-    )
+        "call", "citations", "fields", "gains", "has_input", "is_ended", "kind", "part", "rival", "rivals", "sealed",
+        "takes", "told",
+    )  # fmt: skip
 
     def __init__(self, kind: Literal["text", "thinking", "call", "opaque"]) -> None:
         self.kind = kind
@@ -208,6 +198,8 @@ class Blocks:
         block = Block("call")
         native = rest_of(fields, "type", "id", "name", "input", *SIBLING_INPUTS)
         block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
+        if native is not None:
+            block.call.unread = unread_arguments(native.fields)
         self._read_input(block, block.call, fields)
         if not block.has_input:
             block.takes = "input_json_delta"
@@ -343,6 +335,8 @@ class Blocks:
             return
         kind = delta.type or self._tell_delta(delta)
         block = self.by_index.get(index)
+        if block is not None and block.call is not None and not block.call.unread:
+            block.call.unread = unread_arguments(delta_fields(frame), "type", "partial_json")
         if block is not None and block.kind == "opaque":
             self._grow_opaque(block, delta, frame)
         elif kind == "text_delta":

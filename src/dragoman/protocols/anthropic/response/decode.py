@@ -123,7 +123,7 @@ class Decoder:
                     block = self._grown = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:
-                            if frame.count(b'"partial_json"') < 2 and (len(calls) < 2 or frame.count(b'"index"') < 2):
+                            if frame.count(b'"partial_json"') == 1 and (len(calls) < 2 or frame.count(b'"index"') < 2):
                                 assembly.add_arguments(block.call, delta.partial_json)
                                 last.learn(frame, b'"partial_json"')
                                 continue

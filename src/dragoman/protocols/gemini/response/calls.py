@@ -9,7 +9,8 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_plain_object, looks_plain, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, looks_plain, told_once
+from dragoman.codec.parts.unread_arguments import fields_at, refuse_unread, unread_arguments
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
 from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
@@ -58,6 +59,8 @@ class CallReader:
             pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), assembly.deviate)))
             call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
             call.willContinue = call.willContinue or read(call.will_continue) is True
+        if call.unread and self._is_unread(call):
+            return
         if call.id in self._pieced and self._is_renamed(call):
             return
         partial = self._partial
@@ -105,6 +108,21 @@ class CallReader:
             assembly.contradict(opened, "functionCall")
             return opened
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
+
+    def _is_unread(self, call: FunctionCall) -> bool:
+        """Whether a call has no arguments but under a key that nobody reads: then it fails, and so does the one that it
+        may go on with."""
+        if call.partialArgs or not is_placeholder(self._arguments_of(call)[0]):
+            return False
+        partial, self._partial = self._partial, None
+        if partial is not None:
+            self._settle_unread(partial.call, call.unread or "")
+        refuse_unread(self._assembly, None if partial else call.id, call.name, call.unread or "")
+        return True
+
+    def _settle_unread(self, call: OpenCall, key: str) -> None:
+        message = f"tool call {call.name}: what may be its arguments came under {key!r}"
+        self._assembly.drop_call(call, "unreadable", message)
 
     def _ends_known(self, call: FunctionCall) -> bool:
         """Whether a call without a name is of one that ended: its end again, or what goes on behind it."""
@@ -217,6 +235,7 @@ class CallReader:
             loose = read_call_leniently(value if isinstance(value, dict) else {}, self._assembly.deviate)
             call = decode_call(_json.encode(loose))
         if not isinstance(call, Malformed):
+            call.unread = call.unread or unread_arguments(fields_at(bytes(raw)), *FunctionCall.__struct_fields__)
             self.read(call, signature)
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import fields_at, unread_arguments
 from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
@@ -39,11 +40,13 @@ from dragoman.protocols.gemini.wire import (
     Candidate,
     Chunk,
     FirstChunk,
+    FunctionCall,
     Part,
     UsageMetadata,
     decode_chunk,
     decode_first_chunk,
     read_media,
+    says_nothing,
 )
 from dragoman.types import Opaque, Usage
 
@@ -276,7 +279,7 @@ class Decoder:
                 self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
                 return
             self._choice = index
-        content, is_twice = candidate.content, None
+        content, is_twice, entries = candidate.content, None, None
         if content is not None and content.parts is not None:
             for number, part in enumerate(content.parts):
                 text = part.text
@@ -297,6 +300,9 @@ class Decoder:
                     if is_twice or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue
+                    if call is not None and says_nothing(call):
+                        entries = entries or fields_at(frame, "candidates", place, "content")
+                        call.unread = call.unread or unread_in(entries, number)
                 self._read_part(part, rest)
         if found is not None:
             self._kept.add_candidate(found.candidates[place])
@@ -382,6 +388,14 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
     return read_problem(body, status=status, headers=headers)
+
+
+def unread_in(content: dict[str, Json], number: int) -> str | None:
+    """The key of a call that may have its arguments and is not read. `number`: the place of its part."""
+    parts = content.get("parts")
+    part = parts[number] if isinstance(parts, list) and number < len(parts) else None
+    call = part.get("functionCall") if isinstance(part, dict) else None
+    return unread_arguments(call, *FunctionCall.__struct_fields__) if isinstance(call, dict) else None
 
 
 def _is_answer(chunk: Chunk) -> bool:

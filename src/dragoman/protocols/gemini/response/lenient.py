@@ -9,7 +9,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.protocols.gemini.wire import PromptFeedback, UsageMetadata, camel
+from dragoman.codec.parts.unread_arguments import unread_arguments
+from dragoman.protocols.gemini.wire import FunctionCall, PromptFeedback, UsageMetadata, camel
 
 _HEAD: Final = ("responseId", "modelVersion", "createTime")
 _CHUNK: Final = frozenset({*_HEAD, "candidates", "usageMetadata", "promptFeedback", "error", "response"})
@@ -129,8 +130,13 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
             text = _json.to_lenient_text(call[key])
             # what is not JSON (NaN) goes on as text, and is refused where the call is settled
             loose[key] = text if isinstance(_json.decode(text), Malformed) else Raw(text.encode())
-    if isinstance(call.get("partialArgs"), list):
-        loose["partialArgs"] = read_pieces_leniently(call["partialArgs"], deviate)
+    pieces = call.get("partialArgs")
+    if isinstance(pieces, list) and all(isinstance(piece, dict) for piece in pieces):
+        loose["partialArgs"] = read_pieces_leniently(pieces, deviate)
+    elif pieces:
+        loose["unread"] = "partialArgs"
+    if unread := unread_arguments(call, *FunctionCall.__struct_fields__):
+        loose["unread"] = unread
     if call.get("willContinue") is not None:
         loose["willContinue"] = bool(call["willContinue"])
     return loose

@@ -15,7 +15,8 @@ from dragoman._json import Raw
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_plain_object, is_same, looks_plain, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, looks_plain, told_once
+from dragoman.codec.parts.unread_arguments import refuse_unread
 from dragoman.protocols.ollama.wire import NOTHING, Call
 
 
@@ -70,6 +71,11 @@ class CallReader:
             self._assembly.whole_call(call.id, function.name, text, is_plain=True)
             return
         entry = self._entry_of(call, where)
+        if call.unread and is_placeholder(entry.arguments):
+            if not entry.name:
+                self._refuse(entry, [held for held in self._held if held.call.is_open()])
+            refuse_unread(self._assembly, entry.id, entry.name, call.unread)
+            return
         if not entry.is_one:
             opened = self._assembly.open_call(entry.id, entry.name)
             self._assembly.contradict(opened, where)
@@ -139,7 +145,8 @@ class CallReader:
             return True
         if call.text.is_blank() or call.text.is_whole():
             return not self._assembly.calls.takes_nothing(call.name)
-        return not _is_over(entry.arguments)
+        # a placeholder is no piece of a text: it begins another call
+        return not _is_over(entry.arguments) and not (entry.arguments.strip() and is_placeholder(entry.arguments))
 
     def _continue(self, entry: Entry) -> None:
         """An entry without a name."""

@@ -17,6 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import fields_at
 from dragoman.codec.repeated_keys import repeats_key_beside
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
@@ -41,6 +42,8 @@ from dragoman.protocols.ollama.wire import (
     holds_more,
     image_type,
     read_line_leniently,
+    says_nothing,
+    unread_in,
 )
 from dragoman.types import Media, Usage
 
@@ -226,7 +229,13 @@ class Decoder:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():
             assembly.whole_part(Media("image", image_type(image), image))
+        told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
+            if says_nothing(call) and not (call.unread or lenient):
+                told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
+                entries = told.get("tool_calls")
+                entry = entries[number] if isinstance(entries, list) and number < len(entries) else None
+                call.unread = unread_in(entry) if isinstance(entry, dict) else None
             self._calls.read(call, f"message.tool_calls[{number}]", is_told_once=not lenient)
 
     def _read_thinking(self, answer: Answer, *, lenient: bool) -> None:

@@ -11,6 +11,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
+from dragoman.codec.parts.unread_arguments import refuse_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -22,6 +23,8 @@ from dragoman.protocols.openai_chat.wire import (
     legacy_call,
     parts_of,
     signature_of,
+    unread_in,
+    unread_legacy,
 )
 from dragoman.types import Native
 
@@ -64,7 +67,13 @@ class CallReader:
         if repeats_key(frame):
             return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
-        if not (piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
+        unread = unread_in(piece)
+        if unread and not (piece.id or name or arguments or piece.index is not None):
+            self._lose(unread)
+            return
+        if not (
+            piece.unread or piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None
+        ):
             self._slots.pass_over(piece.index)
             return  # an entry that says nothing
         if self._has_legacy:
@@ -72,6 +81,7 @@ class CallReader:
                 self._refuse_both(name)
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        call.unread = call.unread or unread
         if not _is_told_once(piece) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
@@ -98,6 +108,11 @@ class CallReader:
         for piece in pieces:
             torn_frames.refuse(self._assembly, "tool_calls", frame, parts_of(piece)[0])
 
+    def _lose(self, key: str) -> None:
+        """Something came in place of calls that is none: it may be those that are open, or further ones."""
+        self._slots.tear()
+        refuse_unread(self._assembly, None, None, key)
+
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Whether a piece has arguments, and nothing that names their call."""
         if piece.index is not None or (piece.id and self._assembly.calls.call_of(piece.id) is not None):
@@ -108,6 +123,9 @@ class CallReader:
     def read_whole(self, piece: CallPiece) -> None:
         """Take a call of a whole message."""
         name, arguments, kind = parts_of(piece)
+        if is_placeholder(arguments) and (unread := unread_in(piece)):
+            refuse_unread(self._assembly, piece.id, name, unread)
+            return
         if self._has_legacy:
             self._again(name, arguments)
             return
@@ -123,13 +141,19 @@ class CallReader:
     def read_legacy(self, delta: Delta) -> None:
         """Take a piece of the older `function_call`."""
         name, arguments = legacy_call(delta)
-        if (name or arguments) and not self._is_mirrored(name, arguments):
-            self._slots.fragment(OUTSIDE, "", name, arguments, where="function_call")
+        unread = unread_legacy(delta)
+        if unread and (not name or not is_placeholder(arguments)):
+            self._lose(unread)
+        elif (name or arguments) and not self._is_mirrored(name, arguments):
+            call = self._slots.fragment(OUTSIDE, "", name, arguments, where="function_call")
+            call.unread = call.unread or unread
 
     def read_whole_legacy(self, message: Delta) -> None:
         """Take the older `function_call` of a whole message."""
         name, arguments = legacy_call(message)
-        if (name or arguments) and not self._is_mirrored(name, arguments):
+        if unread := unread_legacy(message):
+            refuse_unread(self._assembly, None, name, unread)
+        elif (name or arguments) and not self._is_mirrored(name, arguments):
             self._slots.whole("", name, arguments)
 
     def _is_mirrored(self, name: str, arguments: str) -> bool:

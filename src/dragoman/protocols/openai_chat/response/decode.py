@@ -205,6 +205,8 @@ class Decoder:
             chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
             lenient.keep_number_forms(chunk, data if is_exact else b"{}")
             lenient.join_surrogates(chunk, self._assembly)
+        elif b'"parameters"' in data:
+            lenient.keep_number_forms(chunk, data)
         self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
         if chunk.choices:
             self._chunk(chunk, data)

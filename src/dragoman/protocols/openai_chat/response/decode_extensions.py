@@ -9,6 +9,8 @@ from dragoman._json import Json
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.open_parts import OpenPart
+from dragoman.codec.parts.settled_arguments import is_placeholder
+from dragoman.codec.parts.unread_arguments import refuse_unread, unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
@@ -153,6 +155,8 @@ class Extensions:
             self._assembly.deviate("sibling-key", "choices[0].content", kind)
             arguments = part.get("input", part.get("arguments"))
             text = arguments if isinstance(arguments, str) else _json.to_text(arguments)
+            if is_placeholder(text) and (unread := unread_arguments(part, "input", "arguments")):
+                return refuse_unread(self._assembly, str(part.get("id") or ""), part["name"], unread)
             self._slots.whole(str(part.get("id") or ""), part["name"], text)
         else:
             self._assembly.deviate("unknown-part", "choices[0].content", kind)

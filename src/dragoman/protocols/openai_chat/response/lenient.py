@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -74,6 +74,7 @@ def read_chunk_leniently(value: dict[str, Json], deviate: Deviate) -> Chunk:
 
 class _RawFunction(msgspec.Struct, gc=False):
     arguments: Raw = NOTHING
+    parameters: Raw = NOTHING
 
 
 class _RawCall(msgspec.Struct, gc=False):
@@ -109,6 +110,8 @@ def keep_number_forms(chunk: Chunk, data: bytes) -> None:
                     text = _json.raw_text(raw_call.function.arguments)
                     if text[:1] == "{":
                         call.function.arguments = text
+                    if call.function.parameters is not NOTHING and raw_call.function.parameters is not NOTHING:
+                        call.function.parameters = Raw(bytes(raw_call.function.parameters))
 
 
 def join_surrogates(chunk: Chunk, assembly: Assembly) -> None:
@@ -174,23 +177,45 @@ def _read_delta_leniently(value: Json, deviate: Deviate, where: str) -> Delta | 
     legacy = value.get("function_call")
     if isinstance(legacy, dict):
         delta.function_call = _read_function_leniently(legacy, deviate, f"{where}.function_call")
+    elif _is_said(legacy):
+        deviate("wrong-type", f"{where}.function_call", type(legacy).__name__)
+        delta.function_call = _unread(FunctionPiece(), "function_call")
     return delta
+
+
+_Piece = TypeVar("_Piece", CallPiece, FunctionPiece)
+
+
+def _unread(piece: _Piece, key: str) -> _Piece:
+    """A piece of a call that says something nobody reads."""
+    told: Json = key
+    piece.unread = told
+    return piece
+
+
+def _is_said(value: Json) -> bool:
+    """Whether a value in place of a call says anything."""
+    return value not in (None, "", "null", "[]", "{}") and value not in ([], {}) and not isinstance(value, bool)
 
 
 def _read_calls_leniently(value: Json, deviate: Deviate, where: str) -> list[CallPiece] | None:
     if isinstance(value, str):
         inner = _json.decode(value)
-        value = inner if isinstance(inner, list | dict) else None
         deviate("wrong-type", where, "a string")
+        if not isinstance(inner, list | dict) and _is_said(value.strip()):
+            return [_unread(CallPiece(), "tool_calls")]
+        value = inner if isinstance(inner, list | dict) else None
     if isinstance(value, dict):
         deviate("wrong-type", where, "an object")
         value = [value] if {"function", "id", "name"} & value.keys() else list(value.values())
     if not isinstance(value, list):
-        return None
+        return [_unread(CallPiece(), "tool_calls")] if _is_said(value) else None
     return [
         _read_call_leniently(call, deviate, f"{where}[{number}]")
-        for number, call in enumerate(value)
         if isinstance(call, dict)
+        else _unread(CallPiece(), "tool_calls")
+        for number, call in enumerate(value)
+        if isinstance(call, dict) or _is_said(call)
     ]
 
 
@@ -198,8 +223,8 @@ def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -
     function = value.get("function")
     if isinstance(function, str):
         deviate("wrong-type", f"{where}.function", "a string")
-        function = {"name": function, "arguments": value.get("arguments")}
-    return CallPiece(
+        function = {} if function.lstrip()[:1] == "{" else {"name": function, "arguments": value.get("arguments")}
+    piece = CallPiece(
         index=_index(value.get("index"), deviate, f"{where}.index"),
         function=_read_function_leniently(function, deviate, f"{where}.function")
         if isinstance(function, dict)
@@ -211,6 +236,7 @@ def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -
         custom=_clean(value.get("custom")),
         extra_content=_clean(value.get("extra_content")),
     )
+    return _unread(piece, "function") if function == {} and value["function"] else piece
 
 
 def _read_function_leniently(value: dict[str, Json], deviate: Deviate, where: str) -> FunctionPiece:

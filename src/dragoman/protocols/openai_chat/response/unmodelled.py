@@ -12,10 +12,12 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
+from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
     CHOICE_FIELDS,
     DELTA_FIELDS,
+    FUNCTION_FIELDS,
     NAME,
     NOTHING,
     Chunk,
@@ -140,11 +142,17 @@ def _extend(whole: list[Json], piece: list[Json]) -> None:
 
 
 class Unknown(NamedTuple):
-    """What was taken out of one choice, of its delta or message, and of each of their calls."""
+    """What was taken out of one choice, of its delta or message, and of each of their calls.
+
+    `unread`: of each call the key of what may be its arguments, "" for none; `unread_of_older` that of a
+    `function_call`, if there is one.
+    """
 
     choice: dict[str, Json]
     message: dict[str, Json]
     calls: list[dict[str, Json]]
+    unread: list[str]
+    unread_of_older: list[str]
 
 
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:
@@ -152,7 +160,7 @@ def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unkno
     choices = value.get("choices")
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         return value, []
-    taken = [Unknown({}, {}, []) for _ in choices]
+    taken = [Unknown({}, {}, [], [], []) for _ in choices]
     known = [_known_choice(choice, unknown) for choice, unknown in zip(choices, taken, strict=True)]
     return {**value, "choices": known}, taken
 
@@ -163,9 +171,14 @@ def _attach_to_calls(chunk: Chunk, taken: list[Unknown]) -> None:
         deltas = [delta for delta in (choice.delta, choice.message) if delta is not None]
         calls = [call for delta in deltas for call in delta.tool_calls or ()]
         if len(calls) == len(unknown.calls):
-            for call, rest in zip(calls, unknown.calls, strict=True):
+            for call, rest, unread in zip(calls, unknown.calls, unknown.unread, strict=True):
                 beside: Json = rest or None
-                call.rest = beside
+                told: Json = unread or call.unread
+                call.rest, call.unread = beside, told
+        older = [delta.function_call for delta in deltas if delta.function_call is not None]
+        for function, unread in zip(older, unknown.unread_of_older, strict=False):
+            told = unread or function.unread
+            function.unread = told
 
 
 def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
@@ -178,8 +191,23 @@ def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
             if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
                 taken: list[dict[str, Json]] = [{} for _ in calls]
                 pairs = zip(calls, taken, strict=True)
-                message["tool_calls"] = [_split(call, CALL_FIELDS, rest) for call, rest in pairs]
+                message["tool_calls"] = [_known_call(call, rest, unknown.unread) for call, rest in pairs]
                 unknown.calls.extend(taken)
+            older = message.get("function_call")
+            if isinstance(older, dict):
+                rest: dict[str, Json] = {}
+                message["function_call"] = _split(older, FUNCTION_FIELDS, rest)
+                unknown.unread_of_older.append(unread_arguments(rest))
+    return known
+
+
+def _known_call(call: dict[str, Json], rest: dict[str, Json], unread: list[str]) -> dict[str, Json]:
+    """The fields of a call, and of its function, that are known."""
+    known = _split(call, CALL_FIELDS, rest)
+    inner: dict[str, Json] = {}
+    if isinstance(known.get("function"), dict):
+        known["function"] = _split(known["function"], FUNCTION_FIELDS, inner)
+    unread.append(unread_arguments(inner) or unread_arguments(rest))
     return known
 
 

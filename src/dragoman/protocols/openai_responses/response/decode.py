@@ -18,6 +18,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -59,6 +60,8 @@ _STATUS_OF_EVENT: Final[dict[str, str]] = {
     "response.failed": "failed", "response.cancelled": "cancelled", "response.canceled": "cancelled",
 }  # fmt: skip
 _START_EVENTS: Final = ("response.created", "response.in_progress", "response.queued")
+#: The keys that tell arguments in an event about them.
+_ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "done": ("arguments", "input")}
 _LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
 _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -388,6 +391,7 @@ class Decoder:
         item = self._items.find_call(event.output_index, event.item_id, event.call_id, kind)
         if item is None or item.call is None:
             return
+        item.call.unread = item.call.unread or unread_arguments(value, *_ARGUMENTS_OF_STEP[step])
         if step == "delta":
             text = argument_text(value, "delta", place, self._assembly.deviate)
             if not (self._items.is_surplus(item, text) or item.is_doubtful):

@@ -14,6 +14,7 @@ from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places, waiting_calls
@@ -38,6 +39,8 @@ _THINKING_GROUPS: Final = ("summary", "reasoning")
 #: Native fields that mark what a part was, where the group's usual form is another.
 _MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(b'"reasoning_text"')}
 _NOWHERE: Final[Key] = ("", -1)
+#: The keys that tell the arguments of a call of each kind.
+_ARGUMENTS: Final = {"function": ("arguments",), "custom": ("arguments", "input")}
 _UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
 
 
@@ -275,12 +278,17 @@ class Items:
             native=make_native(item.native),
             wait=not item.call_id,  # the item's end may still tell it
         )
+        self._note_unread(item.call, fields)
         prefill = self._arguments(item, fields, place)
         if prefill and item.call.kind == "function":
             if isinstance(_json.decode_object(prefill), _json.Malformed):
                 self._assembly.add_arguments(item.call, prefill)
             else:
                 item.prefill = prefill
+
+    def _note_unread(self, call: OpenCall, fields: dict[str, Json]) -> None:
+        """See what an item says beside its arguments."""
+        call.unread = call.unread or unread_arguments(fields, *_ARGUMENTS[call.kind])
 
     def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
         """The argument text of an item; an object where text belongs keeps its own text."""
@@ -348,6 +356,7 @@ class Items:
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:
             self.name_call(item, fields)
+            self._note_unread(item.call, fields)
             self.final_arguments(item, self._arguments(item, fields, place))
             self.final_arguments(item, item.prefill)
             if late:

@@ -1,0 +1,63 @@
+"""Arguments under a key that their place does not have: a call that has some is not run without any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.settled_arguments import is_placeholder
+from dragoman.deviations import clip
+from dragoman.types import Native
+
+#: How arguments are called here and there, in small letters without `_` and `-`.
+_SPELLINGS: Final = frozenset({
+    "arg", "args", "argument", "arguments", "argumentsjson", "callarguments", "functionargs", "functionarguments",
+    "input", "inputjson", "inputs", "kwargs", "param", "parameter", "parameters", "params", "parsedarguments",
+    "partialargs", "partialjson", "toolargs", "toolinput",
+})  # fmt: skip
+#: Objects that vendors write beside a call, and that say nothing of its arguments.
+_BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
+
+
+def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
+    """The first of a call's fields in which its arguments may stand, "" when there is none.
+
+    Args:
+        fields: by name; a `Raw` is the field's JSON text.
+        known: those that the place knows.
+    """
+    return next((clip(key) for key, value in fields.items() if key not in known and _may_be(key, value)), "")
+
+
+def fields_at(frame: bytes, *path: str | int) -> dict[str, Json]:
+    """The fields of the object at a path of a frame; {} when there is none."""
+    value: Json = _json.decode_lenient(frame)
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _may_be(key: str, value: Json) -> bool:
+    if isinstance(value, Raw):
+        decoded = _json.decode_lenient(bytes(value))
+        value = None if isinstance(decoded, Malformed) else decoded
+    if not value or (isinstance(value, str) and is_placeholder(value)):
+        return False
+    name = key.lower().replace("_", "").replace("-", "")
+    if name in _SPELLINGS:
+        return True
+    return (isinstance(value, dict) and name not in _BESIDE) or (isinstance(value, str) and value.lstrip()[0] == "{")
+
+
+def refuse_unread(assembly: Assembly, id: str | None, name: str | None, key: str, native: Native | None = None) -> None:
+    """Tell of a whole call that has its arguments under a key that its place does not have. `key`: that."""
+    call = assembly.open_call(id, name, native=native, wait=True)
+    assembly.drop_call(call, "unreadable", f"tool call {name or '(no name)'}: it has {key!r} and no arguments")

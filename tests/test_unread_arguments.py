@@ -1,0 +1,176 @@
+"""Arguments under a key that their place does not have: such a call is not run without any; its answer is an error.
+
+Every protocol, every place in its entry of a call, every way to write a key, and every form of arguments in it. What
+vendors write beside calls, and what is no arguments, leaves a call without arguments as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman.decoding import decode
+from dragoman.protocols import PROTOCOLS
+from test_contradictions import frames, gemini_body
+
+Fields = dict[str, Any]
+TOOLS = [{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}}}}]
+ARGUMENTS = {"bell": "a"}
+#: Keys that no protocol has in any of these places.
+KEYS = ("params", "Arguments", "kwargs", "tool_input", "arguments_json", "payload", "neverHeardOf")
+TEXTS = (json.dumps(ARGUMENTS), '{"bell": "a')
+HARMLESS: tuple[Fields, ...] = (
+    {}, {"params": None}, {"params": {}}, {"params": "{}"}, {"neverHeardOf": "x"}, {"neverHeardOf": 3},
+    {"caller": {"type": "direct"}}, {"cache_control": {"type": "ephemeral"}}, {"metadata": {"a": 1}},
+    {"provider_specific_fields": {"thought_signature": "x"}}, {"extra_content": {"google": {"thought": True}}},
+)  # fmt: skip
+
+
+def chat(entry: Fields, function: Fields, *, is_whole: bool = False, is_older: bool = False) -> bytes:
+    call: Fields = {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", **function}, **entry}
+    said = {"function_call": call["function"]} if is_older else {"tool_calls": [call]}
+    if is_whole:
+        choice = {"index": 0, "message": {"role": "assistant", **said}, "finish_reason": "tool_calls"}
+        return json.dumps({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+    rows: list[Fields] = [{"index": 0, "delta": said}, {"index": 0, "delta": {}, "finish_reason": "tool_calls"}]
+    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+
+
+def ollama(entry: Fields, function: Fields) -> bytes:
+    call: Fields = {"function": {"name": "ring", **function}, **entry}
+    line = {"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": True, "done_reason": "stop"}
+    return json.dumps({"model": "m", "created_at": "2026-11-23T00:00:00Z", **line}).encode() + b"\n"
+
+
+def messages(block: Fields, delta: Fields, *, is_whole: bool = False) -> bytes:
+    call: Fields = {"type": "tool_use", "id": "c", "name": "ring", "input": {}, **block}
+    if is_whole:
+        body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [call]}
+        return json.dumps({**body, "stop_reason": "tool_use", "usage": {"input_tokens": 1}}).encode()
+    rows: list[Fields] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
+    rows.append({"type": "content_block_start", "index": 0, "content_block": call})
+    if delta:
+        rows.append({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", **delta}})
+    rows.append({"type": "content_block_stop", "index": 0})
+    rows.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}})
+    return frames(*rows, {"type": "message_stop"})
+
+
+def responses(start: Fields, end: Fields, delta: Fields | None = None, *, is_whole: bool = False) -> bytes:
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "ring", "status": "completed", "arguments": ""}
+    whole = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [{**item, **end}]}
+    if is_whole:
+        return json.dumps(whole).encode()
+    at = {"output_index": 0, "item_id": "f"}
+    grown = {"type": "response.function_call_arguments.delta", **at, **(delta or {})}
+    return frames(
+        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, **start}},
+        *([grown] if delta else []),
+        {"type": "response.output_item.done", "output_index": 0, "item": {**item, **end}},
+        {"type": "response.completed", "response": whole},
+    )
+
+
+def gemini(call: Fields) -> bytes:
+    return gemini_body({"name": "ring", "id": "c", **call})
+
+
+#: place → (protocol, the body of a call that has these fields there)
+PLACES: dict[str, tuple[str, Callable[[Fields], bytes]]] = {
+    "chat entry": ("openai-chat", lambda more: chat(more, {"arguments": ""})),
+    "chat function": ("openai-chat", lambda more: chat({}, more)),
+    "chat function with {}": ("openai-chat", lambda more: chat({}, {"arguments": "{}", **more})),
+    "chat whole entry": ("openai-chat", lambda more: chat(more, {}, is_whole=True)),
+    "chat whole function": ("openai-chat", lambda more: chat({}, {"arguments": "{}", **more}, is_whole=True)),
+    "chat older form": ("openai-chat", lambda more: chat({}, more, is_older=True)),
+    "chat whole older form": ("openai-chat", lambda more: chat({}, more, is_older=True, is_whole=True)),
+    "ollama entry": ("ollama-chat", lambda more: ollama(more, {"arguments": {}})),
+    "ollama function": ("ollama-chat", lambda more: ollama({}, more)),
+    "messages start": ("anthropic-messages", lambda more: messages(more, {})),
+    "messages delta": ("anthropic-messages", lambda more: messages({}, more)),
+    "messages delta of nothing": ("anthropic-messages", lambda more: messages({}, {"partial_json": "", **more})),
+    "messages whole": ("anthropic-messages", lambda more: messages(more, {}, is_whole=True)),
+    "responses start": ("openai-responses", lambda more: responses(more, {})),
+    "responses end": ("openai-responses", lambda more: responses({}, more)),
+    "responses delta": ("openai-responses", lambda more: responses({}, {}, more)),
+    "responses whole": ("openai-responses", lambda more: responses({}, more, is_whole=True)),
+    "gemini call": ("gemini-generate", gemini),
+    "gemini call with {}": ("gemini-generate", lambda more: gemini({"args": {}, **more})),
+    "gemini sibling": (
+        "gemini-generate", lambda more: gemini(more).replace(b'"functionCall"', b'"function_call"'),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_call_runs_without_arguments_that_nobody_read(place: str):
+    protocol, body = PLACES[place]
+    for key in KEYS:
+        for value in (ARGUMENTS, *TEXTS):
+            reply = decode(body({key: value}), protocol, tools=TOOLS)  # type: ignore[arg-type]
+            assert reply.tool_calls == [] and reply.error is not None, (key, value)
+            assert reply.stop_reason == "error"
+            assert PROTOCOLS[protocol].check_whole(body({key: value})) is None  # a gateway does not pass it on unread
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("more", HARMLESS)
+def test_what_stands_beside_a_call_without_arguments_is_none(place: str, more: Fields):
+    protocol, body = PLACES[place]
+    reply = decode(body(more), protocol, tools=TOOLS)  # type: ignore[arg-type]
+    assert [(call.name, call.values()) for call in reply.tool_calls] == [("ring", {})] and reply.error is None
+
+
+def test_each_protocol_has_places():
+    assert {protocol for protocol, _ in PLACES.values()} == set(PROTOCOLS)
+
+
+#: What stands in place of an entry, or of all of them, and is none.
+BROKEN: tuple[Any, ...] = (
+    '[{"id": "a", "function": {"name": "ring", "arguments": "{}"}}', "ring", [["ring"]], ["ring"], 5,
+    [[{"id": "a", "function": {"name": "ring", "arguments": json.dumps(ARGUMENTS)}}]],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", BROKEN)
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("key", ["tool_calls", "function_call"])
+def test_what_is_no_call_in_place_of_calls_is_told(value: Any, is_whole: bool, key: str):
+    choice = {"index": 0, "message" if is_whole else "delta": {"role": "assistant", key: value}}
+    row = {"id": "x", "choices": [{**choice, "finish_reason": "tool_calls"}]}
+    wire = json.dumps(row).encode() if is_whole else frames(row, named=False) + b"data: [DONE]\n\n"
+    reply = decode(wire, "openai-chat", tools=TOOLS)
+    assert reply.tool_calls == [] and reply.error is not None and reply.failed_calls
+
+
+@pytest.mark.parametrize("value", BROKEN)
+def test_what_is_no_call_in_place_of_ollama_calls_is_told(value: Any):
+    message = {"role": "assistant", "content": "", "tool_calls": value}
+    line = {"model": "m", "message": message, "done": True, "done_reason": "stop"}
+    reply = decode(json.dumps(line).encode() + b"\n", "ollama-chat", tools=TOOLS)
+    assert reply.tool_calls == [] and reply.error is not None and reply.failed_calls
+
+
+@pytest.mark.parametrize("protocol", ["openai-chat", "ollama-chat"])
+def test_a_function_that_is_the_text_of_one_is_refused(protocol: str):
+    inner = json.dumps({"name": "ring", "arguments": ARGUMENTS})
+    entry = {"function": inner}
+    body = chat(entry, {}) if protocol == "openai-chat" else ollama(entry, {})
+    reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
+    assert reply.tool_calls == [] and reply.error is not None
+
+
+@pytest.mark.parametrize("pieces", [{"jsonPath": "$.bell", "stringValue": "a"}, "$.bell=a", ["$.bell=a"], [["a"]]])
+def test_pieces_of_arguments_that_are_none_are_told(pieces: Any):
+    reply = decode(gemini({"partialArgs": pieces}), "gemini-generate", tools=TOOLS)
+    assert reply.tool_calls == [] and reply.error is not None
+
+
+def test_text_for_the_block_of_a_call_may_be_its_arguments():
+    body = messages({}, {"type": "text_delta", "text": json.dumps(ARGUMENTS)})
+    reply = decode(body, "anthropic-messages", tools=TOOLS)
+    assert reply.tool_calls == [] and reply.error is not None

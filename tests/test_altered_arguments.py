@@ -212,3 +212,58 @@ def test_an_empty_frame_of_the_other_kind_is_no_second_call(empty: str) -> None:
     found = dragoman.decode(body.encode(), "openai-chat")
     assert [(call.name, call.values()) for call in found.tool_calls] == [("ring", {})]
     assert found.error is None
+
+
+def whole_chat(message: str, *, before: str = "") -> str:
+    return f'{{{before}"choices": [{{"message": {{{message}}}, "index": 0, "finish_reason": "tool_calls"}}]}}'
+
+
+def whole_ollama(message: str) -> str:
+    return f'{{"model": "m", "message": {{{message}}}, "done": true, "done_reason": "stop"}}'
+
+
+def whole_messages(id: str) -> str:
+    block = '{"type": "tool_use", "id": "c", "name": "ring", "input": %s}'
+    return f'{{"type": "message", "id": {id}, "role": "assistant", "content": [{block}], "stop_reason": "tool_use"}}'
+
+
+def whole_gemini(id: str) -> str:
+    part = '{"functionCall": {"name": "ring", "args": %s}}'
+    return f'{{"responseId": {id}, "candidates": [{{"content": {{"parts": [{part}]}}, "finishReason": "STOP"}}]}}'
+
+
+CALL = '"tool_calls": [{"id": "c", "type": "function", "function": {"name": "ring", "arguments": %s}}]'
+MARK = '"content": "\x01", '
+#: Frames that the typed readers refuse, each for a reason of its own, with `%s` in place of a call's arguments.
+ODD_FRAMES = {
+    "chat: the older form": ("openai-chat", whole_chat('"function_call": {"name": "ring", "arguments": %s}')),
+    "chat: an envelope": ("openai-chat", f'{{"data": {whole_chat(CALL)}}}'),
+    "chat: a control character": ("openai-chat", whole_chat(MARK + CALL)),
+    "chat: a field of another type": ("openai-chat", whole_chat(CALL, before='"id": [], ')),
+    "chat: parameters": ("openai-chat", whole_chat(CALL.replace("arguments", "parameters"))),
+    "ollama: an envelope": ("ollama-chat", f'{{"data": {whole_ollama(CALL)}}}'),
+    "ollama: a control character": ("ollama-chat", whole_ollama(MARK + CALL)),
+    "messages: a number as an id": ("anthropic-messages", whole_messages("7")),
+    "messages: a control character": ("anthropic-messages", whole_messages('"\x01"')),
+    "gemini: a number as an id": ("gemini-generate", whole_gemini("7")),
+    "gemini: a control character": ("gemini-generate", whole_gemini('"\x01"')),
+}
+
+
+@pytest.mark.parametrize("number", ["1.50", "12345678901234567890.5", "1e-400", "-0.0", "1E5", "7", "1" * 40])
+@pytest.mark.parametrize("place", ODD_FRAMES)
+def test_a_number_is_delivered_as_it_is_written(place: str, number: str):
+    protocol, frame = ODD_FRAMES[place]
+    body = (frame % f'{{"bell": {number}, "at": [{number}]}}').encode() + b"\n"
+    reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
+    told = [call.arguments.replace(" ", "") for call in reply.tool_calls]
+    assert told == [f'{{"bell":{number},"at":[{number}]}}']
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("place", ODD_FRAMES)
+def test_what_is_no_number_is_no_null(place: str, word: str):
+    protocol, frame = ODD_FRAMES[place]
+    body = (frame % f'{{"bell": {word}}}').encode() + b"\n"
+    reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
+    assert reply.tool_calls == [] and reply.error is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, Final, TypeVar, final
 
 import msgspec
@@ -47,9 +48,32 @@ _LONGEST_NUMBER: Final = 4_300
 
 _decode_any = msgspec.json.Decoder().decode
 _skim = msgspec.json.Decoder(Raw).decode
-_encode = msgspec.json.encode
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
-_encode_ordered = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class LenientNumber(float):
+    """A number with a fraction or an exponent, or what stands for one (`NaN`, `Infinity`), and the text that it had.
+    `encode` writes that text: no digit is lost, and what is no JSON stays none. `1e999` is an `Infinity` to readers."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> LenientNumber:
+        """`text`: as the wire has it."""
+        number = super().__new__(cls, text)
+        number.text = text if isfinite(number) else "NaN"
+        return number
+
+    text: str
+
+
+def _encode_number(value: object) -> Raw:
+    if isinstance(value, LenientNumber):
+        return Raw(value.text.encode())
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encode_number).encode
+_encode_ordered = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_number).encode
 
 
 def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -59,14 +83,22 @@ def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
     return value
 
 
-_lenient = json.JSONDecoder(strict=False, object_pairs_hook=_one_value_each)
+_lenient = json.JSONDecoder(
+    strict=False, parse_float=LenientNumber, parse_constant=LenientNumber, object_pairs_hook=_one_value_each
+)
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-_exact = json.JSONDecoder(parse_constant=_refuse_constant)
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError("a number is out of range")
+    return number
+
+
+_exact = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def decode(data: bytes | str | Raw) -> Json | Malformed:
@@ -136,7 +168,7 @@ def decode_lenient(data: bytes) -> Json | Malformed:
     """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
 
     Not an object with a key twice and two values, for readers differ in which counts. NaN and Infinity are read as
-    floats here; a caller that uses the value as arguments must refuse them.
+    `LenientNumber`: encoded they are words again, which whoever reads the text as JSON refuses.
     """
     if data[:1] not in _FIRST:  # most of what is no JSON, for a tenth of the time
         return _NO_VALUE
@@ -235,18 +267,21 @@ def decode_exact(text: str) -> Json | Malformed:
         return Malformed(_say(problem))
 
 
-def encode_exact(value: Json) -> str:
-    """Encode what `decode_exact` gave, or any other JSON value."""
+def encode_exact(value: Json, quote: Callable[[str], str] | None = None) -> str:
+    """Encode what `decode_exact` or `decode_lenient` gave, or any other JSON value. `quote`: writes a text."""
+    quote = quote or _quoted
     if isinstance(value, Number):
         return str(value)
+    if isinstance(value, LenientNumber):
+        return value.text
     if isinstance(value, int | float) and not isinstance(value, bool):
         return repr(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(key)}:{encode_exact(item)}" for key, item in value.items()) + "}"
+        return "{" + ",".join(f"{quote(key)}:{encode_exact(item, quote)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(encode_exact, value)) + "]"
+        return "[" + ",".join(encode_exact(item, quote) for item in value) + "]"
     if isinstance(value, str):
-        return _quoted(value)
+        return quote(value)
     return "null" if value is None else "true" if value else "false"
 
 
@@ -327,7 +362,7 @@ def to_text(value: object) -> str:
 def to_lenient_text(value: Json) -> str:
     """Encode what `decode_lenient` gave. NaN and Infinity stay words, so that who reads the text as JSON refuses it."""
     try:
-        return json.dumps(value, separators=(",", ":"))
+        return encode_exact(value, json.dumps)
     except RecursionError:
         return "(nested too deeply)"
 

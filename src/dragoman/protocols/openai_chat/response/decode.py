@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 from weakref import ref
@@ -36,6 +37,7 @@ from dragoman.protocols.openai_chat.wire import (
 )
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+_OBJECT_ARGUMENTS: Final = re.compile(rb'"(?:arguments|parameters|input)"\s*:\s*[{\[]')
 _NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
 
 
@@ -167,6 +169,8 @@ class Decoder:
             return
         value = _json.decode(text) if text[:1] != b"[" else _json.decode_lenient(text)
         if not isinstance(value, Malformed):
+            if _OBJECT_ARGUMENTS.search(text) and not isinstance(exact := _json.decode_lenient(text), Malformed):
+                value = exact  # with numbers as they are written
             return self._odd_value(value, data, name, is_exact=True)
         value = _json.decode_lenient(text)
         if not isinstance(value, Malformed):
@@ -203,7 +207,6 @@ class Decoder:
         chunk = decode_chunk(_json.encode(known)) if is_exact and taken else None
         if not isinstance(chunk, Chunk):
             chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
-            lenient.keep_number_forms(chunk, data if is_exact else b"{}")
             lenient.join_surrogates(chunk, self._assembly)
         elif b'"parameters"' in data:
             lenient.keep_number_forms(chunk, data)
@@ -228,7 +231,7 @@ class Decoder:
             return
         self._usage(chunk)
         self._kept.late(data)
-        value = _json.decode(data)
+        value = _json.decode_lenient(data)
         if self._error_in(chunk.error) is not None:
             self._fail(value)
             return

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-import msgspec
-
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.error_body import holds_error
@@ -70,48 +68,6 @@ def read_chunk_leniently(value: dict[str, Json], deviate: Deviate) -> Chunk:
     elif choices is not None:
         deviate("wrong-type", "choices", type(choices).__name__)
     return chunk
-
-
-class _RawFunction(msgspec.Struct, gc=False):
-    arguments: Raw = NOTHING
-    parameters: Raw = NOTHING
-
-
-class _RawCall(msgspec.Struct, gc=False):
-    function: _RawFunction | None = None
-
-
-class _RawDelta(msgspec.Struct, gc=False):
-    tool_calls: list[_RawCall] | None = None
-
-
-class _RawChoice(msgspec.Struct, gc=False):
-    delta: _RawDelta | None = None
-    message: _RawDelta | None = None
-
-
-class _RawChunk(msgspec.Struct, gc=False):
-    choices: list[_RawChoice] = []
-
-
-_decode_arguments: Final = _json.typed_decoder(_RawChunk)
-
-
-def keep_number_forms(chunk: Chunk, data: bytes) -> None:
-    """Put the exact text of arguments that came as objects into a loosened chunk: 1.50 stays 1.50."""
-    exact = _decode_arguments(data)
-    if isinstance(exact, Malformed):
-        return
-    for choice, raw_choice in zip(chunk.choices or (), exact.choices, strict=False):
-        for delta, raw_delta in ((choice.delta, raw_choice.delta), (choice.message, raw_choice.message)):
-            calls = (delta and delta.tool_calls) or ()
-            for call, raw_call in zip(calls, (raw_delta and raw_delta.tool_calls) or (), strict=False):
-                if call.function is not None and raw_call.function is not None:
-                    text = _json.raw_text(raw_call.function.arguments)
-                    if text[:1] == "{":
-                        call.function.arguments = text
-                    if call.function.parameters is not NOTHING and raw_call.function.parameters is not NOTHING:
-                        call.function.parameters = Raw(bytes(raw_call.function.parameters))
 
 
 def join_surrogates(chunk: Chunk, assembly: Assembly) -> None:

@@ -208,8 +208,6 @@ class Decoder:
         if not isinstance(chunk, Chunk):
             chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
             lenient.join_surrogates(chunk, self._assembly)
-        elif b'"parameters"' in data:
-            lenient.keep_number_forms(chunk, data)
         self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
         if chunk.choices:
             self._chunk(chunk, data)

@@ -57,13 +57,8 @@ class LenientNumber(float):
 
     __slots__ = ("text",)
 
-    def __new__(cls, text: str) -> LenientNumber:
-        """`text`: as the wire has it."""
-        number = super().__new__(cls, text)
-        number.text = text if isfinite(number) else "NaN"
-        return number
-
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text if isfinite(self) else "NaN"
 
 
 def _encode_number(value: object) -> Raw:

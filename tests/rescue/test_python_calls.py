@@ -42,6 +42,8 @@ QUOTED = [
     r"r'C:\new\d+'",
     "u'x'",
     "'one' \"two\"",
+    r"'\N{EM DASH}\N{greek small letter pi}'",
+    r"r'\N{EM DASH}'",
     '"""three\n\'quotes\' ""inside"""',
     "'''it's \"here\"'''",
     "'a\\\nb'",
@@ -69,7 +71,8 @@ def test_forms_of_literals(quoted: str):
 @pytest.mark.parametrize(
     "value",
     ["1 + 2", "now()", "os.environ['HOME']", "f'{x}'", "b'x'", "[x for x in y]", "float('inf')", "1e999", "nan", "-inf",
-     "'a' + 'b'", "'a'.upper()", "(1)", "{1: 2}", "...", "'a' 'b'.x", "'\\U00110000'", "lambda: 1", "*x",
+     "'a' + 'b'", "'a'.upper()", "(1)", "{1: 2}", "...", "'a' 'b'.x", "['a' 'b']", "{'a' 'b', 'c'}",
+     "('a' 'b',)", r"'\N{NO SUCH NAME}'", r"'\N'", "'\\U00110000'", "lambda: 1", "*x",
      "[" * 70 + "]" * 70],
 )  # fmt: skip
 def test_what_is_no_literal_fails_alone(value: str):
@@ -84,7 +87,7 @@ def test_what_is_no_literal_fails_alone(value: str):
         ("{'urgent', 'bug'}", ["urgent", "bug"]),
         ("{1, 2,}", [1, 2]),
         ("{'a'}", ["a"]),
-        ("{'a' 'b', (1, {2})}", ["ab", [1, [2]]]),
+        ("{'a', (1, {2})}", ["a", [1, [2]]]),
         ("{'a': {'b'}, 'c': {}}", {"a": ["b"], "c": {}}),
         ("{'a': 1,}", {"a": 1}),
         ("007", 7),
@@ -156,3 +159,41 @@ def test_a_failure_says_why():
 def test_a_string_leaves_while_it_comes():
     events = play_text(["<|python_start|>[write_file(path='p', content='", *["word "] * 50, "')]<|python_end|>"])
     assert len([event for event in events if type(event) is ToolCallDelta]) > 50
+
+
+#: How the Python families write a call, and whether in a list.
+WRITTEN = [
+    ("<|python_start|>[%s]<|python_end|>", True),
+    ("<|tool_call_start|>[%s]<|tool_call_end|>", True),
+    ("<|python_tag|>%s<|eom_id|>", False),
+    ("<function_calls>%s</function_calls>", False),
+    ("[%s]", True),
+    ("%s", False),
+    ("```tool_code\nprint(%s)\n```", False),
+]
+GOES_ON = [
+    " if False else None",
+    ".strip()",
+    "[0]",
+    "(1)",
+    " or None",
+    " for _ in []",
+    " + 1",
+    " == 1",
+    "\t and x",
+    "|x",
+]
+
+
+@pytest.mark.parametrize("goes_on", GOES_ON)
+@pytest.mark.parametrize(("written", "is_listed"), WRITTEN)
+def test_a_call_that_is_part_of_an_expression_is_none(written: str, is_listed: bool, goes_on: str):
+    call = "search(query='q')"
+    texts = [written % (call + goes_on)]
+    if is_listed:
+        texts += [written % f"{call}\n{goes_on}", written % f"{call}{goes_on}, {call}"]
+        if "<" in written:
+            texts.append(written.replace("]", f"]{goes_on}") % call)
+    for text in texts:
+        for pieces in ([text], list(text)):
+            assert outcome(play_text(pieces))[0] == []

@@ -7,6 +7,8 @@ sure (`"5"` where a number is wanted). Numbers are carried as their own text, so
 from __future__ import annotations
 
 import functools
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, final
 
@@ -25,6 +27,8 @@ ReadInner: TypeAlias = Callable[[str, frozenset[str]], "_json.Json | Malformed"]
 #: Keywords that decide a value beside its type.
 _DECIDING: Final = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if"})
 _ANY: Final[Schema] = {}
+#: How the first item of a list in JSON begins, and one that is empty ends.
+_ITEM_BEGINS: Final = re.compile(r"\s*(?:[\"'{\[\]]|-?\d)")
 _DEEPEST: Final = 64
 _NO_ARGUMENTS: Final[Schema] = {"type": "object", "properties": {}}
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
@@ -253,8 +257,11 @@ def nothing_fits(tools: Sequence[Tool]) -> TakesNothing:
 
 
 def _looks_like_list(value: Any) -> bool:
-    """Whether a text that could not be read as a list may be one all the same: it is no single item for sure."""
-    return isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]"
+    """Whether a text that could not be read as a list may be one all the same, or the beginning of one: it is no single
+    item for sure."""
+    if not isinstance(value, str) or (bare := value.strip())[:1] != "[":
+        return False
+    return bare[-1:] == "]" or bare.count("[") > bare.count("]") or _ITEM_BEGINS.match(bare, 1) is not None
 
 
 def _readings_of_text(text: str, schema: Schema) -> list[Any]:
@@ -268,7 +275,7 @@ def _readings_of_text(text: str, schema: Schema) -> list[Any]:
             found.append(same[0])
     bare = text.strip()
     number = _json.read_number(bare)
-    if number is not None:
+    if number is not None and math.isfinite(float(number)):
         whole = bare.partition(".")[0] if "e" not in bare.lower() and bare.partition(".")[2].strip("0") == "" else None
         if whole and "integer" in (_types(schema) or ()):
             found.append(Number(whole))

@@ -125,6 +125,7 @@ COERCIONS = [
     ("{\"tags\":\"{'a', 'b'}\"}", '{"tags":["a","b"]}'),
     ('{"tags":"[\\"a\tb\\"]"}', '{"tags":["a\\tb"]}'),
     ("{\"box\":\"{'size': '3'}\"}", '{"box":{"size":3}}'),
+    ('{"tags":"[urgent] mail"}', '{"tags":["[urgent] mail"]}'),
 ]
 
 
@@ -153,11 +154,27 @@ def test_what_fits_is_not_touched(text):
     assert repaired(text, step=1) == (text, [])
 
 
-@pytest.mark.parametrize("text", ['{"count":"many"}', '{"unit":"kelvin"}', '{"on":"perhaps"}', '{"box":7}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"count":"many"}',
+        '{"ratio":"1e400"}',
+        '{"ratio":"-1E999"}',
+        '{"unit":"kelvin"}',
+        '{"on":"perhaps"}',
+        '{"box":7}',
+    ],
+)
 def test_what_does_not_fit_is_delivered_and_told(text):
     final, done = repaired(text)
     assert final == text
     assert any("is wanted" in how for how in done)
+
+
+@pytest.mark.parametrize("written", ['["a", "b"]', "['a', 'b']", "[1, [2, 3]]", '[ {"a": [1]}]', "[a, b]"])
+def test_a_cut_list_in_a_string_is_no_item_of_one(written):
+    for cut in range(1, len(written)):
+        assert repaired(json.dumps({"tags": written[:cut]}))[0] == json.dumps({"tags": written[:cut]})
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,14 @@ _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
 _ALL_KEYS: Final = _NAME_KEYS | _ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = re.compile(r"[\w.-]+")
-#: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
-_MOST_WRAPPED: Final = 4
 #: Characters of a name or an id.
 _LONGEST: Final = 150
+#: The name in an object that may be a call.
+_NAMED: Final = re.compile(
+    rf"\b(?:{'|'.join(sorted(_NAME_KEYS))})[\"']?\s{{0,40}}:\s{{0,40}}[\"']([^\"']{{1,{_LONGEST}}})[\"']"
+)
+#: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
+_MOST_WRAPPED: Final = 4
 
 
 def call_object(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
@@ -39,6 +43,7 @@ class _CallObject:
         "_depth",
         "_held",
         "_id",
+        "_is_mended",
         "_is_message",
         "_name",
         "_named_by",
@@ -56,18 +61,20 @@ class _CallObject:
         self._name = self._named_by = self._id = ""
         self._held = ""  # arguments that came before the name
         self._opened = False
+        self._is_mended = False  # something of the object is not as in JSON
         self._unread = ""  # a key that is no part of a call
         self._problem = ""
 
     def read(self) -> Parser:
         """Members up to the last closing brace."""
-        cursor = self._cursor
+        cursor, comma = self._cursor, ""
         while self._depth:
             yield from cursor.space()
             if (yield from cursor.take("}")):
+                self._is_mended = self._is_mended or bool(comma)
                 self._depth -= 1
                 if self._depth:
-                    yield from self._comma()
+                    comma = yield from self._comma()
                 continue
             if cursor.ended and not cursor.rest():
                 break
@@ -75,8 +82,11 @@ class _CallObject:
             if cut:
                 yield Close("")
                 return
-            if not (yield from self._comma()) and self._opened and (yield from cursor.peek()) != "}":
-                break
+            comma = yield from self._comma()
+            if not comma and (yield from cursor.peek()) != "}":
+                self._is_mended = True
+                if self._opened:
+                    break
         if not self._name:
             raise NotACall
         yield from self._end()
@@ -88,6 +98,7 @@ class _CallObject:
     def _member(self) -> Generator[Action, None, bool]:
         """One member; gives whether the text ended in the arguments."""
         cursor = self._cursor
+        self._is_mended = self._is_mended or (yield from cursor.peek()) != '"'
         key = yield from _key(cursor)
         if not key:
             if self._name and not self._opened and cursor.ended and not cursor.rest():
@@ -133,8 +144,11 @@ class _CallObject:
 
     def _note(self, key: str, value: str) -> None:
         """A member that is not the arguments of a known tool."""
-        if key in _NAME_KEYS and not self._name:
+        if self._name and key not in _ARGUMENT_KEYS and self._holds_call(key, value):
+            self._problem = f"it holds another call, under {key!r}"
+        elif key in _NAME_KEYS and not self._name:
             self._name, self._named_by = _name(value, self._tools), key
+            self._is_mended = self._is_mended or value[:1] != '"'
         elif key in _NAME_KEYS:
             named = _offered(value, self._tools)
             if named != self._name and (named is not None or key == self._named_by):
@@ -150,6 +164,12 @@ class _CallObject:
             if self._tools.schema(self._name).has_member(key):
                 self._problem = f"{key!r} stands beside the arguments"
 
+    def _holds_call(self, key: str, value: str) -> bool:
+        """Whether a member that is not the arguments may be a call of its own."""
+        if value[:1] not in ("{", "["):
+            return False
+        return key in _NAME_KEYS or any(self._tools.offered(found[1]) for found in _NAMED.finditer(value))
+
     def _end(self) -> Parser:
         """The object is whole, or its text went on as something else, or ended."""
         cursor = self._cursor
@@ -163,6 +183,8 @@ class _CallObject:
                 yield Piece(self._held)
             elif self._unread and not self._problem:
                 self._problem = f"it has {self._unread!r} and no arguments"
+            elif self._is_mended and not self._problem and not self._tools.fits(self._name, "{}"):
+                self._problem = "it is no JSON and has no arguments, which its tool requires"
         yield Close("" if self._problem else closed_by, self._problem)
 
 

@@ -1,7 +1,8 @@
 """Calls written as Python: `f(city="Oslo", days=3)`, one or several, their values read as JSON while they come.
 
-Literals only: strings of either quote (also tripled, raw, side by side) with all escapes, numbers (zero-padded too),
-`True`, `False`, `None` (and JSON's words), lists, tuples, sets, dicts. A call with anything else in it fails alone.
+Literals only: strings of either quote (also tripled, raw, side by side where no comma can be missing) with all escapes,
+numbers (zero-padded too), `True`, `False`, `None` (and JSON's words), lists, tuples, sets, dicts. A call with anything
+else in it fails alone; one that is part of a larger expression fails with the rest of its list.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.python_text import CutShort, Unreadable, ends_text, quoted_text
+from dragoman.stages.rescue.python_text import (
+    CutShort,
+    Unreadable,
+    ends_text,
+    named_character,
+    quoted_text,
+    stands_alone,
+)
 
 _NAME: Final = re.compile(r"[\w.$/:-]+")
 _KEY: Final = re.compile(r"\w+")
@@ -44,7 +52,7 @@ def python_calls(
         yield from cursor.space()
         is_listed = (yield from cursor.take("[")) != ""
     while True:
-        yield from _call(cursor, tools, first)
+        yield from _call(cursor, tools, first, is_listed=is_listed)
         first = ""
         separator = yield from cursor.closing(",", ";", "]")
         if separator == "]" or (separator and (yield from cursor.closing("]"))):
@@ -53,7 +61,7 @@ def python_calls(
             return False
 
 
-def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
+def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Parser:
     """One call, from behind its bracket on where its name was read already."""
     if not written:
         yield from cursor.space()
@@ -67,6 +75,9 @@ def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
     reader = _Reader(cursor)
     try:
         yield from reader.arguments()
+        if not (yield from stands_alone(cursor, is_listed=is_listed)):
+            reader.begin_list(is_listed=is_listed)
+            raise Unreadable("it is part of a larger expression")
         yield Close(BODY)
     except CutShort:
         yield Close("")
@@ -78,10 +89,11 @@ def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
 class _Reader:
     """Reads what stands between the parentheses of one call."""
 
-    __slots__ = ("_cursor", "_open", "_quote")
+    __slots__ = ("_cursor", "_is_joined", "_open", "_quote")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
+        self._is_joined = False  # the last value was several strings side by side
         self._open = ["("]  # brackets that are open
         self._quote = ""  # of the string that is open
 
@@ -108,6 +120,10 @@ class _Reader:
             yield from self._comma(")")
         self._close()
         yield Piece("{}" if lead == "{" else "}")
+
+    def begin_list(self, *, is_listed: bool) -> None:
+        """The call is over, and what follows it in its list is to be passed over."""
+        self._open = ["["] if is_listed else []
 
     def skip(self) -> Parser:
         """Pass over the rest of a call that cannot be read, strings and brackets minded."""
@@ -163,6 +179,7 @@ class _Reader:
 
     def _value(self) -> Parser:
         mark = yield from self._next()
+        self._is_joined = False
         if mark in "\"'":
             yield from self._string(mark)
         elif mark in _ENDS:
@@ -174,6 +191,7 @@ class _Reader:
             if mark != "{":
                 yield from self._list(_ENDS[mark])
             self._close()
+            self._is_joined = False
             yield Piece("}" if is_dict else "]")
         else:
             yield from self._word()
@@ -192,9 +210,15 @@ class _Reader:
                 yield Piece(", ")
             count += 1
             yield from self._value()
+            self._check_item()
             commas += (yield from self._next()) == ","
             yield from self._comma(end)
         return count, commas
+
+    def _check_item(self) -> None:
+        """Strings side by side are one string in Python; in a list it may as well be a comma that is missing."""
+        if self._is_joined:
+            raise Unreadable("two texts stand side by side in a list: they may be one or two")
 
     def _dict_or_set(self) -> Generator[Action, None, bool]:
         """What stands in braces: a colon behind its first value tells. Gives whether it is a dict."""
@@ -209,6 +233,8 @@ class _Reader:
             else:
                 yield action
         is_dict = (yield from self._next()) == ":"
+        if not is_dict:
+            self._check_item()
         if is_dict and mark not in "\"'":
             raise Unreadable("a key of a dict is not a string")
         yield Piece("{" if is_dict else "[")
@@ -264,6 +290,7 @@ class _Reader:
             mark = yield from self._next()
             if mark not in "\"'":
                 break
+            self._is_joined = True
             quote, is_raw = mark, False
         yield Piece('"')
 
@@ -324,6 +351,8 @@ class _Reader:
             yield Piece(_escaped(escape))
         elif mark in _ESCAPES:
             yield Piece(_escaped(_ESCAPES[mark]))
+        elif mark == "N":
+            yield Piece(_escaped((yield from named_character(cursor))))
         elif mark in _HEXADECIMAL:
             yield from self._hexadecimal(mark, _HEXADECIMAL[mark])
         elif mark in "01234567":

@@ -1,13 +1,15 @@
-"""A Python string whose text holds quotation marks of its own kind: `'sed -n '1p' a'`."""
+"""What of Python's grammar tells where a text and a call end: quotation marks of a text's own kind, as in
+`'sed -n '1p' a'`, named characters, and what goes on with an expression behind a call."""
 
 from __future__ import annotations
 
 import ast
 import re
+import unicodedata
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Cursor
+from dragoman.stages.rescue.cursor import MORE, Action, Cursor
 
 #: Behind a quote: what shows that it is inside its text, what may stand behind the end of any text, and what stands
 #: behind the last one of the last call.
@@ -15,6 +17,17 @@ _WORD_BEGINS: Final = re.compile(r"[\w/$@~]")
 _BEHIND: Final = re.compile(r"\s*[,)\]}:]")
 _LAST: Final = re.compile(r"\s{0,8}\)\s{0,8}\]?\s{0,8}(?:<|\Z)")
 _AHEAD: Final = 32
+#: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
+_ITEM_ENDS: Final = re.compile(r"[,;\]`]|<[|/]|\Z")
+_GOES_ON: Final = re.compile(
+    r"[\[(+*%=&^@>/|-]|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
+)
+_LONGEST_WORD: Final = 6
+#: Characters behind a call in which that is told.
+_FURTHEST: Final = 1000
+_NAMED: Final = re.compile(r"\{([A-Za-z0-9 -]{1,100})\}")
+_NAMED_BEGUN: Final = re.compile(r"(?:\{[A-Za-z0-9 -]{0,100})?")
+_LONGEST_NAMED: Final = 102
 
 
 class Unreadable(Exception):
@@ -64,3 +77,50 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return text
     raise Unreadable("a value is not a literal")
+
+
+def named_character(cursor: Cursor) -> Generator[Action, None, str]:
+    """The character of `\\N{NAME}`, from behind the letter on.
+
+    Raises:
+        Unreadable: Python knows none of this name.
+        CutShort: the text ended.
+    """
+    ahead = yield from cursor.peek(_LONGEST_NAMED)
+    found = _NAMED.match(ahead)
+    if found is None and _NAMED_BEGUN.fullmatch(ahead):
+        raise CutShort
+    try:
+        character = unicodedata.lookup(found[1]) if found is not None else ""
+    except KeyError:
+        character = ""
+    if found is None or len(character) != 1:
+        raise Unreadable("an escape names no character")
+    cursor.skip(found.end())
+    return character
+
+
+def stands_alone(cursor: Cursor, *, is_listed: bool) -> Generator[Action, None, bool]:
+    """Whether a call whose bracket was read is a whole item of its list, or a whole statement, and the list goes on as
+    nothing else; nothing is passed over."""
+    while True:
+        ahead = cursor.rest()[:_FURTHEST]
+        place, is_over = 0, cursor.ended or len(ahead) == _FURTHEST
+        if is_listed:
+            place = _first(ahead, 0, None)
+            if len(ahead) - place >= 2 or is_over:
+                if not _ITEM_ENDS.match(ahead, place) or (place == len(ahead) and not cursor.ended):
+                    return False
+                if ahead[place : place + 1] != "]":
+                    return True
+            place += 1
+        place = _first(ahead, place, " \t")
+        if is_over or ahead[place : place + 1] in ("\r", "\n") or len(ahead) - place >= _LONGEST_WORD:
+            return _GOES_ON.match(ahead, place) is None
+        yield MORE
+
+
+def _first(text: str, start: int, space: str | None) -> int:
+    """Where, from `start` on, the first character stands that is none of these (of any white space: None)."""
+    rest = text[start:]
+    return len(text) - len(rest.lstrip(space))

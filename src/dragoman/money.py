@@ -33,6 +33,15 @@ def nano_from_usd(usd: Decimal) -> int | None:
     return nano if nano < MOST_NANO else None
 
 
+def bounded_usage(usage: Usage) -> Usage:
+    """A usage without figures that cannot be meant (negative, 2⁴⁰ tokens and more): those are unknown."""
+    figures = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
+    for figure in figures:
+        if figure is not None and not 0 <= figure < MOST_TOKENS:
+            return Usage(*[each if each is not None and 0 <= each < MOST_TOKENS else None for each in figures])
+    return usage
+
+
 def micro_up(nano: int) -> int:
     """Nano-dollars → micro-dollars, rounded up: what is held for an amount covers it."""
     return -(-nano // _NANO_PER_MICRO)

@@ -356,13 +356,13 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     reasoning: int | None = None
 
     def merged(self, later: Usage) -> Usage:
-        """This usage with every figure that `later` reports put over it."""
+        """With what is reported `later` of all so far: output only grows, a 0 takes nothing back, later input holds."""
         return Usage(
-            self.input if later.input is None else later.input,
-            self.output if later.output is None else later.output,
-            self.cache_read if later.cache_read is None else later.cache_read,
-            self.cache_write if later.cache_write is None else later.cache_write,
-            self.reasoning if later.reasoning is None else later.reasoning,
+            later.input or (later.input if self.input is None else self.input),
+            self.output if later.output is None else max(later.output, self.output or 0),
+            later.cache_read or (later.cache_read if self.cache_read is None else self.cache_read),
+            later.cache_write or (later.cache_write if self.cache_write is None else self.cache_write),
+            self.reasoning if later.reasoning is None else max(later.reasoning, self.reasoning or 0),
         )
 
 

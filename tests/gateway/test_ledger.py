@@ -169,17 +169,21 @@ def test_a_cut_stream_is_estimated_from_what_was_seen(recorded: Recording, provi
     assert row["nano"] is not None and row["nano"] > 0
 
 
-def test_an_answer_without_usage_is_estimated_and_an_explicit_zero_stands(recorded: Recording) -> None:
+def test_an_answer_without_usage_is_estimated_and_an_explicit_zero_stands_unless_text_was_seen(
+    recorded: Recording,
+) -> None:
     running, folder, _ = recorded
-    message = {"role": "assistant", "content": "Hello you there"}
-    answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [
-        {"index": 0, "message": message, "finish_reason": "stop"}]}  # fmt: skip
-    for usage in ({}, {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}):
+    zeros = {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}
+    for text, usage in (("Hello you there", {}), ("Hello you there", zeros), ("", zeros)):
+        message = {"role": "assistant", "content": text}
+        answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+            {"index": 0, "message": message, "finish_reason": "stop"}]}  # fmt: skip
         running.answer(whole(json.dumps({**answer, **usage}).encode()))
         assert ask(running, CHAT, f"{CHAT}/model-1", stream=False)[0] == 200
-    without, zero = settled(folder, 2)
-    assert (without["state"], without["reason"], without["reported"]) == ("estimated", "no_usage", 0)
-    assert without["output"] >= 4
+    *beside_text, zero = settled(folder, 3)
+    for row in beside_text:
+        assert (row["state"], row["reason"], row["reported"]) == ("estimated", "no_usage", 0)
+        assert row["output"] >= 4 and row["input"] > 0 and row["nano"] > 0
     assert (zero["state"], zero["input"], zero["output"], zero["nano"]) == ("settled", 0, 0, 0)
 
 

@@ -271,6 +271,8 @@ def told(usage: dict[str, Any]) -> list[Any]:
         {"prompt_tokens": -5, "completion_tokens": -7},
         {"prompt_tokens": 5, "completion_tokens": 2**62},
         {"prompt_tokens": 2**70, "completion_tokens": 3},
+        {"prompt_tokens": 2**40, "completion_tokens": 2**40},
+        {"prompt_tokens": 0, "completion_tokens": 0},
         {"prompt_tokens": 5, "completion_tokens": 7, "cost": -1},
         {"prompt_tokens": 5, "completion_tokens": 7, "cost": 1e300},
     ],
@@ -294,3 +296,36 @@ def test_who_goes_leaves_the_bound_of_its_tokens_too(tmp_path: Path) -> None:
         [row] = settled(folder, 1)
         assert row["charged_tokens"] == row["reserved_tokens"] > row["input"] + row["output"]
         until(lambda: leased(running, Scopes(target=f"{CHAT}/model-1")) == [row["charged_tokens"]])
+
+
+@pytest.mark.parametrize("cost", [1.3, 90, 9e6, 9e8])
+@pytest.mark.parametrize("is_limited", [True, False])
+def test_no_cost_that_a_provider_says_ends_the_budget_of_all(tmp_path: Path, cost: float, is_limited: bool) -> None:
+    limits = quota(scope="all", usd=1, per="month") if is_limited else ""
+    with recording(tmp_path, limits + PRICES) as (running, folder, _):
+        running.answer(
+            told({"prompt_tokens": 120, "completion_tokens": 34, "cost": cost}), whole_of(CHAT, reply("text"))
+        )
+        assert [ask(running, stream=False)[0] for _ in range(2)] == [200, 200]
+        row, _ = settled(folder, 2)
+    assert (row["state"], row["reason"], row["nano"]) == ("estimated", "not_believed", NANO)
+
+
+@pytest.mark.parametrize("cost", [0, 0.000_003, 0.9])
+def test_a_cost_that_a_provider_says_is_what_an_attempt_cost(tmp_path: Path, cost: float) -> None:
+    with recording(tmp_path, quota(scope="all", usd=1, per="month") + PRICES) as (running, folder, _):
+        running.answer(told({"prompt_tokens": 120, "completion_tokens": 34, "cost": cost}))
+        assert ask(running, stream=False)[0] == 200
+        [row] = settled(folder, 1)
+    assert (row["state"], row["reason"], row["nano"]) == ("settled", "", round(cost * 1e9))
+
+
+@pytest.mark.parametrize("tokens", [10**6, 2**30, 2**40 - 1])
+def test_tokens_far_beyond_the_bound_cost_the_bound(tmp_path: Path, tokens: int) -> None:
+    limits = quota(scope="all", usd=1, per="month") + quota(scope="all", tokens=100_000, per="month")
+    with recording(tmp_path, limits + PRICES) as (running, folder, _):
+        running.answer(told({"prompt_tokens": tokens, "completion_tokens": 34}))
+        assert ask(running, stream=False)[0] == 200
+        [row] = settled(folder, 1)
+    assert (row["state"], row["reason"], row["reported"]) == ("estimated", "not_believed", 0)
+    assert (row["nano"], row["charged_tokens"]) == (row["reserved"], row["reserved_tokens"])

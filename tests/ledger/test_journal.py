@@ -22,7 +22,6 @@ from dragoman.ledger.records import (
     Intent,
     PriceSnapshot,
     Settlement,
-    bounded_usage,
     clip_id,
     clip_name,
     decode_record,
@@ -32,6 +31,7 @@ from dragoman.ledger.records import (
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.syncing import GroupSync
+from dragoman.money import bounded_usage
 from dragoman.types import Usage
 from ledger.histories import History, histories, intent, settlement
 

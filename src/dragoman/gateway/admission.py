@@ -73,11 +73,12 @@ class RequestLimits:
         reserved: nano-dollars that are set apart for the attempt that is under way, None where none count.
         expected: what it costs when nobody hears of its end. `accounts`: to which it is charged.
         reserved_tokens: that are set apart for it, None where none count.
+        most, most_tokens: what it may cost and use at most, None where that is not known or no such quota holds.
     """
 
     __slots__ = (
         "_admission", "_begun", "_bounds_tokens", "_bounds_usd", "_needs", "_scopes", "accounts", "expected",
-        "reserved", "reserved_tokens",
+        "most", "most_tokens", "reserved", "reserved_tokens",
     )  # fmt: skip
 
     def __init__(self, admission: Admission, scopes: Scopes) -> None:
@@ -89,6 +90,8 @@ class RequestLimits:
         self.reserved: int | None = None
         self.expected: int | None = None
         self.reserved_tokens: int | None = None
+        self.most: int | None = None
+        self.most_tokens: int | None = None
         self._bounds_usd = self._bounds_tokens = False  # whether quotas that hold reserve the most
         self.accounts: tuple[int, ...] = ()
 
@@ -102,7 +105,7 @@ class RequestLimits:
         found = Scopes(scopes.key, scopes.owner, scopes.team, scopes.labels, route, target.name)
         admission = self._admission
         charges = admission.accounts.charges(found, time.time())
-        self.reserved = self.expected = self.reserved_tokens = None
+        self.reserved = self.expected = self.reserved_tokens = self.most = self.most_tokens = None
         self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
         if not charges:
             return
@@ -131,7 +134,8 @@ class RequestLimits:
         bound = bound_of(outgoing.body, limits, max_output=known.max_output, context=known.context, answers=answers)
         usual = expected_of(outgoing.body, bound)
         has_expected = any(charge.quota.reserve == "expected" for charge in charges)
-        most = self._admission.bound(target, bound)
+        most = self.most = self._admission.bound(target, bound)
+        self.most_tokens = (bound.input or 0) + (bound.output or 0)
         likely = self._admission.bound(target, usual) if has_expected else most
         needs = []
         for charge in charges:
@@ -156,7 +160,8 @@ class RequestLimits:
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
         """What an attempt that was answered is charged: what is known of it; where a quota bounds it its bound, if its
-        provider may go on to the end that it was allowed; and what was set apart, if its price is known no more."""
+        provider may go on to the end that it was allowed, or says what cannot be true; and what was set apart, if its
+        price is known no more."""
         if nano is None and self.reserved:
             nano = self.reserved
         if may_go_on and self._bounds_usd:

@@ -18,11 +18,10 @@ from dragoman.ledger.records import (
     PriceSnapshot,
     Settlement,
     State,
-    bounded_usage,
     clip_id,
     clip_name,
 )
-from dragoman.money import nano_from_usd
+from dragoman.money import NANO, bounded_usage, nano_from_usd
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Target
 from dragoman.types import NO_USAGE, Cost, Outcome, Usage
@@ -31,6 +30,12 @@ from dragoman.types import NO_USAGE, Cost, Outcome, Usage
 _VOID: Final = frozenset({400, 401, 403, 404, 413, 422, 429})
 #: Characters and bytes of a token, where no provider counts them (see `token_estimate`).
 _PER_TOKEN: Final = 4
+#: How many times the most that an attempt may use or cost a provider may say. What is beyond cannot be true: the bound
+#: counts each byte as a token, and no bill of one attempt may end a budget for all.
+_BELIEVED: Final = 100
+#: Nano-dollars that a provider may say of any attempt, since searches are billed beside tokens; and where no price is
+#: known.
+_SMALL, _LARGE = NANO, 1_000 * NANO
 
 
 class AttemptLog(Protocol):
@@ -166,11 +171,12 @@ class RequestMeter:
             return
         status = told.status if type(told) is Failure else None
         if type(told) is Finish:
-            usage = bounded_usage(told.usage)
+            usage = self._believed(told.usage)
             if usage.output is not None and usage.input is not None:
                 self._settle("settled", usage, "", 200, cost=told.cost, reported=True)
             else:
-                self._settle("estimated", self._seen(usage), "no_usage", 200, cost=told.cost)
+                reason = "not_believed" if usage is NO_USAGE and told.usage is not NO_USAGE else "no_usage"
+                self._settle("estimated", self._seen(usage), reason, 200, cost=told.cost)
             return
         reason = told.kind if type(told) is Failure else "cancelled"
         if status in _VOID and not self.grown:
@@ -181,10 +187,34 @@ class RequestMeter:
             usage = told.usage if type(told) is Failure else NO_USAGE
             self._settle("estimated", self._seen(usage), reason, status, cost=told.cost if told is not None else None)
 
+    def _believed(self, told: Usage) -> Usage:
+        """What of a report can be true, `NO_USAGE` for one far beyond the bound. An output of 0 beside text that was
+        seen is not known, nor is an input of 0 beside that: servers that count nothing say so."""
+        usage = bounded_usage(told)
+        if usage.output == 0 and self.grown:
+            usage = Usage(usage.input or None, None, usage.cache_read, usage.cache_write, usage.reasoning)
+        most = None if self._limits is None else self._limits.most_tokens
+        if most is not None and (usage.input or 0) + (usage.output or 0) > _BELIEVED * most:
+            return NO_USAGE
+        return usage
+
+    def _paid(self, cost: Cost | None, target: Target, usage: Usage) -> tuple[int | None, PriceSnapshot | None, bool]:
+        """Nano-dollars of an attempt and the prices by which they were counted; whether the provider said more than it
+        can mean."""
+        is_said = cost is not None and cost.source == "provider"
+        said = nano_from_usd(cost.usd) if cost is not None and is_said else None
+        if said is not None and said <= _SMALL:
+            return said, None, False
+        pricing, limits = self._ledger.pricing, self._limits
+        nano, snapshot = (None, None) if pricing is None else pricing.nano(target.name, usage)
+        most = nano if limits is None or not limits.most else limits.most
+        if said is not None and said <= (_BELIEVED * most if most else _LARGE):
+            return said, None, False
+        return nano, snapshot, is_said
+
     def _seen(self, told: Usage) -> Usage:
         """What was used at least: what the provider said of it so far, and what was seen go by."""
-        usage = self.usage.merged(told) if self.usage is not None else told
-        usage = bounded_usage(usage)
+        usage = self._believed(self.usage.merged(told) if self.usage is not None else told)
         seen = -(-self.grown // _PER_TOKEN)
         return Usage(
             -(-self._size // _PER_TOKEN) if usage.input is None else usage.input,
@@ -207,15 +237,15 @@ class RequestMeter:
         id, self._attempt = self._attempt, None
         limits, target = self._limits, self._target
         assert id is not None and target is not None
-        snapshot: PriceSnapshot | None = None
-        nano = nano_from_usd(cost.usd) if cost is not None and cost.source == "provider" else None
-        if nano is None and self._ledger.pricing is not None:
-            nano, snapshot = self._ledger.pricing.nano(target.name, usage)
+        nano, snapshot, is_beyond = self._paid(cost, target, usage)
+        if is_beyond:
+            state, reason = "estimated", reason or "not_believed"
         charged_tokens: int | None = None
         if limits is not None:
             tokens = (usage.input or 0) + (usage.output or 0)
             if usage is not NO_USAGE:
-                may_go_on = state == "estimated" and status is None and reason != "resent"
+                is_unsure = (status is None and reason != "resent") or (reason == "not_believed" and not is_beyond)
+                may_go_on = state == "estimated" and is_unsure
                 known, seen = nano, tokens
                 nano, tokens = limits.charged(nano, tokens, may_go_on=may_go_on)
                 snapshot = snapshot if nano == known else None

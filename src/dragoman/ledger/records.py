@@ -11,21 +11,20 @@ from typing import Final, Literal, TypeAlias, final, get_args
 
 import msgspec
 
-from dragoman.money import MOST_TOKENS
-from dragoman.types import FailureKind, Usage
+from dragoman.types import FailureKind
 
 #: `settled`: the provider said what was used; `estimated`: it did not, and what was seen is counted; `void`: it was
 #: refused by a status that nobody bills; `interrupted`: the gateway died meanwhile; `reserved`: it goes on.
 State: TypeAlias = Literal["reserved", "settled", "estimated", "void", "interrupted"]
 STATES: Final[tuple[State, ...]] = get_args(State)
 
-#: Why an attempt did not end well: the kind of its failure, or one of ours. "": it did.
+#: Why an attempt did not end well: the kind of its failure, or one of ours. "": it did. `not_believed`: it did, and the
+#: provider says of it what cannot be true.
 Reason: TypeAlias = (
-    Literal["", "cancelled", "no_usage", "resent", "other_form", "process_died", "late"] | FailureKind
+    Literal["", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", "not_believed"] | FailureKind
 )  # fmt: skip
-REASONS: Final[frozenset[str]] = frozenset(
-    ("", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", *get_args(FailureKind))
-)
+_OURS: Final = ("", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", "not_believed")
+REASONS: Final[frozenset[str]] = frozenset((*_OURS, *get_args(FailureKind)))
 
 _LONGEST: Final = 200  # characters of a name
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -146,17 +145,6 @@ def _fit(letter: str) -> str:
 def clip_id(text: str) -> str:
     """An id that somebody else gave; "" for what is none."""
     return text if _ID.fullmatch(text) else ""
-
-
-def bounded_usage(usage: Usage) -> Usage:
-    """A usage without figures that cannot be meant (negative, 2⁴⁰ tokens and more): those are unknown."""
-    if all(figure is None or 0 <= figure < MOST_TOKENS for figure in _figures(usage)):
-        return usage
-    return Usage(*[figure if figure is not None and 0 <= figure < MOST_TOKENS else None for figure in _figures(usage)])
-
-
-def _figures(usage: Usage) -> tuple[int | None, ...]:
-    return usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
 
 
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman._json import whole_characters
 from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_reason
+from dragoman.money import bounded_usage
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
 
 
@@ -29,7 +30,8 @@ class ResponseEnd:
         self.unreadable = self.contradiction = ""
 
     def count(self, usage: Usage, cost: Cost | None) -> UsageUpdate | None:
-        """Take tokens so far; None when they say nothing new."""
+        """Take tokens so far; None when they say nothing new. What cannot be meant is not known."""
+        usage = bounded_usage(usage)
         merged = usage if self._usage is NO_USAGE else self._usage.merged(usage)
         if merged == self._usage and (cost is None or cost == self._cost):
             return None

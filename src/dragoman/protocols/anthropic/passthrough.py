@@ -9,6 +9,7 @@ import msgspec
 from dragoman import _json
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
+from dragoman.money import MOST_TOKENS
 from dragoman.protocol import Peek
 from dragoman.protocols.anthropic.wire import STOP_REASONS
 from dragoman.types import Opaque, Part, Request, Text, ToolResult, Usage
@@ -58,7 +59,7 @@ def _is_sayable(part: Part) -> bool:
 # ---------------------------------------------------------------- a whole answer
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TOKENS)]
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False):

@@ -10,6 +10,7 @@ from dragoman import _json
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.errors import WireError
 from dragoman.events import Finish
+from dragoman.money import MOST_TOKENS
 from dragoman.protocol import Peek
 from dragoman.protocols.gemini.request.parse import parse_path
 from dragoman.protocols.gemini.wire import NOTHING, REASONS
@@ -29,7 +30,7 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
 # ---------------------------------------------------------------- a whole answer
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TOKENS)]
 
 
 class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.codec.parts.settled_arguments import is_placeholder
+from dragoman.money import MOST_TOKENS
 from dragoman.types import Media, StopReason
 
 NAME: Final = "gemini-generate"
@@ -115,6 +116,25 @@ class UsageMetadata(msgspec.Struct, gc=False):
     thoughtsTokenCount: int | None = None
     cachedContentTokenCount: int | None = None
     toolUsePromptTokenCount: int | None = None
+
+    def grown(self, later: UsageMetadata) -> UsageMetadata:
+        """Each count with what a later chunk says, as `Usage.merged`: one that it leaves out or has as 0 stands, and so
+        does one before what cannot be meant. The prompt is estimated first, and the later count holds."""
+        return UsageMetadata(
+            _later(self.promptTokenCount, later.promptTokenCount),
+            _larger(self.candidatesTokenCount, later.candidatesTokenCount),
+            _larger(self.thoughtsTokenCount, later.thoughtsTokenCount),
+            _later(self.cachedContentTokenCount, later.cachedContentTokenCount),
+            _later(self.toolUsePromptTokenCount, later.toolUsePromptTokenCount),
+        )
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return other if other is not None and (one or 0) <= other < MOST_TOKENS else one
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return other if other is not None and (one is not None) <= other < MOST_TOKENS else one
 
 
 class PromptFeedback(msgspec.Struct, gc=False):

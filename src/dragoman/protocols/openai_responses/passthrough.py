@@ -10,6 +10,7 @@ from dragoman import _json
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
+from dragoman.money import MOST_TOKENS
 from dragoman.protocol import Peek
 from dragoman.types import Usage
 
@@ -44,7 +45,7 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
 # ---------------------------------------------------------------- a whole answer
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TOKENS)]
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="output_text", gc=False):

@@ -8,6 +8,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import overlaid
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.money import MOST_TOKENS
 from dragoman.protocols.anthropic.wire import read
 from dragoman.types import Usage
 
@@ -17,7 +18,6 @@ _COUNTS: Final[dict[str, str]] = {
     "cache_creation_input_tokens": "cache_write", "prompt_tokens": "total_input", "completion_tokens": "output",
 }  # fmt: skip
 _DETAILS: Final = "output_tokens_details"
-_MOST: Final = 10**15
 _DIGITS: Final = 16
 
 
@@ -42,7 +42,7 @@ class Counts:
         counts = self._counts
         for key, ours in _COUNTS.items():
             count = fields.get(key)
-            if type(count) is not int or not 0 <= count < _MOST:
+            if type(count) is not int or not 0 <= count < MOST_TOKENS:
                 count = None if count is None else self._odd_count(key, count)
             if count or (count == 0 and ours not in counts):
                 counts[ours] = count
@@ -60,7 +60,7 @@ class Counts:
         if isinstance(count, str) and count.isdecimal() and len(count) < _DIGITS:
             self._assembly.deviate("usage-place", f"usage.{key}", "a string")
             count = int(count)
-        if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < _MOST:
+        if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < MOST_TOKENS:
             return int(count)
         self._assembly.deviate("usage-place", f"usage.{key}")
         return None

@@ -57,7 +57,7 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "_assembly", "_begun", "_calls", "_choice", "_failed_reason", "_kept", "_reader", "_usage",
+        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_kept", "_reader", "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -76,7 +76,8 @@ class Decoder:
         self._calls = CallReader(self._assembly)
         self._begun = False
         self._choice: int | None = None  # the index of the candidate that is read
-        self._usage: UsageMetadata | None = None
+        self._usage: UsageMetadata | None = None  # as it came last
+        self._counted = UsageMetadata()  # the most of each part that was told
         self._failed_reason = ""
         self._kept = Kept()
 
@@ -325,12 +326,13 @@ class Decoder:
 
     def _read_usage(self, usage: UsageMetadata) -> None:
         self._usage = usage
+        counted = self._counted = self._counted.grown(usage)
         self._assembly.usage(
             Usage(
-                input=_sum(usage.promptTokenCount, usage.toolUsePromptTokenCount),
-                output=_sum(usage.candidatesTokenCount, usage.thoughtsTokenCount),
-                cache_read=usage.cachedContentTokenCount,
-                reasoning=usage.thoughtsTokenCount,
+                input=_sum(counted.promptTokenCount, counted.toolUsePromptTokenCount),
+                output=_sum(counted.candidatesTokenCount, counted.thoughtsTokenCount),
+                cache_read=counted.cachedContentTokenCount,
+                reasoning=counted.thoughtsTokenCount,
             )
         )
 

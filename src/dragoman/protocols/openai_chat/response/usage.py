@@ -7,11 +7,11 @@ from typing import Final
 
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import overlaid, read_fields
+from dragoman.money import MOST_TOKENS
 from dragoman.types import Cost, Usage
 
 #: `prompt_tokens`, `completion_tokens` and `total_tokens`, what most servers report.
 _PLAIN_COUNTS: Final = 3
-_MOST: Final = 10**15
 #: xAI's ticks in a US dollar.
 _TICKS: Final = 10**10
 
@@ -20,7 +20,7 @@ def read_usage(usage: dict[str, Json]) -> Usage:
     """Token counts. Some servers count reasoning beside `completion_tokens`: the total tells."""
     if len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
         said, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if type(said) is int and type(made) is int and 0 <= said < _MOST and 0 <= made < _MOST:
+        if type(said) is int and type(made) is int and 0 <= said < MOST_TOKENS and 0 <= made < MOST_TOKENS:
             return Usage(said, made)
     details = _object(usage, "prompt_tokens_details", "input_tokens_details")
     input = _count(usage, "prompt_tokens", "input_tokens")
@@ -95,11 +95,11 @@ def _count(fields: dict[str, Json], *names: str) -> int | None:
         value = fields.get(name)
         if value is None:
             continue
-        if type(value) is int and 0 <= value < _MOST:
+        if type(value) is int and 0 <= value < MOST_TOKENS:
             return value
         if isinstance(value, str) and value.isdecimal() and len(value) < 16:
             return int(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS:
             return int(value)
     return None
 

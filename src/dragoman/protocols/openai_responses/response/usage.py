@@ -8,9 +8,9 @@ from typing import Final
 from dragoman._json import Json, Raw
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import overlaid
+from dragoman.money import MOST_TOKENS
 from dragoman.types import Cost, Usage
 
-_COUNT_LIMIT: Final = 1 << 53
 #: Counts that `Usage` holds, by their place.
 _COUNTS: Final = frozenset({"input_tokens", "output_tokens", "total_tokens"})
 _DETAILS: Final[dict[str, frozenset[str]]] = {
@@ -41,7 +41,7 @@ def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) ->
             continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if type(value) is int and 0 <= value < _COUNT_LIMIT:
+        if type(value) is int and 0 <= value < MOST_TOKENS:
             return value
         deviate("usage-place", f"usage.{name}", type(value).__name__)
     return None

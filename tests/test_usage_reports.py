@@ -1,0 +1,130 @@
+"""What a provider says that an answer used: reports are of all so far, and what cannot be true is not known.
+
+Generated reports of the five protocols; the reference asks only which figures were told, in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.decoding import decode
+from dragoman.money import MOST_TOKENS
+from dragoman.types import Usage
+from test_contradictions import frames
+
+Report = tuple[int | None, int | None]
+TEXT = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
+
+
+def counts(report: Report, *names: str) -> dict[str, int]:
+    return {name: count for name, count in zip(names, report, strict=True) if count is not None}
+
+
+def chat(reports: list[Report]) -> bytes:
+    choices: list[dict[str, Any]] = [{"delta": {"content": "x"}}, {"delta": {}, "finish_reason": "stop"}]
+    rows: list[dict[str, Any]] = [{"id": "x", "choices": [{"index": 0, **choice}]} for choice in choices]
+    told = [counts(report, "prompt_tokens", "completion_tokens") for report in reports]
+    return frames(*rows, *({"id": "x", "choices": [], "usage": usage} for usage in told), named=False) + (
+        b"data: [DONE]\n\n"
+    )
+
+
+def responses(reports: list[Report]) -> bytes:
+    told = [counts(report, "input_tokens", "output_tokens") for report in reports]
+    first = [{"type": "response.created", "response": {"id": "r", "output": [], "usage": told[0]}}]
+    going = [
+        {"type": "response.in_progress", "response": {"id": "r", "output": [], "usage": each}} for each in told[1:-1]
+    ]
+    whole = {"id": "r", "status": "completed", "output": [TEXT], "usage": told[-1]}
+    return frames(*first, *going, {"type": "response.completed", "response": whole})
+
+
+def messages(reports: list[Report]) -> bytes:
+    told = [counts(report, "input_tokens", "output_tokens") for report in reports]
+    rows: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "m", "content": [], "usage": told[0]}}]
+    rows.append({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "x"}})
+    rows.append({"type": "content_block_stop", "index": 0})
+    rows += [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage} for usage in told[1:]]
+    return frames(*rows, {"type": "message_stop"})
+
+
+def gemini(reports: list[Report]) -> bytes:
+    told = [counts(report, "promptTokenCount", "candidatesTokenCount") for report in reports]
+    return frames(*gemini_rows(told), named=False)
+
+
+def gemini_rows(told: list[dict[str, int]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
+        {"candidates": [{"content": {"parts": [{"text": "x"}]}}], "usageMetadata": usage} for usage in told
+    ]
+    rows[-1]["candidates"][0]["finishReason"] = "STOP"
+    return rows
+
+
+def ollama(reports: list[Report]) -> bytes:
+    told = [counts(report, "prompt_eval_count", "eval_count") for report in reports]
+    rows = [{"model": "m", "message": {"role": "assistant", "content": "x"}, "done": False, **usage} for usage in told]
+    rows[-1] |= {"done": True, "done_reason": "stop"}
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+WAYS: dict[str, Callable[[list[Report]], bytes]] = {
+    "openai-chat": chat,
+    "openai-responses": responses,
+    "anthropic-messages": messages,
+    "gemini-generate": gemini,
+    "ollama-chat": ollama,
+}
+FIGURE = (
+    st.none()
+    | st.sampled_from([-30, 0, 1, 34, 120, MOST_TOKENS - 1, MOST_TOKENS, 2**53, 2**62])
+    | st.integers(-(2**62), 2**62)
+)
+
+
+def meant(figures: list[int | None]) -> list[int]:
+    """Those that can be meant."""
+    return [figure for figure in figures if figure is not None and 0 <= figure < MOST_TOKENS]
+
+
+@pytest.mark.parametrize("protocol", WAYS)
+@given(st.lists(st.tuples(FIGURE, FIGURE), min_size=2, max_size=4))
+def test_a_report_takes_nothing_back_and_what_cannot_be_meant_is_unknown(protocol: str, reports: list[Report]) -> None:
+    usage = decode(WAYS[protocol](reports), protocol).usage
+    inputs, outputs = (meant([report[place] for report in reports]) for place in (0, 1))
+    assert usage.input == next((figure for figure in reversed(inputs) if figure), inputs[0] if inputs else None)
+    assert usage.output == max(outputs, default=None)
+
+
+@given(st.lists(st.tuples(FIGURE, FIGURE), min_size=1, max_size=4))
+def test_geminis_thoughts_are_never_subtracted_and_stand_where_they_are_left_out(told: list[Report]) -> None:
+    names = ("candidatesTokenCount", "thoughtsTokenCount")
+    rows = [counts(report, *names) for report in told]
+    usage = decode(frames(*gemini_rows(rows), named=False), "gemini-generate").usage
+    answers, thoughts = (meant([report[place] for report in told]) for place in (0, 1))
+    whole = max(answers, default=0) + max(thoughts, default=0)
+    if whole < MOST_TOKENS:
+        assert usage.output == (whole if answers or thoughts else None)
+        assert usage.reasoning == max(thoughts, default=None)
+    assert usage.output is None or usage.output >= 0
+
+
+USAGE = st.builds(Usage, *[st.none() | st.integers(0, MOST_TOKENS - 1)] * 5)
+
+
+@given(USAGE, USAGE)
+def test_what_is_merged_is_told_by_one_of_both_and_output_grows(one: Usage, other: Usage) -> None:
+    merged = one.merged(other)
+    for name in Usage.__struct_fields__:
+        first, second, found = (getattr(usage, name) for usage in (one, other, merged))
+        assert found in (first, second)
+        assert (found is None) == (first is None and second is None)
+        assert bool(found) == bool(first or second)
+        if name in ("output", "reasoning") and found is not None:
+            assert found == max(first or 0, second or 0)

@@ -234,12 +234,13 @@ def test_two_readings_of_a_call_never_deliver(name: str):
 
 @pytest.mark.parametrize("text", ["{}", '{"bell": "a"}', '{"bell":'])
 @pytest.mark.parametrize("place", ["item", "again", "output", "whole"])
-def test_what_a_provider_calls_incomplete_is_not_run(text: str, place: str):
+@pytest.mark.parametrize("status", ["incomplete", "in_progress", "queued", "failed", "cancelled"])
+def test_what_a_provider_calls_unfinished_is_not_run(text: str, place: str, status: str):
     told = dict.fromkeys(("start", "deltas", "final", "item", "again", "output"), "")
     if place == "whole":
         item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "ring", "arguments": text}
         details = {"reason": "max_output_tokens"}
-        output = [item | {"status": "incomplete"}]
+        output = [item | {"status": status}]
         body = json.dumps(
             {"object": "response", "status": "incomplete", "incomplete_details": details, "output": output}
         )
@@ -248,7 +249,7 @@ def test_what_a_provider_calls_incomplete_is_not_run(text: str, place: str):
     wire = responses(told | {"item": text, place: text})
     head, mark, rest = wire.rpartition(b'"status": "completed", "arguments"')
     assert mark
-    reply = decode(head + mark.replace(b"completed", b"incomplete") + rest, "openai-responses", tools=TOOLS)
+    reply = decode(head + mark.replace(b"completed", status.encode()) + rest, "openai-responses", tools=TOOLS)
     assert delivered(reply) == [] and reply.error is not None
 
 

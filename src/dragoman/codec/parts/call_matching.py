@@ -25,7 +25,7 @@ OUTSIDE: Final = -(1 << 62)
 class CallSlots:
     """Finds the call of each fragment of one response and lets it grow. `by_index`: the last call at each index."""
 
-    __slots__ = ("_assembly", "_doubted", "_doubts", "_last", "_shared", "_unmatched", "by_index")
+    __slots__ = ("_assembly", "_doubted", "_doubts", "_last", "_replaced", "_shared", "_unmatched", "by_index")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
@@ -34,6 +34,7 @@ class CallSlots:
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
         self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
+        self._replaced: list[OpenCall] = []  # calls at whose index another one began
         self._shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
@@ -218,6 +219,7 @@ class CallSlots:
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
         if index is not None and index in self.by_index:
             self._assembly.deviate("reused-index", where, f"index {index}")
+            self._replaced.append(self.by_index[index])
         elif index not in (None, OUTSIDE, len(self.by_index)):
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
@@ -301,9 +303,13 @@ class CallSlots:
 
     def compare(self) -> None:
         """Nothing comes any more: a call that a final message left out and told otherwise contradicts it, and one
-        whose arguments may have gone to another fails."""
+        whose arguments may have gone to another, or to none, fails."""
         if self._doubts is not None:
             self._doubts.close()
+        for call in self._replaced:
+            if call.kind == "function" and call.text.is_empty() and not self._assembly.calls.takes_nothing(call.name):
+                message = f"tool call {call.name}: another one came in its place before its arguments"
+                self._assembly.drop_call(call, "lost", message)
         for told, left_out in self._doubted:
             if any(call in self._unmatched for call in left_out):
                 self._assembly.contradict(told, "message.tool_calls")

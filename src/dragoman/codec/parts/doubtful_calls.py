@@ -100,7 +100,7 @@ class Doubts:
             return last  # the rest of what was lost
         self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
         if not name:
-            owners = [call for call in self._waiting if call is not last and not call.text.is_whole()]
+            owners = [call for call in self._waiting if call is not last and self._may_wait(call, last)]
             is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
             may_be_two = not last.name or last.index in self._named_again
             is_second = may_be_two and last.text.is_started() and _begins(arguments)
@@ -128,6 +128,15 @@ class Doubts:
             return self._lose(namesakes, name)
         self._is_unsure = self._is_unsure or namesakes not in ([], [last]) or (bool(namesakes) and index is not None)
         return None
+
+    def _may_wait(self, call: OpenCall, last: OpenCall) -> bool:
+        """Whether a call waits for arguments: `{}` may be a placeholder where the last call has one too, and is one
+        where the tool needs more."""
+        if not call.text.is_whole():
+            return True
+        return call.text.is_empty() and (
+            (last.text.is_empty() and last.text.is_whole()) or not self._assembly.calls.takes_nothing(call.name)
+        )
 
     def _may_be(self, call: OpenCall, index: int | None, id: str) -> bool:
         """Whether these labels may be those of a call that came without them."""

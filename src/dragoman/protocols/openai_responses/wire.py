@@ -227,6 +227,11 @@ def status_of(value: dict[str, Json]) -> str:
     return status if isinstance(status, str) and status else "completed"
 
 
+def is_call(item: Json) -> bool:
+    """Whether an output item is a call of a tool."""
+    return isinstance(item, dict) and item_kind(item, ignore, "") in ("function_call", "custom_tool_call")
+
+
 def is_response(value: dict[str, Json]) -> bool:
     """Whether an object is a response, not an event about one."""
     if value.get("object") == "response":

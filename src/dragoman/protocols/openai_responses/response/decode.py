@@ -42,6 +42,7 @@ from dragoman.protocols.openai_responses.wire import (
     decode_delta,
     holds_refusal,
     ignore,
+    is_call,
     is_response,
     item_kind,
     make_native,
@@ -291,6 +292,8 @@ class Decoder:
         output = response.get("output")
         if isinstance(output, list):
             self._refused = self._refused or holds_refusal(output)
+            if status in RUNNING:
+                output = [{"status": status, **item} if is_call(item) else item for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
             self._assembly.text(self._assembly.lenient_text(response["output_text"]))
@@ -388,18 +391,22 @@ class Decoder:
     def _arguments_event(
         self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind, place: Place
     ) -> None:
-        item = self._items.find_call(event.output_index, event.item_id, event.call_id, kind)
+        name = step if step == "delta" else "arguments" if "arguments" in value else "input"
+        text = argument_text(value, name, place, self._assembly.deviate)
+        labels = (event.output_index, event.item_id, event.call_id)
+        item = self._items.find_told(*labels, text) if step == "done" else None
+        item = item or self._items.find_call(*labels, kind)
         if item is None or item.call is None:
             return
+        if item.kind != kind:  # free text for a call of JSON, or the other way round
+            return self._assembly.contradict(item.call, f"type {value.get('type')}")
         item.call.unread = item.call.unread or unread_arguments(value, *_ARGUMENTS_OF_STEP[step])
         if step == "delta":
-            text = argument_text(value, "delta", place, self._assembly.deviate)
             if not (self._items.is_surplus(item, text) or item.is_doubtful):
                 self._assembly.add_arguments(item.call, text)
         else:
             self._items.name_call(item, value)
-            name = "arguments" if "arguments" in value else "input"
-            self._items.final_arguments(item, argument_text(value, name, place, self._assembly.deviate))
+            self._items.final_arguments(item, text)
 
     def _find(self, event: EventPlace, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)

@@ -20,6 +20,7 @@ from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places, waiting_calls
 from dragoman.protocols.openai_responses.wire import (
     NAME,
+    RUNNING,
     ItemKind,
     Place,
     argument_text,
@@ -41,7 +42,7 @@ _MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(
 _NOWHERE: Final[Key] = ("", -1)
 #: The keys that tell the arguments of a call of each kind.
 _ARGUMENTS: Final = {"function": ("arguments",), "custom": ("arguments", "input")}
-_UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
+_UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled", *RUNNING)
 
 
 class Item:
@@ -126,6 +127,22 @@ class Items:
             self._doubt(found.items)
             return None
         return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
+
+    def find_told(self, index: int, id: str, call_id: str, text: str) -> Item | None:
+        """The call whose deltas came to these whole arguments, where no label names one: ids may rotate."""
+        if index >= 0 or call_id or self.places.by_id(id) is not None:
+            return None
+        for item in self.all:
+            call = item.call
+            if (
+                call is not None
+                and call.is_open()
+                and not (item.done or item.is_final)
+                and call.text.is_closed()
+                and call.text.raw().strip() == text.strip()
+            ):
+                return item
+        return None
 
     def _doubt(self, items: list[Item]) -> None:
         """Arguments came that each of these calls may own."""

@@ -1,0 +1,106 @@
+"""Calls whose wire tells too little of whose arguments come, or of whether they are whole: none is run twice or invented."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.decoding import decode
+from test_contradictions import FINISHED, ONE, OTHER, TOOLS, chat_rows, delivered, frames, halves
+
+START: dict[str, Any] = {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}
+END: dict[str, Any] = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}
+
+
+def tools(required: list[str]) -> list[dict[str, Any]]:
+    parameters = {"type": "object", "properties": {"bell": {}, "loud": {}}, "required": required}
+    return [{"name": name, "parameters": parameters} for name in ("ring", "toll")]
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+@pytest.mark.parametrize("of_item", [None, "in_progress", "completed"])
+def test_a_call_of_a_response_that_goes_on_is_run_only_if_it_is_said_to_be_whole(status: str, of_item: str | None):
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "ring", "arguments": ONE}
+    output = [item | ({"status": of_item} if of_item else {})]
+    body = {"id": "r", "object": "response", "model": "m", "status": status, "output": output}
+    reply = decode(json.dumps(body).encode(), "openai-responses", tools=TOOLS)
+    assert delivered(reply) == ([json.loads(ONE)] if of_item == "completed" else [])
+    assert (reply.error is None) == (of_item == "completed")
+
+
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
+@pytest.mark.parametrize("step", ["delta", "done"])
+def test_a_call_of_one_kind_takes_no_arguments_of_the_other(kind: str, step: str):
+    other = "custom_tool_call_input" if kind == "function_call" else "function_call_arguments"
+    key = "delta" if step == "delta" else "input" if kind == "function_call" else "arguments"
+    item = {"type": kind, "id": "fc", "call_id": "c", "name": "ring"}
+    rows = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": f"response.{other}.{step}", "output_index": 0, "item_id": "fc", key: ONE},
+        {"type": "response.output_item.done", "output_index": 0, "item": item | {"status": "completed"}},
+    ]
+    reply = decode(frames(START, *rows, END), "openai-responses", tools=TOOLS)
+    assert delivered(reply) == [] and reply.error is not None
+
+
+@pytest.mark.parametrize("output", [False, True])
+@pytest.mark.parametrize("end", [False, True])
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("texts", [[ONE], [ONE, OTHER], [ONE, ONE]])
+def test_calls_whose_ids_rotate_are_told_once(texts: list[str], pieces: int, end: bool, output: bool):
+    """No index, no id of a call, and another item id in each event: no more calls than began, each as it was told."""
+    fresh = (f"r{number}" for number in itertools.count())
+    made = [json.loads(text) for text in texts]
+    rows, final = [START], []
+    for text in texts:
+        item = {"type": "function_call", "name": "ring", "arguments": ""}
+        rows.append({"type": "response.output_item.added", "item": item | {"id": next(fresh)}})
+        for piece in halves(text) if pieces == 2 else [text]:
+            rows.append({"type": "response.function_call_arguments.delta", "item_id": next(fresh), "delta": piece})
+        rows.append({"type": "response.function_call_arguments.done", "item_id": next(fresh), "arguments": text})
+        whole = item | {"arguments": text, "status": "completed"}
+        rows += [{"type": "response.output_item.done", "item": whole | {"id": next(fresh)}}] if end else []
+        final.append(whole | {"id": next(fresh)})
+    rows.append({"type": "response.completed", "response": END["response"] | {"output": final if output else []}})
+    reply = decode(frames(*rows), "openai-responses", tools=TOOLS)
+    calls = delivered(reply)
+    assert calls == made or (reply.error is not None and len(texts) > 1)
+    assert len(calls) <= len(made) and all(call in made for call in calls)
+
+
+@pytest.mark.parametrize("first", ["", "{}"])
+@pytest.mark.parametrize("names", [("ring", "toll"), ("ring", "ring")])
+def test_a_call_whose_index_another_took_is_not_run_without_what_its_tool_needs(first: str, names: tuple[str, str]):
+    entries = [
+        {"index": 0, "id": f"c{number}", "type": "function", "function": {"name": name, "arguments": text}}
+        for number, (name, text) in enumerate(zip(names, (first, ONE), strict=True))
+    ]
+    body = chat_rows(*({"tool_calls": [entry]} for entry in entries)) + FINISHED + b"data: [DONE]\n\n"
+    reply = decode(body, "openai-chat", tools=tools(["bell"]))
+    assert ("ring", {}) not in [(call.name, call.values()) for call in reply.tool_calls]
+    assert reply.error is not None or (names == ("ring", "ring") and not first)  # then one call whose id changed
+    free = decode(body, "openai-chat", tools=tools([]))
+    assert free.error is None and [call.name for call in free.tool_calls] == [*names]
+
+
+@pytest.mark.parametrize("required", [[], ["bell"]])
+def test_arguments_that_name_no_call_are_not_given_to_one_of_two_placeholders(required: list[str]):
+    entries: list[dict[str, Any]] = [{"function": {"name": name, "arguments": "{}"}} for name in ("ring", "toll")]
+    entries.append({"function": {"arguments": ONE}})
+    body = chat_rows(*({"tool_calls": [entry]} for entry in entries)) + FINISHED + b"data: [DONE]\n\n"
+    reply = decode(body, "openai-chat", tools=tools(required))
+    assert delivered(reply) == [] and reply.error is not None
+
+
+@pytest.mark.parametrize("placeholder", ["{}", " { } ", "null"])
+def test_a_named_entry_of_nothing_is_no_piece_of_a_text(placeholder: str):
+    """Ollama: the text of a call is open, and an entry of the same name comes with no arguments."""
+    entries = [{"name": "toll", "arguments": '{"bell": "x'}, {"name": "toll", "arguments": placeholder}]
+    entries.append({"arguments": 'y"}'})
+    message = {"role": "assistant", "content": "", "tool_calls": [{"function": entry} for entry in entries]}
+    line = {"model": "m", "message": message, "done": True, "done_reason": "stop"}
+    reply = decode(json.dumps(line).encode() + b"\n", "ollama-chat", tools=tools([]))
+    assert delivered(reply) == [] and reply.error is not None

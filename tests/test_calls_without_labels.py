@@ -1,4 +1,4 @@
-"""Calls whose wire tells too little of whose arguments come, or of whether they are whole: none is run twice or invented."""
+"""Calls whose wire tells too little of whose arguments come, or whether they are whole: none runs twice or invented."""
 
 from __future__ import annotations
 

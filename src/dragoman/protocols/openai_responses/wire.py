@@ -227,9 +227,10 @@ def status_of(value: dict[str, Json]) -> str:
     return status if isinstance(status, str) and status else "completed"
 
 
-def is_call(item: Json) -> bool:
-    """Whether an output item is a call of a tool."""
-    return isinstance(item, dict) and item_kind(item, ignore, "") in ("function_call", "custom_tool_call")
+def is_unproven(item: Json) -> bool:
+    """Whether an output item is a call of a tool that does not say that it is whole."""
+    is_call = isinstance(item, dict) and item_kind(item, ignore, "") in ("function_call", "custom_tool_call")
+    return is_call and item.get("status") != "completed"
 
 
 def is_response(value: dict[str, Json]) -> bool:

@@ -42,8 +42,8 @@ from dragoman.protocols.openai_responses.wire import (
     decode_delta,
     holds_refusal,
     ignore,
-    is_call,
     is_response,
+    is_unproven,
     item_kind,
     make_native,
     name_of,
@@ -63,6 +63,8 @@ _STATUS_OF_EVENT: Final[dict[str, str]] = {
 _START_EVENTS: Final = ("response.created", "response.in_progress", "response.queued")
 #: The keys that tell arguments in an event about them.
 _ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "done": ("arguments", "input")}
+#: The status of a call that a response holds which goes on, unless it says that it is whole.
+_UNPROVEN: Final[dict[str, Json]] = {"status": "incomplete"}
 _LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
 _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -146,7 +148,7 @@ class Decoder:
                     and (len(live) < 2 or data.count(b'"output_index"') < 2)
                     and (
                         (event.item_id == item.id and not event.call_id and call.live is not None)
-                        or are_own(item, event.item_id, event.call_id)
+                        or (call.kind == "function" and are_own(item, event.item_id, event.call_id))
                     )
                 ):
                     assembly.add_arguments(call, delta)
@@ -162,7 +164,7 @@ class Decoder:
         if burst is None or item is None:
             return False
         if burst.place < 0 and item.call is not None:
-            if not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
+            if item.call.kind != "function" or not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
                 return False
             grow_by_many(item.call, burst.texts, self._assembly)
         elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
@@ -293,7 +295,7 @@ class Decoder:
         if isinstance(output, list):
             self._refused = self._refused or holds_refusal(output)
             if status in RUNNING:
-                output = [{"status": status, **item} if is_call(item) else item for item in output]
+                output = [item | _UNPROVEN if is_unproven(item) else item for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
             self._assembly.text(self._assembly.lenient_text(response["output_text"]))

@@ -20,7 +20,6 @@ from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places, waiting_calls
 from dragoman.protocols.openai_responses.wire import (
     NAME,
-    RUNNING,
     ItemKind,
     Place,
     argument_text,
@@ -42,7 +41,7 @@ _MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(
 _NOWHERE: Final[Key] = ("", -1)
 #: The keys that tell the arguments of a call of each kind.
 _ARGUMENTS: Final = {"function": ("arguments",), "custom": ("arguments", "input")}
-_UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled", *RUNNING)
+_UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
 
 
 class Item:

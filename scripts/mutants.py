@@ -168,7 +168,7 @@ def looks_that_are_gone() -> Iterator[Mutant]:
         ("openai-chat", chat, "and frame.count(b'\"function\"') < (3 if piece.type else 2)", ""),
         ("openai-chat", chat, "and function.parameters is NOTHING", ""),
         ("openai-chat", chat, "if name and ((piece.name or name) != name or", "if name and ("),
-        ("anthropic-messages", f"{messages}/decode.py", "frame.count(b'\"partial_json\"') < 2 and", ""),
+        ("anthropic-messages", f"{messages}/decode.py", "frame.count(b'\"partial_json\"') == 1 and", ""),
         ("anthropic-messages", f"{messages}/decode.py", "(len(calls) < 2 or frame.count(b'\"index\"') < 2)", "True"),
         ("anthropic-messages", f"{messages}/delta_batch.py", "line.count(key) > 1 or", ""),
         ("openai-responses", f"{responses}/decode.py", "and data.count(b'\"delta\"') < 2", ""),

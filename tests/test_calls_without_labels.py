@@ -104,3 +104,14 @@ def test_a_named_entry_of_nothing_is_no_piece_of_a_text(placeholder: str):
     line = {"model": "m", "message": message, "done": True, "done_reason": "stop"}
     reply = decode(json.dumps(line).encode() + b"\n", "ollama-chat", tools=tools([]))
     assert delivered(reply) == [] and reply.error is not None
+
+
+@pytest.mark.parametrize("text", ['"function": {"name": "ri', '"function": {"arguments": {}}}], "done": false'])
+def test_a_line_of_calls_that_cannot_be_read_is_told(text: str):
+    """Ollama: neither its calls nor their names can be known, and text and an end come around it."""
+    said = {"model": "m", "message": {"role": "assistant", "content": "hi"}, "done": False}
+    end = {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
+    broken = '{"model": "m", "message": {"role": "assistant", "content": "", "tool_calls": [{' + text
+    body = "\n".join((json.dumps(said), broken, json.dumps(end), "")).encode()
+    reply = decode(body, "ollama-chat", tools=TOOLS)
+    assert reply.text == "hi" and reply.error is not None and reply.failed_calls

@@ -41,7 +41,9 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
     is_twice = problem == TOLD_TWICE
     if not (is_stream or is_twice) or not (_CALL.search(frame) or _TYPE.search(frame)):
         return
-    for name in _names_in(frame, assembly.calls.offered_names):
+    names = _names_in(frame, assembly.calls.offered_names)
+    is_nameless = not (names or told) and assembly.ending.reason is None and _CALL.search(frame) is not None
+    for name in [""] if is_nameless else names:
         if name not in told:
             message = TOLD_TWICE if is_twice else "its frame could not be read"
             _lose(assembly, name, "contradicted" if is_twice else "lost", message)

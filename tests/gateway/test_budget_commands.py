@@ -19,6 +19,24 @@ DIGEST = hashlib.sha256(KEY.encode()).hexdigest()
 MORE = f'[keys.ci]\ndigests = ["sha256:{DIGEST}"]\nteam = "research"\n' + PRICES
 
 
+ODD_NUMBERS = [
+    "x",
+    "",
+    "-1",
+    "-.5",
+    "+5",
+    " 5",
+    "1_000",
+    "١٠",
+    "1e3",
+    "1e99999999",
+    "1e-99999999",
+    "sNaN",
+    "inf",
+    "9" * 21,
+]
+
+
 class Budget:
     """The command, with the configuration of a folder."""
 
@@ -73,7 +91,11 @@ def test_a_budget_is_set_raised_shown_and_removed_while_the_gateway_runs(
     [
         (["set", "key:ci", "5"], "500/month"),
         (["set", "key:ci", "5/year"], "500/month"),
-        (["set", "key:ci", "x/month"], "a number of usd"),
+        *[(["set", "key:ci", f"{number}/month"], "a number of usd in digits, as 500") for number in ODD_NUMBERS],
+        *[(["set", "key:ci", f"{number}/day", "--unit", "tokens"], "a number of tokens") for number in ODD_NUMBERS],
+        (["set", "key:ci", "1.5/day", "--unit", "tokens"], "a number of tokens"),
+        *[(["set", scope, "5/day"], "a scope like") for scope in ("key:**", "key:c*", "label:*=b", "label:a=**")],
+        *[(["set", "all", "5/day", "--zone", zone], "time zone") for zone in ("localtime", "posixrules", "right/UTC")],
         (["set", "key:ci", "5/day", "--unit", "concurrent"], "a number alone"),
         (["set", "everyone", "5/day"], "a scope"),
         (["set", "all", "5/day", "--zone", "Nowhere"], "time zone"),
@@ -83,6 +105,21 @@ def test_a_budget_is_set_raised_shown_and_removed_while_the_gateway_runs(
 )
 def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
     assert told in Budget(tmp_path, capsys)(*words, status=2)
+
+
+@pytest.mark.parametrize("zones", [("UTC", "Europe/Berlin"), ("Asia/Tokyo", "Europe/Berlin", "UTC")])
+def test_one_of_several_zones_is_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], zones: tuple[str, ...]
+) -> None:
+    budget = Budget(tmp_path, capsys)
+    for zone in zones:
+        budget("set", "all", "5/day", "--zone", zone)
+    assert "--zone" in budget("remove", "all", status=1)
+    assert "there is none" in budget("remove", "all", "--zone", "America/Lima", status=1)
+    for number, zone in enumerate(zones):
+        budget("remove", "all", "--zone", zone)
+        left = {json.loads(line)["zone"] for line in budget("list", "--json").splitlines()}
+        assert left == set(zones[number + 1 :])
 
 
 def test_the_files_quota_stands_over_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

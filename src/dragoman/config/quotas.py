@@ -23,6 +23,9 @@ _MICRO: Final = 1_000_000
 _MOST: Final = 2**52
 _VALUE: Final = re.compile(r"[^\s,][^,\r\n]{0,199}")
 _UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
+#: Files and folders of the time zone database that are no zones, that say another thing on each machine, or whose
+#: minutes have leap seconds.
+_NO_ZONES: Final = frozenset(("localtime", "posixrules", "Factory", "posix", "right"))
 
 
 @final
@@ -148,7 +151,9 @@ def read_scope(text: str, where: str) -> tuple[ScopeKind, str]:
     is_label = kind == "label" and "=" in value and not value.startswith("=")
     if kind == "all" and ":" not in text:
         return "all", ""
-    if kind in kinds and kind != "all" and _VALUE.fullmatch(value) and (kind != "label" or is_label):
+    one = value.partition("=")[2] if is_label else value
+    is_plain = EACH not in value or (one == EACH and value.count(EACH) == 1)
+    if kind in kinds and kind != "all" and _VALUE.fullmatch(value) and (kind != "label" or is_label) and is_plain:
         return kinds[kind], value
     raise ConfigError(
         f"{where}: expected a scope like all, team:NAME, key:NAME, key:*, owner:NAME, label:NAME=VALUE, route:NAME or "
@@ -190,9 +195,11 @@ def check_zone(name: str, where: str) -> str:
     """A time zone's name.
 
     Raises:
-        ConfigError: this system knows none of the name.
+        ConfigError: this system knows none of the name, or another one elsewhere.
     """
     try:
+        if name.partition("/")[0] in _NO_ZONES:
+            raise ValueError(name)
         zone_of(name)
     except (OSError, ValueError, LookupError):
         raise ConfigError(f"{where}.zone: expected a time zone like Europe/Berlin, got {name[:40]!r}") from None

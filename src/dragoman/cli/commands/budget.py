@@ -2,7 +2,7 @@
 
 set SCOPE AMOUNT   US dollars in a period: `budget set key:ci 50/month`; --unit tokens, requests, or concurrent (without
                    a period); it holds within a second; what was used while it held, at any amount, counts
-remove SCOPE       take it away; with --unit and --per where the scope has several
+remove SCOPE       take it away; with --unit, --per and --zone where the scope has several
 list               those of the configuration's file and those of the ledger
 show SCOPE         how it stands: what is used and set apart, what is left, until when
 """
@@ -10,9 +10,10 @@ show SCOPE         how it stands: what is used and set apart, what is left, unti
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, get_args
 
 import msgspec
@@ -25,7 +26,16 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
 from dragoman.config.ledger import NO_LIMITS
-from dragoman.config.quotas import EACH, Period, Unit, quota_fields, read_quota, read_scope, render_amount
+from dragoman.config.quotas import (
+    EACH,
+    UTC_NAME,
+    Period,
+    Unit,
+    quota_fields,
+    read_quota,
+    read_scope,
+    render_amount,
+)
 from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.accounts import Scopes
 from dragoman.ledger.folder import LedgerFolder
@@ -38,17 +48,20 @@ EXAMPLE = "  dragoman budget set team:research 500/month --zone Europe/Berlin"
 
 _UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 _PERIODS: Final[tuple[Period, ...]] = get_args(Period)
+_NUMBER: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+_NEGATIVE: Final = re.compile(r"-[0-9.]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
+    parser._negative_number_matcher = _NEGATIVE  # `-1/month` is a wrong amount, and no unknown option
     add_config(parser)
     parser.add_argument("action", choices=["set", "remove", "list", "show"], help="what to do")
     parser.add_argument("scope", nargs="?", metavar="SCOPE", help="all, team:NAME, key:NAME, key:*, owner:, label:, …")
     parser.add_argument("amount", nargs="?", metavar="AMOUNT", help="set: 500/month, 20/day, 1000000/hour; 8")
     parser.add_argument("--unit", choices=_UNITS, help="what is counted (usd)")
     parser.add_argument("--per", choices=_PERIODS, help="remove: of this period")
-    parser.add_argument("--zone", default="UTC", metavar="ZONE", help="set: whose midnight it is (UTC)")
+    parser.add_argument("--zone", metavar="ZONE", help="set: whose midnight it is (UTC); remove: of this zone")
     parser.add_argument("--reserve", choices=["bound", "expected"], default="bound", help="set: before each attempt")
     parser.add_argument(
         "--unpriced", choices=["refuse", "allow"], default="refuse", help="set: targets without a price"
@@ -89,14 +102,14 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     number, _, per = (options.amount or "").partition("/")
     if (unit == "concurrent") == bool(per) or (per and per not in _PERIODS):
         raise UsageError("set: expected an amount and a period, as 500/month, or of --unit concurrent a number alone")
-    try:
-        amount = Decimal(number) if unit == "usd" else int(number)
-    except (InvalidOperation, ValueError):
-        raise UsageError(f"set: expected a number of {unit}, got {number[:40]!r}") from None
+    if not _NUMBER.fullmatch(number) or (unit != "usd" and not number.isdecimal()):
+        form = "digits, as 500 or 0.25" if unit == "usd" else "digits"
+        raise UsageError(f"set: expected a number of {unit} in {form}, got {number[:40]!r}")
+    amount = Decimal(number) if unit == "usd" else int(number)
     fields: dict[str, Any] = {unit: amount}
     period = next((name for name in _PERIODS if name == per), None)
     table = QuotaConfig(
-        options.scope, per=period, zone=options.zone, reserve=options.reserve, unpriced=options.unpriced,
+        options.scope, per=period, zone=options.zone or UTC_NAME, reserve=options.reserve, unpriced=options.unpriced,
         on_outage=options.on_outage,
     )  # fmt: skip
     quota = _checked(msgspec.structs.replace(table, **fields))
@@ -120,10 +133,13 @@ def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
         if quota.place == options.scope
         and options.unit in (None, quota.unit)
         and (options.per in (None, quota.per) or quota.unit == "concurrent")
+        and options.zone in (None, quota.zone)
     ]
     if len(found) != 1:
         names = ", ".join(quota.name for quota in found)
-        raise Refused(f"{options.scope} has several, say --unit and --per: {names}" if found else "there is none")
+        raise Refused(
+            f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else "there is none"
+        )
     book.remove(found[0])
 
 

@@ -263,7 +263,7 @@ class _Renderer:
             if getattr(params, name) is not None:
                 self._say("dropped", f"params.{name}", "not in this protocol")
         if self.request.session_id is not None and "metadata" not in self.native:
-            self._say("dropped", "session_id", "no cache key in this protocol")
+            self.deviations.append(Deviation("dropped", "session_id", "no cache key in this protocol", "note"))
         if params.parallel_tools is not None and "tools" not in body:
             self._say("dropped", "params.parallel_tools", "no tools")
 

@@ -61,7 +61,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     if request.tool_choice not in ("auto", "none") and not tools:
         renderer.drop("tool_choice", "no tools")
     if request.session_id is not None and request.params.cache != "none":
-        renderer.drop("session_id", "the protocol has no cache key")
+        renderer.deviations.append(Deviation("dropped", "session_id", "the protocol has no cache key", "note"))
     if tools:
         body["tools"] = tools
         choice = _tool_config(request, read(native.get("toolConfig")))

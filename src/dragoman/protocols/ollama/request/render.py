@@ -55,7 +55,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         body["format"] = "json" if schema is None else schema
         renderer.drop_format(params.response_schema)
     if request.session_id is not None and params.cache != "none":
-        renderer.drop("session_id", "the protocol has no cache key")
+        renderer.deviations.append(Deviation("dropped", "session_id", "the protocol has no cache key", "note"))
     think = renderer.think(params)
     if think is not None:
         body["think"] = think

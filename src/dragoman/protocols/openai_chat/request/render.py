@@ -233,7 +233,7 @@ class _Renderer:
         if self._request.session_id is not None and dialect.supports_prompt_cache_key:
             body["prompt_cache_key"] = self._request.session_id
         elif self._request.session_id is not None:
-            self._deviate("dropped", "session_id", "the dialect has no cache key")
+            self.deviations.append(Deviation("dropped", "session_id", "the dialect has no cache key", "note"))
         if cache == "long" and dialect.supports_prompt_cache_retention:
             body["prompt_cache_retention"] = "24h"
         elif cache == "long":

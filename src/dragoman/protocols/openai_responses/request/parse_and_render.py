@@ -337,7 +337,7 @@ def _render_state(
         if dialect.supports_prompt_cache_key:
             body["prompt_cache_key"] = request.session_id
         else:
-            deviations.append(Deviation("dropped", "session_id", "this host knows no cache key"))
+            deviations.append(Deviation("dropped", "session_id", "this host knows no cache key", "note"))
     if cache == "long":
         if dialect.supports_prompt_cache_retention:
             body["prompt_cache_retention"] = _LONGEST

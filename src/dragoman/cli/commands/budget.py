@@ -137,9 +137,7 @@ def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
     ]
     if len(found) != 1:
         names = ", ".join(quota.name for quota in found)
-        raise Refused(
-            f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else "there is none"
-        )
+        raise Refused(f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else "there is none")
     book.remove(found[0])
 
 

@@ -150,7 +150,7 @@ class CallSlots:
     ) -> OpenCall | None:
         """The call that stands for what a fragment without a known id is lost of; None when it is not lost."""
         is_own = at_index is not None and id in ("", at_index.id)
-        if not (name or is_own) and arguments.strip() and self._assembly.ending.unreadable:
+        if not (name or is_own) and arguments.strip() and self._assembly.ending.is_torn:
             return self._doubt().orphan(index, id)
         if at_index is None and (id or name or index is not None):
             return self._doubt().judge(index, id, name, arguments, self._last)

@@ -157,8 +157,7 @@ class Doubts:
     def close(self) -> None:
         """Nothing more comes: a call without arguments is one only where the labels are sure."""
         is_mixed = self._with_index and self._without_index
-        is_torn = self._assembly.ending.unreadable
-        if is_torn or (self._begun > 1 and (self._is_unsure or is_mixed)):
+        if self._assembly.ending.is_torn or (self._begun > 1 and (self._is_unsure or is_mixed)):
             for call in self._waiting:
                 if call.is_open() and call.text.is_blank():
                     self._drop(call)

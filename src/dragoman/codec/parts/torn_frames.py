@@ -55,6 +55,7 @@ def lose_open_calls(assembly: Assembly, where: str, problem: str) -> set[str]:
     assembly.deviate("unreadable-frame", where, problem)
     ending, calls = assembly.ending, assembly.calls
     ending.unreadable = ending.unreadable or problem
+    ending.is_torn = ending.is_torn or ending.reason is None
     lost = list(calls.by_index.values()) if ending.reason is None else []
     for call in lost:
         calls.fail(call, assembly, "lost", f"tool call {call.name or '(no name)'}: a frame could not be read")

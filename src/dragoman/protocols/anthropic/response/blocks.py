@@ -400,7 +400,7 @@ class Blocks:
             block = self.by_index[index] = Block("call")
             call = block.call = self._assembly.open_call(None, None)
             block.is_ended = True
-            if self._assembly.ending.unreadable:
+            if self._assembly.ending.is_torn:
                 self._assembly.drop_call(call, "lost", "tool call (no name): its start could not be read")
         if block.is_ended:
             self._assembly.deviate("part-not-opened", f"content_block {index}")

@@ -121,7 +121,7 @@ class Items:
         if index < 0:
             self._assembly.deviate("missing-index", "output_index")
         found = self.places.find_call(index, id, call_id, items=self.all)
-        is_orphan = self._assembly.ending.unreadable and not self.places.is_named(index, id, call_id)
+        is_orphan = self._assembly.ending.is_torn and not self.places.is_named(index, id, call_id)
         if is_orphan or not found.is_sure:  # its item may have begun in a frame that could not be read
             self._doubt(found.items)
             return None

@@ -12,7 +12,8 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 QUICK := tests/protocols tests/codec tests/stages tests/inputs tests/providers tests/client/test_client.py \
 	$(addprefix tests/test_,captures.py config.py corpus.py deviations.py history.py house_rules.py pipe.py)
 # Two processes, each with whole files: what a module starts once is started once. The long files come first.
-PYTEST := .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A worker that is lost ends the run: with another in its place pytest-xdist waits for ever.
+PYTEST := .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -59,7 +60,9 @@ class SqliteCounters:
         epoch: of this life of the counters, as far as is known; "" before the first call.
     """
 
-    __slots__ = ("_adjusted", "_connection", "_file", "_leasing", "_live", "_now", "_seeds", "_serial", "epoch")
+    __slots__ = (
+        "_adjusted", "_connection", "_file", "_leasing", "_live", "_lock", "_now", "_seeds", "_serial", "epoch",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class SqliteCounters:
         self._live = live
         self._leasing = leasing
         self._now = now
+        self._lock = threading.RLock()  # to close a connection while another thread uses it ends the process
         self._connection: sqlite3.Connection | None = None
         self._serial = (0, 0)  # of the file that is open
         self.epoch = ""
@@ -208,9 +212,10 @@ class SqliteCounters:
 
     def close(self) -> None:
         """The next call opens the file anew."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            connection.close()
+        with self._lock:
+            if self._connection is not None:
+                connection, self._connection = self._connection, None
+                connection.close()
 
     # ------------------------------------------------------------ inside
 
@@ -265,26 +270,27 @@ class SqliteCounters:
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. Raises CountersAway: nothing changed."""
-        try:
-            connection = self._opened()
-            connection.execute("BEGIN IMMEDIATE")
+        """One transaction, of one thread at a time. Raises CountersAway: nothing changed."""
+        with self._lock:
             try:
-                [self.epoch] = connection.execute("SELECT epoch FROM life").fetchone()
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.rollback()
-        except sqlite3.Error as problem:
-            self.close()
-            if is_damage(problem):
-                for suffix in ("", "-wal", "-shm"):
-                    with contextlib.suppress(OSError):
-                        os.unlink(f"{self._file}{suffix}")
-            raise CountersAway(f"{self._file.name}: {problem}") from None
-        except (OSError, StoreAway, OverflowError) as problem:  # sums beyond 64 bits: nothing more is admitted
-            raise CountersAway(f"{self._file.name}: {problem}") from None
+                connection = self._opened()
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    [self.epoch] = connection.execute("SELECT epoch FROM life").fetchone()
+                    yield connection
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.rollback()
+            except sqlite3.Error as problem:
+                self.close()
+                if is_damage(problem):
+                    for suffix in ("", "-wal", "-shm"):
+                        with contextlib.suppress(OSError):
+                            os.unlink(f"{self._file}{suffix}")
+                raise CountersAway(f"{self._file.name}: {problem}") from None
+            except (OSError, StoreAway, OverflowError) as problem:  # sums beyond 64 bits: nothing more is admitted
+                raise CountersAway(f"{self._file.name}: {problem}") from None
 
     def _opened(self) -> sqlite3.Connection:
         """Raises OSError, sqlite3.Error."""

@@ -186,3 +186,64 @@ def test_the_next_gateway_takes_the_port_of_one_that_ends(tmp_path: Path, before
                 connection.close()
                 assert old.wait(20) == 0
                 assert ask(port)[0] == 200
+
+
+_PAUSING = """
+import os, signal, sys, time
+from pathlib import Path
+from dragoman.gateway.process import workers
+
+told = Path(sys.argv[1])
+workers._PAUSE = 0.02
+
+def note(word):
+    with told.open("a") as file:
+        file.write(f"{word} {os.getpid()}\\n")
+
+def noted(word):
+    return [int(line.split()[1]) for line in told.read_text().splitlines() if line.startswith(word)]
+
+def wait(holds):
+    while not holds():
+        time.sleep(0.002)
+
+def is_gone(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+def work(worker):
+    note(f"worker{worker.slot}")
+    os.write(worker.ready, b".")
+    wait(lambda: noted("shipper"))
+    if worker.slot == 1:  # once the one beside it waits for its pause, and will for seconds, the shipper dies
+        wait(lambda: len(noted("worker0")) == 7 and is_gone(noted("worker0")[-1]))
+        os.kill(noted("shipper")[0], signal.SIGKILL)
+    if worker.slot:
+        wait(lambda: False)
+
+def ship(folder, parent):
+    note("shipper")
+    wait(lambda: False)
+
+told.touch()
+workers.Supervisor(workers.bind("127.0.0.1", 0, 4), work, ready=lambda: None, tell=print, ship=ship).run()
+"""
+
+
+def test_a_shipper_that_dies_does_not_wait_for_the_pause_of_a_worker(tmp_path: Path) -> None:
+    """What the dead left open is closed by the shipper: it was begun after all pauses of workers that die at once."""
+    told = tmp_path / "told"
+
+    def noted(word: str) -> int:
+        return told.read_text().count(word) if told.exists() else 0
+
+    program = subprocess.Popen([sys.executable, "-c", _PAUSING, str(told)], start_new_session=True)
+    try:
+        until(lambda: noted("shipper") == 2)
+        assert noted("worker0") == 7
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()

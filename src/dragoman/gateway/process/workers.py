@@ -37,6 +37,8 @@ _BEAT_SECONDS: Final = 1.0
 #: Seconds that the shipper may take for what is left.
 _LAST_ROUND: Final = 5.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+#: In place of a worker's slot.
+_SHIPPER: Final = -1
 
 
 @final
@@ -113,8 +115,8 @@ class Supervisor:
     """Starts workers, starts them again, ends with them."""
 
     __slots__ = (
-        "_admin_sockets", "_buried", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready", "_running",
-        "_said", "_ship", "_shipper", "_sockets", "_tell_standing", "_watchdog", "_work",
+        "_admin_sockets", "_buried", "_due", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready",
+        "_running", "_said", "_ship", "_shipper", "_sockets", "_tell_standing", "_watchdog", "_work",
     )  # fmt: skip
 
     def __init__(
@@ -143,6 +145,7 @@ class Supervisor:
         self._work = work
         self._said = ready
         self._running: dict[int, tuple[int, float]] = {}  # by process id: its slot, when it began
+        self._due: dict[int, float] = {}  # by slot: when it is begun again; `_SHIPPER`: the shipper
         self._early = 0  # how many in a row died of their start
         self._is_ending = False
         self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # its owner's alone
@@ -163,8 +166,8 @@ class Supervisor:
                 self._start(slot)
             self._await_all()
             self._start_shipper()
-            while self._running:
-                number = _next_signal(awaited)
+            while self._running or self._due.keys() - {_SHIPPER}:
+                number = _next_signal(awaited, self._due_in())
                 self._end_standing()
                 if number == signal.SIGCHLD:
                     self._bury()
@@ -175,6 +178,7 @@ class Supervisor:
                         self._end()
                 elif number:
                     self._tell(number)
+                self._start_due()
         finally:
             self._tell(signal.SIGTERM)
             self._end_shipper()
@@ -190,6 +194,20 @@ class Supervisor:
             self._tell_standing(
                 f"worker {slot} stood still for {STANDING_SECONDS:g} s and is replaced; it stood at {where}"
             )
+
+    def _due_in(self) -> float:
+        """Seconds until somebody is to be begun again, or the workers are to be looked at."""
+        return max(0.0, min(self._due.values(), default=float("inf")) - time.monotonic())
+
+    def _start_due(self) -> None:
+        """Begin who is due. Nobody waits for another's pause."""
+        now = time.monotonic()
+        for slot in [slot for slot, due in self._due.items() if due <= now]:
+            del self._due[slot]
+            if slot == _SHIPPER:
+                self._start_shipper()
+            else:
+                self._start(slot)
 
     def _start(self, slot: int) -> None:
         self._pulse.begin(slot)
@@ -260,12 +278,12 @@ class Supervisor:
             time.sleep(0.01)
 
     def _bury(self) -> None:
-        """Take leave of workers that ended; start others in their place unless all are to end. The same for the
-        shipper, which nobody waits for."""
+        """Take leave of workers that ended; others are due in their place unless all are to end. The same for the
+        shipper."""
+        now = time.monotonic()
         if self._shipper and os.waitpid(self._shipper, os.WNOHANG)[0] == self._shipper:
             self._shipper = 0
-            time.sleep(_PAUSE)
-            self._start_shipper()
+            self._due[_SHIPPER] = now + _PAUSE
         for process, (slot, began) in tuple(self._running.items()):
             if os.waitpid(process, os.WNOHANG)[0] != process:
                 continue
@@ -274,13 +292,11 @@ class Supervisor:
             self._buried()
             if self._is_ending:
                 continue
-            self._early = self._early + 1 if time.monotonic() - began < _EARLY else 0
+            self._early = self._early + 1 if now - began < _EARLY else 0
             if self._early > 2 * len(self._sockets):
                 self._end()
                 raise ChildProcessError("workers end as soon as they begin")
-            if self._early > 1:
-                time.sleep(min(_PAUSE * 2**self._early, _LONGEST_PAUSE))
-            self._start(slot)
+            self._due[slot] = now + (min(_PAUSE * 2**self._early, _LONGEST_PAUSE) if self._early > 1 else 0.0)
 
     def _end(self) -> None:
         if not self._is_ending:
@@ -291,6 +307,7 @@ class Supervisor:
             ):  # nobody is begun any more: what waits there would wait for nobody
                 listener.close()
         self._is_ending = True
+        self._due.clear()
         self._tell(signal.SIGTERM)
 
     def _tell(self, number: int) -> None:
@@ -298,11 +315,14 @@ class Supervisor:
             os.kill(process, number)
 
 
-def _next_signal(awaited: tuple[signal.Signals, ...]) -> int:
-    """The next of these signals; 0 when none came for a while."""
+def _next_signal(awaited: tuple[signal.Signals, ...], seconds: float) -> int:
+    """The next of these signals; 0 when none came for a while, which is no longer than so many seconds."""
     if not hasattr(signal, "sigtimedwait"):  # macOS
+        if seconds < float("inf"):
+            time.sleep(seconds)  # what comes meanwhile waits
+            return 0
         return signal.sigwait(awaited)
-    came = signal.sigtimedwait(awaited, _BEAT_SECONDS)
+    came = signal.sigtimedwait(awaited, min(seconds, _BEAT_SECONDS))
     return 0 if came is None else came.si_signo
 
 

@@ -37,10 +37,11 @@ OPENING = """
 import sys, time
 from pathlib import Path
 from dragoman.ledger.stores.files import open_file
+from dragoman.ledger.stores.schema import MAIN
 folder, start = Path(sys.argv[1]), float(sys.argv[2])
 for number in range(50):
     time.sleep(max(0, start + number / 100 - time.time()))
-    open_file(folder / str(number) / "ledger.sqlite").close()
+    open_file(folder / str(number) / "ledger.sqlite", MAIN).close()
 """
 
 

@@ -18,8 +18,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway
-from dragoman.ledger.stores.files import MAIN_FILE, read_file
+from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
+from dragoman.ledger.stores.files import MAIN_FILE, is_damage, read_file, serial_of
 from dragoman.ledger.stores.sqlite import SqliteStore, write_audit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -76,7 +76,10 @@ def check_name(name: str) -> str:
 class KeyRing:
     """Finds keys by their digest. For one thread; the store is looked at again a quarter of a second after a look."""
 
-    __slots__ = ("_connection", "_file", "_has_any", "_looked", "_now", "_of_file", "_remembered", "_version")
+    __slots__ = (
+        "_connection", "_file", "_has_any", "_is_known", "_looked", "_now", "_of_file", "_remembered", "_serial",
+        "_version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -90,8 +93,9 @@ class KeyRing:
         self._now = now
         self._connection: sqlite3.Connection | None = None
         self._version = -1
+        self._serial = (0, 0)  # of the file that is open
         self._looked = 0.0
-        self._has_any = False
+        self._has_any = self._is_known = False
         self._remembered: dict[bytes, VirtualKey | None] = {}
         self.take(of_file)
 
@@ -143,19 +147,25 @@ class KeyRing:
             return
         self._looked = now
         try:
-            if self._connection is None or not self._file.exists():
-                self.close()
+            if self._connection is None or serial_of(self._file) != self._serial:
+                self.close()  # somebody removed it, or put another in its place
+                self._serial = serial_of(self._file)
                 self._connection, self._version = read_file(self._file), -1
             if self._connection is None:
-                self._has_any = False
+                self._has_any, self._is_known = False, True
                 return
             [version] = self._connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:
                 self._version = version
                 self._remembered.clear()
-                self._has_any = self._connection.execute("SELECT 1 FROM virtual_key LIMIT 1").fetchone() is not None
-        except (sqlite3.Error, StoreAway):
+                found = self._connection.execute("SELECT 1 FROM virtual_key LIMIT 1").fetchone()
+                self._has_any, self._is_known = found is not None, True
+        except (sqlite3.Error, StoreAway) as problem:
             self.close()  # what was known stays: where clients needed a key they need one still
+            if not self._is_known and (
+                type(problem) is StoreDamaged or (isinstance(problem, sqlite3.Error) and is_damage(problem))
+            ):
+                self._has_any = True  # whether there are keys nobody can say until the file is mended
 
 
 def _find(connection: sqlite3.Connection, digest: bytes) -> VirtualKey | None:

@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman.config.quotas import Quota
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
-from dragoman.ledger.stores.files import MAIN_FILE, read_file
+from dragoman.ledger.stores.files import MAIN_FILE, read_file, serial_of
 from dragoman.ledger.stores.sqlite import SqliteStore, write_audit
 
 _ALL: Final = "SELECT body FROM quota ORDER BY name"
@@ -104,11 +104,12 @@ class QuotaWatch:
         quotas: as they were read last. `are_known`: they could be read, or there is no store.
     """
 
-    __slots__ = ("_connection", "_file", "_version", "are_known", "quotas")
+    __slots__ = ("_connection", "_file", "_serial", "_version", "are_known", "quotas")
 
     def __init__(self, folder: LedgerFolder) -> None:
         self._file = folder.root / MAIN_FILE
         self._connection: sqlite3.Connection | None = None
+        self._serial = (0, 0)  # of the file that is open
         self._version = -1
         self.quotas: list[Quota] = []
         self.are_known = False
@@ -116,8 +117,9 @@ class QuotaWatch:
     def has_changed(self) -> bool:
         """Look; whether `quotas` are others now. What cannot be read stays as it was known."""
         try:
-            if self._connection is None or not self._file.exists():
-                self.close()
+            if self._connection is None or serial_of(self._file) != self._serial:
+                self.close()  # somebody removed it, or put another in its place
+                self._serial = serial_of(self._file)
                 self._connection, self._version = read_file(self._file), -1
             if self._connection is None:
                 return self._is_new([])

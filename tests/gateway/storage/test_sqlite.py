@@ -16,7 +16,7 @@ from conversations import reply
 from dragoman.gateway.storage import sqlite
 from dragoman.gateway.storage.responses import BOUNDS, Kept, NotKept, Responses
 from dragoman.gateway.storage.sqlite import Bounds, Clock, Database, StoreFailed
-from dragoman.gateway.storage.sqlite_salvage import salvage
+from dragoman.ledger.stores.salvage import salvage
 from gateway.pages.test_responses import post
 from gateway.running import Running, gateway, stream_of, whole_of
 

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, TypeVar, final
 
 import msgspec
 
-from dragoman.gateway.storage.sqlite_salvage import salvage
+from dragoman.ledger.stores.salvage import salvage
 
 T = TypeVar("T")
 #: What is done in one transaction. It may run twice, when the file turns out to be damaged on the way.

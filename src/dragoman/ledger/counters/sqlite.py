@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeAlias
 from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
 from dragoman.ledger.leases import LEASE_SECONDS, share
-from dragoman.ledger.stores.files import is_busy, is_damage
+from dragoman.ledger.stores.files import Serial, is_busy, is_damage, serial_of
 from dragoman.ledger.stores.schema import ADJUSTED
 
 COUNTERS_FILE: Final = "counters.sqlite"
@@ -85,7 +85,7 @@ class SqliteCounters:
         self._now = now
         self._lock = threading.RLock()  # to close a connection while another thread uses it ends the process
         self._connection: sqlite3.Connection | None = None
-        self._serial = (0, 0)  # of the file that is open
+        self._serial: Serial = (0, 0)  # of the file that is open
         self.epoch = ""
 
     def take(self, claim: Claim) -> Lease:
@@ -294,7 +294,7 @@ class SqliteCounters:
 
     def _opened(self) -> sqlite3.Connection:
         """Raises OSError, sqlite3.Error."""
-        if self._connection is not None and self._serial_now() == self._serial:
+        if self._connection is not None and serial_of(self._file) == self._serial:
             return self._connection
         self.close()  # somebody removed the file
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -310,7 +310,7 @@ class SqliteCounters:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._serial = connection, self._serial_now()
+        self._connection, self._serial = connection, serial_of(self._file)
         return connection
 
     def _is_prepared(self, connection: sqlite3.Connection) -> bool:
@@ -353,13 +353,6 @@ class SqliteCounters:
         connection.execute("DELETE FROM awaited")
         connection.execute("INSERT INTO life VALUES(?,?,?)", (secrets.token_hex(8), boot, self._now()))
         connection.executemany("INSERT INTO awaited VALUES(?)", [(holder,) for holder in self._leasing()])
-
-    def _serial_now(self) -> tuple[int, int]:
-        try:
-            found = self._file.stat()
-        except OSError:
-            return (0, 0)
-        return found.st_dev, found.st_ino
 
 
 def _of_ended(account: Account, holder: str, amount: int, known: _Spent) -> int:

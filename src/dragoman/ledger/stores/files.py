@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sqlite3
@@ -11,13 +10,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.interfaces import StoreAway, StoreDamaged
 from dragoman.ledger.records import started_of
-from dragoman.ledger.stores.schema import MAIN, MONTH, OLDER_MONTH, VERSION
+from dragoman.ledger.stores.schema import MONTH, OLDER_MONTH, VERSION
 
 MAIN_FILE: Final = "ledger.sqlite"
+#: What SQLite has beside a file.
+BESIDE: Final = ("-wal", "-shm")
+#: Which file stands at a path: device and number.
+Serial: TypeAlias = tuple[int, int]
 _MONTH_FILE: Final = re.compile(r"attempts-(\d{4}-\d{2})\.sqlite")
 #: Milliseconds that a transaction waits for another process's.
 _PATIENCE: Final = 5_000
@@ -59,8 +62,17 @@ def months_in(folder: Path) -> list[str]:
     return sorted(found[1] for name in names if (found := _MONTH_FILE.fullmatch(name)))
 
 
-def open_file(file: Path) -> sqlite3.Connection:
-    """A file of the ledger to write, made when there is none.
+def serial_of(file: Path) -> Serial:
+    """Which file stands there now: another one may have taken its place. (0, 0): none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def open_file(file: Path, schema: str) -> sqlite3.Connection:
+    """A file of the ledger to write, made when there is none. `schema`: `MAIN` or `MONTH`.
 
     Raises:
         StoreAway: it cannot be written, or a later dragoman wrote it.
@@ -78,7 +90,7 @@ def open_file(file: Path) -> sqlite3.Connection:
         while True:
             try:
                 connection.executescript(_SETTINGS)
-                _prepare(connection, MAIN if file.name == MAIN_FILE else MONTH, file)
+                _prepare(connection, schema, file)
                 return connection
             except sqlite3.OperationalError as problem:
                 # Two that turn one new file to WAL do not wait for each other: SQLite refuses one at once.
@@ -130,8 +142,8 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def renew_file(file: Path) -> None:
-    """Give a file of an earlier dragoman the tables of now.
+def renew_month(file: Path) -> None:
+    """Give a month's file of an earlier dragoman the tables of now.
 
     Raises:
         StoreAway, sqlite3.DatabaseError: as `open_file`.
@@ -141,14 +153,14 @@ def renew_file(file: Path) -> None:
         version = _version(connection)
         connection.close()
         if version < VERSION:
-            open_file(file).close()
+            open_file(file, MONTH).close()
 
 
 def read_file(file: Path) -> sqlite3.Connection | None:
     """A file of the ledger to read; None when there is none, or it is just being made.
 
     Raises:
-        StoreAway: it cannot be read.
+        StoreAway: it cannot be read; `StoreDamaged`: it is not what SQLite wrote.
     """
     if not file.exists():
         return None
@@ -159,7 +171,8 @@ def read_file(file: Path) -> sqlite3.Connection | None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error as problem:
         connection.close()
-        raise StoreAway(f"{file.name}: {problem}") from None
+        kind = StoreDamaged if is_damage(problem) else StoreAway
+        raise kind(f"{file.name}: {problem}") from None
     if version > VERSION:
         connection.close()
         raise StoreAway(f"{file.name}: a later dragoman has written it")
@@ -173,19 +186,6 @@ def is_damage(problem: sqlite3.Error) -> bool:
     """Whether the file is not what SQLite wrote."""
     code: int = getattr(problem, "sqlite_errorcode", 0)
     return code & 0xFF in _DAMAGE
-
-
-def put_aside(file: Path) -> str:
-    """Rename a damaged file; gives its new name, "" when it is gone already."""
-    aside = file.with_name(f"{file.name}.damaged-{int(time.time())}")
-    try:
-        os.replace(file, aside)
-    except OSError:
-        return ""
-    for suffix in ("-wal", "-shm"):
-        with contextlib.suppress(OSError):
-            os.replace(f"{file}{suffix}", f"{aside}{suffix}")
-    return aside.name
 
 
 def damaged_in(folder: Path) -> list[str]:

@@ -16,16 +16,18 @@ from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
 from dragoman.ledger.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import (
     MAIN_FILE,
+    Serial,
     is_damage,
     month_file,
     month_of,
     months_in,
     open_file,
-    put_aside,
     read_file,
-    renew_file,
+    renew_month,
+    serial_of,
 )
-from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SETTLED, SUMS
+from dragoman.ledger.stores.mending import keep_copy, mend
+from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
 from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
 
 #: Files of months that are open at once.
@@ -52,12 +54,14 @@ _CHARGE: Final = (
     "tokens = tokens + excluded.tokens"
 )
 _ADJUST: Final = "INSERT OR IGNORE INTO adjustment(id, attempt, nano, prices, reason, actor, at) VALUES(?,?,?,?,?,?,?)"
+#: What stands nowhere else; a month's sums come to `usage_hour` when its file is dropped.
+_LOOKED_AT: Final = ("virtual_key", "key_digest", "quota", "dropped", "usage_hour", "spend")
 
 
 class SqliteStore:
     """See `Store`. For one thread at a time."""
 
-    __slots__ = ("_folder", "_main", "_months", "_now")
+    __slots__ = ("_folder", "_main", "_months", "_now", "_serials")
 
     def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
         """`folder`: made when something is written. `now`: Unix seconds."""
@@ -65,6 +69,7 @@ class SqliteStore:
         self._now = now
         self._main: sqlite3.Connection | None = None
         self._months: dict[str, sqlite3.Connection] = {}
+        self._serials: dict[Path, Serial] = {}  # of the files that are open
 
     def deliver(self, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
         if prices := [(price.id, price.target, price.source, price.body) for price in snapshots]:
@@ -125,11 +130,12 @@ class SqliteStore:
             write_audit(main, self._micros(), actor, action, subject, change)
 
     def drop_before(self, day: str) -> list[str]:
+        self._look_at_main()
         months = months_in(self._folder)
         old = [month for month in months if month < day[:7]]
         for month in months[len(old) :]:
             with contextlib.suppress(sqlite3.Error):  # who writes to it says what is wrong
-                renew_file(self._path(month))
+                renew_month(self._path(month))
         for month in old:
             if (connection := self._months.pop(month, None)) is not None:
                 connection.close()
@@ -142,6 +148,7 @@ class SqliteStore:
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     os.unlink(f"{self._path(month)}{suffix}")
+        self._copy()
         return old
 
     @contextmanager
@@ -153,11 +160,13 @@ class SqliteStore:
         """
         with self._writing(None) as main:
             yield main
+        self._copy()
 
     def close(self) -> None:
         for connection in (*self._months.values(), *([self._main] if self._main is not None else ())):
             connection.close()
         self._months.clear()
+        self._serials.clear()
         self._main = None
 
     # ------------------------------------------------------------ inside
@@ -192,8 +201,10 @@ class SqliteStore:
     def _writing(self, month: str | None) -> Iterator[sqlite3.Connection]:
         """One transaction. What SQLite says becomes one of the interface's exceptions."""
         connection: sqlite3.Connection | None = None
+        path = self._path(month)
+        serial = serial_of(path)
         try:
-            connection = self._opened(month)
+            connection = self._opened(month, path, serial)
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
@@ -203,39 +214,67 @@ class SqliteStore:
             self.close()
             connection = None
             if is_damage(problem):
-                name = put_aside(self._path(month))
-                raise StoreDamaged(f"{self._path(month).name} is damaged; it was kept as {name}") from None
-            raise StoreAway(f"{self._path(month).name}: {problem}") from None
+                _mend(path, serial)
+            raise StoreAway(f"{path.name}: {problem}") from None
         except OverflowError as problem:
             raise Refused(str(problem)) from None
         finally:
             if connection is not None and connection.in_transaction:
                 connection.rollback()
 
-    def _opened(self, month: str | None) -> sqlite3.Connection:
-        path = self._path(month)
-        if not path.exists():
-            self.close()  # somebody removed it
+    def _opened(self, month: str | None, path: Path, serial: Serial) -> sqlite3.Connection:
+        if self._serials.get(path, serial) != serial:
+            self.close()  # somebody removed it, or put another in its place
+        found = self._main if month is None else self._months.get(month)
+        if found is not None:
+            return found
         if month is None:
-            self._main = self._main or open_file(path)
-            return self._main
-        if month not in self._months:
+            found = self._main = open_file(path, MAIN)
+        else:
             if len(self._months) >= _MOST_OPEN:
                 self._months.pop(next(iter(self._months))).close()
             if self._is_dropped(month):
                 raise Refused(f"the attempts of {month} were dropped")
-            self._months[month] = open_file(path)
-        return self._months[month]
+            found = self._months[month] = open_file(path, MONTH)
+        self._serials[path] = serial_of(path)
+        return found
 
     def _is_dropped(self, month: str) -> bool:
-        main = self._opened(None)
-        return main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is not None
+        with self._writing(None) as main:  # what is wrong with that file is not this month's
+            return main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is not None
+
+    def _look_at_main(self) -> None:
+        """Whether keys and quotas can be read: nobody else may for long."""
+        if self._path(None).exists():
+            with self._writing(None) as main:
+                for table in _LOOKED_AT:
+                    for _ in main.execute(f"SELECT * FROM {table}"):
+                        pass
+
+    def _copy(self) -> None:
+        """Copy what is not of one month, where it has what stands nowhere else."""
+        main = self._main
+        with contextlib.suppress(OSError, sqlite3.Error):  # the one of before stays
+            if main is not None and any(
+                main.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None for table in _LOOKED_AT
+            ):
+                keep_copy(main, self._folder)
 
     def _path(self, month: str | None) -> Path:
         return self._folder / MAIN_FILE if month is None else month_file(self._folder, month)
 
     def _micros(self) -> int:
         return int(self._now() * 1_000_000)
+
+
+def _mend(path: Path, serial: Serial) -> None:
+    """Raises StoreDamaged: it is mended; StoreAway: it is not, or somebody else does it."""
+    try:
+        name = mend(path, serial)
+    except (OSError, sqlite3.Error) as problem:
+        raise StoreAway(f"{path.name} is damaged: {problem}") from None
+    if name:
+        raise StoreDamaged(f"{path.name} is damaged; it was kept as {name}")
 
 
 def _sums_of(file: Path) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:

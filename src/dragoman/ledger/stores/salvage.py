@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+#: What no damage is: the new file takes no more.
+_NO_ROOM: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 #: Rows of one query.
 _SLICE: Final = 100
 
@@ -22,18 +24,29 @@ class _Table(NamedTuple):
     key: list[str]  # [] where rows have numbers
 
 
-def salvage(damaged: Path, into: sqlite3.Connection) -> int:
-    """Copy the rows of all tables that both files have; gives how many. Nothing when its schema cannot be read."""
+def salvage(damaged: Path, into: sqlite3.Connection, *, without: Collection[str] = ()) -> int:
+    """Copy the rows of all tables that both files have, in the columns that both have; gives how many. Nothing when its
+    schema cannot be read. A row whose key is taken stays out. `without`: tables that are left out.
+
+    Raises:
+        sqlite3.Error: the new file has no room.
+    """
     count = 0
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(_opened(damaged)) as source:
-        for table in _tables(into):
-            names = ", ".join(table.columns)
-            insert = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
-            for row in _rows(source, table):
-                # A row that another one must stand beside may be lost with that.
-                with contextlib.suppress(sqlite3.IntegrityError):
-                    into.execute(insert, row)
-                    count += 1
+    try:
+        with contextlib.closing(_opened(damaged)) as source:
+            for table in _tables(into, source):
+                if table.name in without:
+                    continue
+                names = ", ".join(table.columns)
+                insert = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
+                for row in _rows(source, table):
+                    # A row that another one must stand beside may be lost with that.
+                    with contextlib.suppress(sqlite3.IntegrityError):
+                        into.execute(insert, row)
+                        count += 1
+    except sqlite3.Error as problem:
+        if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM:
+            raise
     return count
 
 
@@ -43,14 +56,18 @@ def _opened(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def _tables(connection: sqlite3.Connection) -> list[_Table]:
-    """In the order in which they were made: a table stands behind those that its rows refer to."""
+def _tables(connection: sqlite3.Connection, source: sqlite3.Connection) -> list[_Table]:
+    """Those that `source` has too, in the order in which they were made: a table stands behind those that its rows
+    refer to."""
     found = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
     ).fetchall()
     tables = []
     for name, sql in found:
-        columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        known = {column[1] for column in source.execute(f"PRAGMA table_info({name})")}
+        columns = [column for column in connection.execute(f"PRAGMA table_info({name})") if column[1] in known]
+        if not columns:
+            continue
         key = [column[1] for column in columns if column[5]] if "WITHOUT ROWID" in sql.upper() else []
         tables.append(_Table(name, [column[1] for column in columns], key))
     return tables

@@ -1,0 +1,99 @@
+"""A damaged file of the ledger is kept under another name, and one with all that can be read of it takes its place.
+
+It does so in one step: whoever found no file would find no keys and no quotas, and would let everybody in. What is not
+of one month (keys, quotas, sums of dropped months) has a copy beside it, made at each change and once a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from dragoman.ledger.locking import FileLock
+from dragoman.ledger.stores.files import BESIDE, MAIN_FILE, Serial, open_file, serial_of
+from dragoman.ledger.stores.salvage import salvage
+from dragoman.ledger.stores.schema import MAIN, MONTH
+
+COPY_FILE: Final = f"{MAIN_FILE}.copy"
+_LOCK: Final = "mending.lock"
+#: Tables of a month that the triggers of its rows fill.
+_DERIVED: Final = ("usage_hour", "spend")
+
+
+def mend(file: Path, serial: Serial) -> str:
+    """Put a new file in the place of a damaged one; gives the name of that, "" when another process has done it.
+
+    Args:
+        serial: of the file that was found damaged.
+
+    Raises:
+        OSError, sqlite3.Error, StoreAway: all is as it was.
+    """
+    with _alone(file.parent):
+        if serial_of(file) != serial:
+            return ""
+        aside = _kept(file)
+        new = file.with_name(f"{file.name}.new")
+        _remove(new)
+        is_main = file.name == MAIN_FILE
+        with closing(open_file(new, MAIN if is_main else MONTH)) as connection:
+            connection.execute("BEGIN")
+            salvage(aside, connection, without=() if is_main else _DERIVED)
+            if is_main and (copy := file.with_name(COPY_FILE)).exists():
+                salvage(copy, connection)  # what stands there already is newer
+            connection.execute("COMMIT")
+        for suffix in BESIDE:
+            Path(f"{file}{suffix}").unlink(missing_ok=True)  # its log would be taken for that of the new one
+        os.replace(new, file)
+        return aside.name
+
+
+def keep_copy(main: sqlite3.Connection, folder: Path) -> None:
+    """Copy what is not of one month. A damaged page is in no copy: then the one of before stays.
+
+    Raises:
+        OSError, sqlite3.Error: it stays too.
+    """
+    with _alone(folder):
+        new = folder / f"{COPY_FILE}.new"
+        _remove(new)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        main.execute("VACUUM INTO ?", (str(new),))
+        os.replace(new, folder / COPY_FILE)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    lock = FileLock(folder / _LOCK)
+    lock.take(waits=True)
+    try:
+        yield
+    finally:
+        lock.give_back()
+
+
+def _kept(file: Path) -> Path:
+    """The same file under another name too."""
+    aside = file.with_name(f"{file.name}.damaged-{time.time_ns() // 1_000}")
+    for suffix in ("", *BESIDE):
+        source, target = f"{file}{suffix}", f"{aside}{suffix}"
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.link(source, target)
+            except FileNotFoundError:
+                raise
+            except OSError:  # the file system has no second names
+                shutil.copy2(source, target)
+    return aside
+
+
+def _remove(file: Path) -> None:
+    for suffix in ("", *BESIDE):
+        Path(f"{file}{suffix}").unlink(missing_ok=True)

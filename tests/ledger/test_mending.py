@@ -1,0 +1,220 @@
+"""A damaged file of the ledger costs no key, no quota, and of a month no row that can still be read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.quotas import Quota
+from dragoman.ledger.checking import check
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import StoreAway, StoreDamaged
+from dragoman.ledger.keys import KeyBook, KeyRing, VirtualKey
+from dragoman.ledger.quotas import QuotaBook, QuotaWatch, read_stored
+from dragoman.ledger.records import AttemptIds, Row
+from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of, months_in, serial_of
+from dragoman.ledger.stores.mending import COPY_FILE, mend
+from dragoman.ledger.stores.sqlite import SqliteStore
+from ledger.histories import HOLDER, intent, settlement
+
+PAGE = 4096
+QUOTAS = [Quota("team", f"team-{number:04}", "usd", 1_000_000, "month", "UTC") for number in range(150)]
+KEYS = [f"key-{number:04}" for number in range(150)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LedgerFolder:
+    return LedgerFolder(tmp_path)
+
+
+def digest_of(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
+
+
+def fill(folder: LedgerFolder) -> None:
+    """Keys, one of them disabled, and quotas."""
+    book, keys = QuotaBook(folder, actor="somebody"), KeyBook(folder, actor="somebody")
+    for quota in QUOTAS:
+        book.set(quota)
+    for name in KEYS:
+        keys.add(VirtualKey(name=name), digest_of(name))
+    keys.disable(KEYS[3], at=1)
+    book.close()
+    keys.close()
+
+
+def overwrite(file: Path, pages: Callable[[int], list[int]]) -> None:
+    """Make noise of pages, by their numbers from 0; the argument is how many there are."""
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+    with file.open("r+b") as opened:
+        for number in pages(os.path.getsize(file) // PAGE):
+            opened.seek(number * PAGE)
+            opened.write(random.Random(number).randbytes(PAGE))
+
+
+def all_of_them(count: int) -> list[int]:
+    return list(range(count))
+
+
+def all_but_the_first(count: int) -> list[int]:
+    return list(range(1, count))
+
+
+def one_in_three(count: int) -> list[int]:
+    return list(range(2, count, 3))
+
+
+def known(folder: LedgerFolder) -> tuple[set[str], set[str], bool]:
+    """The quotas' names; the keys that let somebody in; whether clients need one."""
+    ring = KeyRing(folder)
+    found = {name for name in KEYS if ring.find(digest_of(name)) is not None}
+    ring.close()
+    return {quota.name for quota in read_stored(folder)}, found, ring.has_any
+
+
+@pytest.mark.parametrize("pages", [all_of_them, all_but_the_first, one_in_three])
+def test_keys_and_quotas_outlive_a_damaged_file(folder: LedgerFolder, pages: Callable[[int], list[int]]) -> None:
+    """The next look of the shipper finds the damage."""
+    fill(folder)
+    before = known(folder)
+    assert before == ({quota.name for quota in QUOTAS}, set(KEYS) - {KEYS[3]}, True)
+    overwrite(folder.root / MAIN_FILE, pages)
+    store = SqliteStore(folder.root)
+    with pytest.raises(StoreDamaged, match=r"ledger\.sqlite is damaged; it was kept as"):
+        store.drop_before("2020-01-01")
+    assert store.drop_before("2020-01-01") == []
+    store.close()
+    assert known(folder) == before
+    assert (folder.root / COPY_FILE).stat().st_mode & 0o077 == 0
+    assert len(check(folder).damaged) == 1
+
+
+def test_a_damaged_file_lets_nobody_in_until_it_is_mended(folder: LedgerFolder) -> None:
+    """A gateway that begins on it knows of no keys."""
+    fill(folder)
+    overwrite(folder.root / MAIN_FILE, all_of_them)
+    ring, watch = KeyRing(folder), QuotaWatch(folder)
+    watch.has_changed()
+    assert ring.has_any
+    assert ring.find(digest_of(KEYS[0])) is None
+    assert not watch.are_known
+
+
+def test_a_file_that_takes_the_place_of_another_is_seen(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has the one before open would never hear of a key that is disabled, nor of a quota that is changed."""
+    monkeypatch.setattr("dragoman.ledger.keys._LOOK", 0.0)
+    fill(folder)
+    ring, watch = KeyRing(folder), QuotaWatch(folder)
+    watch.has_changed()
+    assert ring.find(digest_of(KEYS[0])) is not None
+    mend(folder.root / MAIN_FILE, serial_of(folder.root / MAIN_FILE))
+    keys, book = KeyBook(folder, actor="somebody"), QuotaBook(folder, actor="somebody")
+    keys.disable(KEYS[0], at=1)
+    book.remove(QUOTAS[0])
+    assert ring.find(digest_of(KEYS[0])) is None
+    assert watch.has_changed()
+    assert QUOTAS[0].name not in {quota.name for quota in watch.quotas}
+    for each in (ring, watch, keys, book):
+        each.close()
+
+
+def test_nobody_meets_a_moment_without_keys(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.ledger.keys._LOOK", 0.0)
+    fill(folder)
+    is_over = threading.Event()
+    seen: set[bool] = set()
+
+    def look() -> None:
+        while not is_over.is_set():
+            ring = KeyRing(folder)
+            seen.add(ring.has_any)
+            ring.close()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(5):
+        overwrite(folder.root / MAIN_FILE, all_but_the_first)
+        mend(folder.root / MAIN_FILE, serial_of(folder.root / MAIN_FILE))
+    is_over.set()
+    thread.join()
+    assert seen == {True}
+
+
+def test_two_who_find_the_damage_mend_it_once(folder: LedgerFolder) -> None:
+    fill(folder)
+    file = folder.root / MAIN_FILE
+    overwrite(file, one_in_three)
+    serial = serial_of(file)
+    assert mend(file, serial).startswith(f"{MAIN_FILE}.damaged-")
+    assert mend(file, serial) == ""
+    assert len(check(folder).damaged) == 1
+
+
+def give_each(store: SqliteStore, rows: list[Row]) -> None:
+    for row in rows:
+        store.deliver([row])
+
+
+def test_a_month_keeps_its_readable_rows(folder: LedgerFolder) -> None:
+    """No journal has those of before an hour any more."""
+    ids = AttemptIds(1)
+    rows = [Row(HOLDER, opened, settlement(opened)) for opened in (intent(ids, number) for number in range(400))]
+    store = SqliteStore(folder.root)
+    store.deliver(rows)
+    store.close()
+    file = month_file(folder.root, month_of(rows[0].intent.id))
+    overwrite(file, lambda count: [count // 2])
+    with pytest.raises(StoreDamaged):
+        give_each(store, rows)
+    store.close()
+    found = check(folder)
+    assert found.differences == []
+    assert 200 <= found.attempts < 400
+    store.deliver(rows)
+    store.close()
+    found = check(folder)
+    assert (found.attempts, found.differences, found.nano) == (400, [], 400 * 7)
+
+
+def test_the_damage_of_one_file_is_not_put_to_another(folder: LedgerFolder) -> None:
+    """Whether a month was dropped stands in the main file, which is read when the month's is opened."""
+    fill(folder)
+    opened = intent(AttemptIds(1))
+    store = SqliteStore(folder.root)
+    store.deliver([Row(HOLDER, opened, settlement(opened))])
+    store.close()
+    overwrite(folder.root / MAIN_FILE, all_of_them)
+    with pytest.raises(StoreDamaged, match=r"^ledger\.sqlite is damaged"):
+        store.deliver([Row(HOLDER, opened, settlement(opened))])
+    assert months_in(folder.root) == [month_of(opened.id)]
+    assert check(folder).attempts == 1
+
+
+def test_what_has_no_room_stays_as_it_is(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the rows in the place of all that can be read would be a loss."""
+    fill(folder)
+    file = folder.root / MAIN_FILE
+    overwrite(file, one_in_three)
+    before = file.read_bytes()
+
+    def small(path: Path, schema: str) -> sqlite3.Connection:
+        from dragoman.ledger.stores.files import open_file
+
+        connection = open_file(path, schema)
+        size = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {size}")
+        return connection
+
+    monkeypatch.setattr("dragoman.ledger.stores.mending.open_file", small)
+    with pytest.raises(StoreAway, match="full"):
+        SqliteStore(folder.root).drop_before("2020-01-01")
+    assert file.read_bytes() == before

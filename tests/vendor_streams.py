@@ -181,9 +181,7 @@ def _of_responses() -> Iterator[Case]:
                 yield Case(f"<{name}>.{field}", json.loads(text), None, field, (mark,), True)
                 continue
             for found in _marked(walk, hint, field):
-                told = {"annotations": [found.value]} if field == "annotation" else {field: found.value}
-                whole_item = {**item, "content": [{**item["content"][0], **told}]}  # as the vendor tells it again
-                events = _growing(whole_item, {**least, field: found.value})
+                events = _growing(item, {**least, field: found.value})  # told by the event alone
                 at = "annotations[]" if field == "annotation" else field
                 yield Case(f"<{name}>.{at}{found.path}", events, None, found.key, found.values, True)
 

@@ -23,7 +23,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "invalid-utf8": ("Bytes are not UTF-8.", "They become U+FFFD."),
     "control-character": ("A raw control character stands in a JSON string.", "The string is read with it."),
     "lone-surrogate": ("An escape is half of a surrogate pair.", "It waits for its other half, else becomes U+FFFD."),
-    "after-end": ("Something follows the end of the response.", "It is ignored, usage excepted."),
+    "after-end": ("Something follows the end of the response, or of the part it belongs to.", "It is ignored, usage excepted."),
     "no-end-marker": ("The last marker of the stream is missing after a stop reason.", "The response counts as ended."),
     "empty-response": ("The response ended well and holds nothing.", "It is an empty answer."),
     # ------------------------------------------------------------ shape

@@ -29,6 +29,7 @@ class PlainDelta(msgspec.Struct, gc=False):
     content_index: int = 0
     delta: str = ""
     call_id: str = ""
+    logprobs: tuple[()] | None = None
 
 
 class EventPlace(msgspec.Struct, gc=False):
@@ -78,8 +79,8 @@ SILENT_EVENTS: Final = (
     "response.queued", "response.audio.", "response.code_interpreter_call", "response.file_search_call.",
     "response.web_search_call.", "response.image_generation_call.", "response.mcp_call", "response.mcp_list_tools.",
     "response.shell_call", "response.local_shell_call", "response.apply_patch_call", "response.computer_call",
-    "response.tool_search_call", "response.compaction", "response.steer", "response.output_text.annotation.added",
-    "response.reasoning_part.", "response.reasoning_summary_part.", "keepalive", "ping", "response.keepalive",
+    "response.tool_search_call", "response.compaction", "response.steer", "response.reasoning_part.added",
+    "response.reasoning_summary_part.added", "keepalive", "ping", "response.keepalive",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from dragoman.protocols.openai_responses.response.delta_batch import read_burst
 from dragoman.protocols.openai_responses.response.hosted_items import tell_live
 from dragoman.protocols.openai_responses.response.items import Item, Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
+from dragoman.protocols.openai_responses.response.told_apart import ANNOTATION
 from dragoman.protocols.openai_responses.response.unmodelled import created_at, kept_fields
 from dragoman.protocols.openai_responses.response.usage import read_cost, read_usage
 from dragoman.protocols.openai_responses.wire import (
@@ -39,6 +40,7 @@ from dragoman.protocols.openai_responses.wire import (
     Place,
     PlainDelta,
     argument_text,
+    as_list,
     decode_delta,
     holds_refusal,
     ignore,
@@ -335,7 +337,10 @@ class Decoder:
         if kind.startswith(SILENT_EVENTS):
             return tell_live(kind, value, place, items=self._items, assembly=self._assembly)
         event = read_place(value, self._assembly.deviate)
-        if kind == "response.output_item.added" or kind == "response.output_item.done":
+        if kind == ANNOTATION:
+            told = as_list(value.get("annotation"))
+            self._items.tell(self._find(event, "message"), event.content_index, "annotations", told)
+        elif kind == "response.output_item.added" or kind == "response.output_item.done":
             self._item_event(kind, event, value, place)
         elif kind == "response.content_part.done" or kind == "response.content_part.added":
             part = value.get("part")
@@ -344,6 +349,9 @@ class Decoder:
                 item = item or self._items.open_unannounced(event.output_index, event.item_id, "message")
                 self._refused = self._refused or part.get("type") == "refusal"
                 self._items.final_content(item, event.content_index, part, (place[0], (*place[1], "part")))
+        elif kind.endswith("_part.done") and isinstance(value.get("part"), dict):
+            kind = kind.removesuffix("_part.done") + ".done"
+            self._text_event(kind, event, {"text": text_of(value["part"])}, place)
         elif not self._text_event(kind, event, value, place):
             self._assembly.deviate("unknown-event", "type", kind)
 
@@ -388,6 +396,8 @@ class Decoder:
                 self._items.grow(item, key, event.delta)
             else:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))
+            if key[0] == "text" and (odds := as_list(value.get("logprobs"))):
+                self._items.tell(item, key[1], "logprobs", odds, is_whole=step == "done")
         return True
 
     def _arguments_event(

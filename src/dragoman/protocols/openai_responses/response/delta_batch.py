@@ -13,7 +13,7 @@ from dragoman import _json
 from dragoman.codec.delta_batch import narrowed
 from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta
 
-_PLACE: Final = {"output_index": int, "content_index": ..., "delta": str}
+_PLACE: Final = {"output_index": int, "content_index": ..., "delta": str, "logprobs": ...}
 #: Ids count for arguments alone.
 _IDS: Final = {"item_id": ..., "call_id": ...}
 _Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE}, passed_over=_IDS)

@@ -18,6 +18,7 @@ from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places, waiting_calls
+from dragoman.protocols.openai_responses.response.told_apart import ToldApart
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
@@ -53,6 +54,7 @@ class Item:
         said: the text of each of its parts so far, in pieces.
         pieces: those of its open part.
         extras: native fields of its open part that came after the part's start.
+        told: what events of their own told of its texts, for their ends.
         prefill: whole arguments that came when the item opened; they count when nothing else comes.
         call_id: the id of its call as the wire told it first.
         is_named: an event named it by its id, so that another id is not its own.
@@ -64,7 +66,7 @@ class Item:
 
     __slots__ = (
         "call", "call_id", "done", "extras", "id", "index", "is_doubtful", "is_final", "is_named", "key", "kind",
-        "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "type",
+        "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "told", "type",
     )  # fmt: skip
 
     def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
@@ -80,6 +82,7 @@ class Item:
         self.said: dict[Key, list[str]] = {}
         self.pieces: list[str] = []
         self.extras: dict[str, Raw] = {}
+        self.told: ToldApart | None = None
         self.prefill = ""
         self.call_id = ""
         self.is_named = False
@@ -243,6 +246,8 @@ class Items:
 
     def _end_part(self, item: Item) -> None:
         if item.part is not None:
+            if item.told is not None and item.key[0] == "text":
+                item.extras = item.told.take(item.key[1], item.extras, self._assembly.deviate)
             item.part.native = make_native(item.extras)
             self._assembly.end_part(item.part)
             self._talking = None
@@ -260,6 +265,13 @@ class Items:
             self.grow(item, key, text[len(said) :])
         elif text:
             self._assembly.deviate("final-differs", f"output[{item.index}]")
+
+    def tell(self, item: Item, index: int, name: str, values: list[Json], *, is_whole: bool = False) -> None:
+        """An event tells entries of a list of a text, or all: pages that it cites, odds of its tokens."""
+        if item.kind != "message" or item.done or (item.key != ("text", index) and ("text", index) in item.said):
+            return self._assembly.deviate("after-end", f"output[{item.index}].content[{index}].{name}")
+        item.told = item.told or ToldApart(f"output[{item.index}]")
+        item.told.add(index, name, list(map(_json.raw, values)), is_whole=is_whole)
 
     def final_content(self, item: Item, index: int, value: Json, place: Place) -> None:
         """A whole entry of an item's `content`."""
@@ -411,7 +423,10 @@ class Items:
     def close(self, *, is_good: bool) -> None:
         """No final event can tell any more what the arguments of a call are: what its start told of them counts at a
         good end, and must be the same. Free text has no end of its own."""
+        self._hush()
         for item in self.all:
+            if item.told is not None:
+                item.told.close(self._assembly.deviate)
             if (call := item.call) is None:
                 continue
             if item.is_doubtful:

@@ -1,0 +1,53 @@
+"""What events of their own tell of a text: the pages that it cites, one each, and the odds of its tokens.
+
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-23). The vendor says it
+all again in the whole part; other servers do not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.codec.framing.body import Deviate
+from dragoman.codec.json_fields import read_items
+
+ANNOTATION: Final = "response.output_text.annotation.added"
+
+
+class ToldApart:
+    """The lists of each text of one item, as they come; each is taken when its text ends."""
+
+    __slots__ = ("_lists", "_where")
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._lists: dict[int, dict[str, list[Raw]]] = {}  # content index → field → entries
+
+    def add(self, index: int, name: str, values: list[Raw], *, is_whole: bool) -> None:
+        """Entries of a list of the text at a content index, or all that it has."""
+        lists = self._lists.setdefault(index, {})
+        if is_whole or name not in lists:
+            lists[name] = values
+        else:
+            lists[name] += values
+
+    def take(self, index: int, said: dict[str, Raw], deviate: Deviate) -> dict[str, Raw]:
+        """The fields of a text that ends. `said`: those of its whole part, which stand where they differ."""
+        told = self._lists.pop(index, {})
+        for name, values in told.items():
+            if name in said and not set(map(bytes, values)) <= _entries(said[name]):
+                deviate("final-differs", f"{self._where}.content[{index}].{name}", "")
+        return {name: _json.raw(values) for name, values in told.items()} | said
+
+    def close(self, deviate: Deviate) -> None:
+        """The item is over: what was told of a text that never came is lost."""
+        for index, lists in self._lists.items():
+            for name in lists:
+                deviate("dropped", f"{self._where}.content[{index}].{name}", "of a text that did not come")
+        self._lists.clear()
+
+
+def _entries(value: Raw) -> set[bytes]:
+    return {bytes(entry) for entry in read_items(value) or ()}

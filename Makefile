@@ -36,10 +36,12 @@ define install_lock
 	@.venv/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
 endef
 
-$(STAMP): requirements/dev.txt requirements/engines.txt pyproject.toml
-	$(call install_lock,requirements/dev.txt,every extra and the test tools (440 MB))
+$(STAMP): requirements/dev.txt requirements/engines.txt requirements/pyright.txt pyproject.toml
+	$(call install_lock,requirements/dev.txt,every extra and the test tools (720 MB))
 	@.venv/bin/python scripts/install_lock.py requirements/engines.txt --or-say \
 	  "no PostgreSQL for this platform: the tests that need one are left out"
+	@.venv/bin/python scripts/install_lock.py requirements/pyright.txt --or-say \
+	  "no pyright for this platform: its tests are left out"
 	@touch $(STAMP) $(DEMO_STAMP)
 
 # What the demo needs, and asking, serving and validating with it: a third of the whole.
@@ -158,6 +160,8 @@ lock:  ## pin newest versions again: requirements/*.txt
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/site.txt
 	$(LOCK_VENV)/bin/uv pip compile requirements/engines.in --quiet --universal --python-version 3.11 --generate-hashes --no-config \
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/engines.txt
+	$(LOCK_VENV)/bin/uv pip compile requirements/pyright.in --quiet --universal --python-version 3.11 --generate-hashes --no-config \
+	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/pyright.txt
 	$(COMPILE) --upgrade --extra all --output-file requirements/runtime.txt
 	$(COMPILE) --upgrade --extra all --group dev --constraints requirements/runtime.txt --output-file requirements/dev.txt
 	$(COMPILE) --upgrade --extra embedded --group build --constraints requirements/dev.txt --output-file requirements/demo.txt

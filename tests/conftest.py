@@ -4,6 +4,7 @@ set, more of them when `DRAGOMAN_SOAK` is."""
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 from collections.abc import Iterator
 
@@ -55,3 +56,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What this platform cannot try is said."""
     if MISSING:
         terminalreporter.write_line(f"left out: {MISSING}")
+    if not importlib.util.find_spec("basedpyright"):
+        terminalreporter.write_line("left out: pyright: its package, basedpyright, is not installed")

@@ -61,8 +61,8 @@ class CallFailed(DragomanError):
         super().__init__(f"{failure.kind}: {failure.message}")
         self.failure = failure
         self.reply = reply
-        self.status = failure.status if isinstance(failure, Failure) else None
-        self.retry_after = failure.retry_after if isinstance(failure, Failure) else None
+        self.status: int | None = failure.status if isinstance(failure, Failure) else None
+        self.retry_after: float | None = failure.retry_after if isinstance(failure, Failure) else None
 
 
 class OutputInvalid(CallFailed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NoReturn, Self, final
+from typing import ClassVar, Final, NoReturn, Self, final
 
 MASK: Final = "***"
 #: Shorter texts stand in messages by chance, and are no secrets.
@@ -46,7 +46,7 @@ class Secret:
         mine, theirs = (secret.reveal().encode("utf-8", "surrogatepass") for secret in (self, other))
         return compare_digest(mine, theirs)
 
-    __hash__ = None  # type: ignore[assignment]  # a hash of it would be a way to guess it
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # a hash of it would be a way to guess it
 
     def __copy__(self) -> Self:
         return self

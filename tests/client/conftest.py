@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 
 import pytest
 
 from chains import Bench, running_bench
+
+#: What needs pyright; see `tests/conftest.py`, which says so.
+collect_ignore = [] if importlib.util.find_spec("basedpyright") else ["test_pyright.py"]
 
 
 @pytest.fixture(scope="module")

@@ -60,9 +60,9 @@ class Apart:
         self._is_event_stream: bool | None = None  # until something came
         self._kept: list[bytes] = []
         self._problem: Exception | None = None
-        self.is_wanted = True
+        self.is_wanted: bool = True
         self._task: asyncio.Task[None] | None = None
-        self.unread = 0
+        self.unread: int = 0
 
     @property
     def is_busy(self) -> bool:

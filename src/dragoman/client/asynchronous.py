@@ -85,7 +85,7 @@ class AsyncClient:
         on_wire: OnWire | None = None,
     ) -> None:
         found = configured(config, base_url, api_key, protocol, providers, routes, strict, tools, retries, on_deviation)
-        self.requester = Requester(
+        self.requester: Requester = Requester(
             found, strict=strict, tools=tools, retries=retries, on_deviation=on_deviation, on_wire=on_wire
         )
 

@@ -35,7 +35,7 @@ class Background:
     __slots__ = ("_is_closing", "_is_exiting", "_lock", "_loop", "_thread", "client", "pid")
 
     def __init__(self, make: Callable[[], Requester]) -> None:
-        self.pid = os.getpid()
+        self.pid: int = os.getpid()
         self._is_closing = self._is_exiting = False
         self._lock = threading.RLock()  # a signal's handler may close what its own thread is about to use
         self._loop = asyncio.new_event_loop()
@@ -47,7 +47,7 @@ class Background:
             raise
         atexit.register(self._close_at_exit)
         try:
-            self.client = self.run(_made(make))
+            self.client: Requester = self.run(_made(make))
         except BaseException:
             self._stop_soon(None)
             raise

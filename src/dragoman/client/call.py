@@ -145,8 +145,8 @@ class OutputTurns:
     __slots__ = ("_attempts", "_call", "_left", "_replies", "is_in_words", "messages")
 
     def __init__(self, call: Call) -> None:
-        self.messages = call.messages
-        self.is_in_words = False
+        self.messages: tuple[Message, ...] = call.messages
+        self.is_in_words: bool = False
         self._call = call
         self._left = call.output_retries
         self._replies: list[Reply] = []

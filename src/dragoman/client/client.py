@@ -76,12 +76,12 @@ class Requester:
         vault: Vault | None = None,
         on_wire: OnWire | None = None,
     ) -> None:
-        self.config = config if isinstance(config, Config) else load(config)
+        self.config: Config = config if isinstance(config, Config) else load(config)
         self.deviations: Counter[tuple[str, str, str]] = Counter()
         self._strict = strict
         self._tools = tools
         self._retries = retries
-        self.target_states = TargetStates(self.config)
+        self.target_states: TargetStates = TargetStates(self.config)
         self._addresses = EndpointCache()
         self._on_deviation = on_deviation
         self._on_wire = on_wire

@@ -87,6 +87,7 @@ class Exchange:
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
         if is_as_came and asked.request is request and not asked.deviations:
             rendered = _as_came(rendered, request, target, head)
+        self.outgoing: Outgoing
         self.outgoing, unsaid = addressed(target, rendered.http, head)
         self._head, self._trace_parent = head, trace_parent
         if trace_parent:

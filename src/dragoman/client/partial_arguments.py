@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, final, overload
+from typing import Any, ClassVar, Final, Literal, final, overload
 
 from dragoman import _json
 
@@ -66,7 +66,7 @@ class LiveObject(Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mapping) and self.to_dict() == _plain(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return repr(self.to_dict())
@@ -100,7 +100,7 @@ class LiveList(Sequence[Any]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LiveList | list) and self.to_list() == _plain(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return repr(self.to_list())

@@ -84,7 +84,7 @@ class Client:
         retries: int | None = None,
         on_deviation: OnDeviation | None = None,
     ) -> None:
-        self.config = configured(
+        self.config: Config = configured(
             config, base_url, api_key, protocol, providers, routes, strict, tools, retries, on_deviation
         )
         self._settings = (strict, tools, retries, on_deviation)

@@ -43,16 +43,18 @@ class TargetStates:
     def __init__(self, config: Config) -> None:
         self._refusing: dict[str, None] = {}  # targets that have refused tools
         self._deviating: dict[str, None] = {}  # targets whose wire has broken its protocol
-        self.health_table = HealthTable()
+        self.health_table: HealthTable = HealthTable()
         self.take(config)
 
     def take(self, config: Config) -> None:
         """Go by another configuration from now on; what targets have shown of themselves stands."""
         self._config = config
         self._said_clean: dict[str, bool | None] = {}
-        self.prices = Prices(config)
+        self.prices: Prices = Prices(config)
         validate = config.validate
-        self.proofs = ProofStore(validate.store, clock=time.time, expires_days=validate.expires_days, say=LOG.info)
+        self.proofs: ProofStore = ProofStore(
+            validate.store, clock=time.time, expires_days=validate.expires_days, say=LOG.info
+        )
 
     # ------------------------------------------------------------ which targets
 

@@ -46,7 +46,7 @@ class ToolLoop:
     ) -> None:
         if max_steps < 1:
             raise UsageError(f"expected max_steps of at least 1, got {max_steps}")
-        self.messages = messages
+        self.messages: tuple[Message, ...] = messages
         self.answer: Answer | None = None
         self._functions = functions
         self._max_steps = max_steps
@@ -97,7 +97,7 @@ class Raised:
     __slots__ = ("problem",)
 
     def __init__(self, problem: Exception) -> None:
-        self.problem = problem
+        self.problem: Exception = problem
 
 
 def result_of(call: ToolCall, value: Any) -> ToolResult:

@@ -63,9 +63,9 @@ class ToolRun:
     def __init__(
         self, call: Call, *, max_steps: int, on_tool_error: OnToolError, remote: RemoteTools | None = None
     ) -> None:
-        self.steps = ToolLoop(call.messages, call.functions, max_steps=max_steps)
-        self.remote = remote
-        self.is_in_words = False
+        self.steps: ToolLoop = ToolLoop(call.messages, call.functions, max_steps=max_steps)
+        self.remote: RemoteTools | None = remote
+        self.is_in_words: bool = False
         self._call = call
         self._left = call.output_retries
         self._on_error = on_tool_error

@@ -49,7 +49,7 @@ class OutputType:
     def __init__(self, kind: Any) -> None:
         if not is_type(kind):
             raise UsageError(f"output_type: expected a type, as a dataclass or list[int], got a {type(kind).__name__}")
-        self.name = _name_of(kind)
+        self.name: str = _name_of(kind)
         schema, self._read = _read(kind, self.name)
         self._is_wrapped = schema.get("type") != "object"
         self._members = _objects_of(kind, self.name) if self._is_wrapped else []

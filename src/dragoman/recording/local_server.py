@@ -39,7 +39,7 @@ class Served:
             raise UsageError(f"port: expected one that is free, from 0 to 65535, got {seen(port)}: {why}") from None
         self._server.daemon_threads = True
         self.port: int = self._server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url: str = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 

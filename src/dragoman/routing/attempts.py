@@ -33,7 +33,7 @@ class Attempts:
         self, chain: Chain, health_table: HealthTable, *, log: Callable[[str], None], meter: Meter | None = None
     ) -> None:
         """`log` is told each decision, in one line."""
-        self.meter = meter
+        self.meter: Meter | None = meter
         self._chain = chain
         self._standings = health_table
         self._log = log

@@ -18,8 +18,8 @@ class Health:
     __slots__ = ("breaker", "budget")
 
     def __init__(self) -> None:
-        self.breaker = CircuitBreaker()
-        self.budget = Budget()
+        self.breaker: CircuitBreaker = CircuitBreaker()
+        self.budget: Budget = Budget()
 
 
 @final

@@ -47,11 +47,11 @@ class RawRequest:
     def __init__(
         self, protocol: Protocol, body: bytes, peek: Peek, *, path: str, head: ClientHead | None = None
     ) -> None:
-        self.protocol = protocol
-        self.body = body
-        self.peek = peek
-        self.path = path
-        self.head = head
+        self.protocol: Protocol = protocol
+        self.body: bytes = body
+        self.peek: Peek = peek
+        self.path: str = path
+        self.head: ClientHead | None = head
         self._parsed: Parsed | None = None
 
     def parsed(self) -> Parsed:
@@ -161,7 +161,7 @@ class PassthroughExchange:
         peek = original.peek
         self._is_stream = peek.stream
         asks_usage = bool(peek.usage) and target.dialect.usage_in_stream
-        self.outgoing = addresses.outgoing(target, original, asks_usage=asks_usage)
+        self.outgoing: Outgoing = addresses.outgoing(target, original, asks_usage=asks_usage)
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target

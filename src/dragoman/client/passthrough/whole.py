@@ -64,7 +64,7 @@ class WholePassthrough:
         self._guard = Guard()
         self._response: Response | None = None
         self._so_far: _SoFar | None = None  # for the usual way; None once it has taken it
-        self.course = course
+        self.course: Attempts = course
         self.failure: Failure | None = None
 
     async def answer(self) -> Plain | None:

@@ -36,6 +36,19 @@ def with_value(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     return value
 
 
+def merged(body: Any, more: Any) -> Any:
+    """Two bodies as one; fields within objects side by side."""
+    if not (isinstance(body, dict) and isinstance(more, dict)):
+        return more
+    return body | {key: merged(body[key], value) if key in body else value for key, value in more.items()}
+
+
+def beside(counterpart: Counterpart, source: ProtocolName) -> Any:
+    """A field that another one needs, with a value that every protocol has."""
+    assert counterpart.words is not None
+    return with_value(counterpart.paths[source], json.loads(next(iter(counterpart.words[source]))))
+
+
 def send(body: Any, source: str, target: str, dialect: Dialect) -> tuple[Any, list[str]]:
     path = GEMINI_PATH if source == "gemini-generate" else ""
     parsed = PROTOCOLS[source].parse_request(json.dumps(body).encode(), path=path)
@@ -55,13 +68,19 @@ def test_a_field_goes_to_its_counterpart(counterpart: Counterpart, source: Proto
     here, there = counterpart.paths[source], counterpart.paths[target]
     for value, expected in pairs:
         asked = LEAST[source] | with_value(here, json.loads(value))
+        if counterpart.beside is not None:
+            _, named = send(asked, source, target, DIALECTS.get(target, PLAIN))
+            assert ".".join(here) in named
+            asked = merged(asked, beside(counterpart.beside, source))
         if here[0] == "prompt_cache_retention":
             asked[here[0]], expected = "in_memory", "in_memory"
         if here[0] == "store":
             asked[here[0]], expected = True, True
-        body, named = send(asked, source, target, DIALECTS[target])
+        body, named = send(asked, source, target, DIALECTS.get(target, PLAIN))
         assert at(body, there) == expected
         assert ".".join(here) not in named
+        if target in counterpart.everywhere:
+            continue
         body, named = send(asked, source, target, PLAIN)
         assert at(body, there) is None
         assert ".".join(here) in named

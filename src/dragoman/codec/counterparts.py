@@ -23,15 +23,35 @@ _Words = Mapping[ProtocolName, Mapping[str, str]]
 @final
 class Counterpart(msgspec.Struct, frozen=True):
     """One field under each of its names, as a path. `words`: of each protocol, its JSON text → a common word; a value
-    without one has no counterpart. None: the value is the same everywhere. `longest`: bytes of its JSON text."""
+    without one has no counterpart. None: the value is the same everywhere. `longest`: bytes of its JSON text.
+    `beside`: a field that must have been said too. `everywhere`: protocols in which every server knows it."""
 
     paths: _Paths
     words: _Words | None = None
     longest: int = 1 << 20
+    beside: Counterpart | None = None
+    everywhere: tuple[ProtocolName, ...] = ()
 
 
 _OPENAI_TIERS: Final = {'"default"': "standard", '"flex"': "flex", '"priority"': "priority"}
 _LIFE: Final = 66  # OpenAI takes 64 characters
+_TRUE: Final = {"true": "yes"}
+#: Whether the odds of tokens are asked for; Responses lists what it shall include.
+_ODDS: Final = Counterpart(
+    {
+        "openai-chat": ("logprobs",),
+        "openai-responses": ("include",),
+        "gemini-generate": ("generationConfig", "responseLogprobs"),
+        "ollama-chat": ("logprobs",),
+    },
+    {
+        "openai-chat": _TRUE,
+        "openai-responses": {'["message.output_text.logprobs"]': "yes"},
+        "gemini-generate": _TRUE,
+        "ollama-chat": _TRUE,
+    },
+    everywhere=("ollama-chat",),
+)
 
 #: Fields of a body, and those of a part.
 OF_BODY: Final[tuple[Counterpart, ...]] = (
@@ -68,6 +88,17 @@ OF_BODY: Final[tuple[Counterpart, ...]] = (
             "gemini-generate": {'["TEXT"]': "text", '["AUDIO"]': "sound", '["TEXT","IMAGE"]': "image"},
         },
     ),
+    _ODDS,
+    Counterpart(
+        {
+            "openai-chat": ("top_logprobs",),
+            "openai-responses": ("top_logprobs",),
+            "gemini-generate": ("generationConfig", "logprobs"),
+            "ollama-chat": ("top_logprobs",),
+        },
+        beside=_ODDS,
+        everywhere=("ollama-chat",),
+    ),
     *(
         Counterpart({"openai-chat": (name,), "openai-responses": (name,)})
         for name in ("metadata", "user", "store", "moderation", "prompt_cache_options", "prompt_cache_retention")
@@ -91,6 +122,11 @@ OF_MARKED_PART: Final[tuple[Counterpart, ...]] = (
 )
 
 
+def of_body(target: ProtocolName, *, is_vendor: bool) -> tuple[Counterpart, ...]:
+    """The fields of a body that a server knows. `is_vendor`: it is the vendor's own host, which knows all."""
+    return OF_BODY if is_vendor else tuple(each for each in OF_BODY if target in each.everywhere)
+
+
 def take(
     fields: Fields, source: ProtocolName, target: ProtocolName, known: tuple[Counterpart, ...]
 ) -> tuple[Fields, Fields]:
@@ -100,6 +136,8 @@ def take(
     for counterpart in known:
         here, there = counterpart.paths.get(source), counterpart.paths.get(target)
         if here is None or there is None or here[0] not in rest:
+            continue
+        if counterpart.beside is not None and not _holds(said, counterpart.beside.paths[target]):
             continue
         value, left = _without(rest, here)
         word = None if value is None else _reworded(counterpart, value, source, target)
@@ -133,6 +171,13 @@ def _without(fields: Fields, path: tuple[str, ...]) -> tuple[Raw | None, Fields]
     if left:
         rest[name] = _json.raw(left)
     return value, rest
+
+
+def _holds(said: dict[str, Json], path: tuple[str, ...]) -> bool:
+    inner: Json = said
+    for name in path:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+    return inner is not None
 
 
 def _put(said: dict[str, Json], path: tuple[str, ...], value: Raw) -> None:

@@ -1,5 +1,5 @@
-"""What of an answer only its own protocol knows, when the answer is written in another one: pages that it cites are
-said in the other's words, all else is named as lost.
+"""What of an answer only its own protocol knows, when the answer is written in another one: pages that it cites and the
+odds of its tokens are said in the other's words, all else is named as lost.
 
 Every encoder and every whole response goes through here, so that nothing is lost without a word.
 """
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 import msgspec
 
 from dragoman import _json
-from dragoman._json import Raw
+from dragoman._json import Json, Raw
 from dragoman.codec.citations import (
     Citation,
     CitationForm,
@@ -23,6 +23,7 @@ from dragoman.codec.citations import (
 )
 from dragoman.codec.json_fields import Fields, read_fields, read_items, read_text
 from dragoman.codec.searches import Searches, each_once
+from dragoman.codec.token_odds import OddsForm, take_odds
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,
@@ -63,6 +64,7 @@ class CrossProtocol:
     """One answer on its way into `protocol`; None: into a form that knows no native fields at all.
 
     `form`: how the protocol cites pages; None: it does not. `reasons`: its own words for why an answer stopped.
+    `odds`: how it tells the odds of tokens; None: it does not.
 
     Attributes:
         lost: a note for each field that could not be said, with its path in the answer.
@@ -70,15 +72,22 @@ class CrossProtocol:
     """
 
     __slots__ = (
-        "_cited", "_form", "_pages", "_protocol", "_queries", "_reasons", "_searches", "_texts", "_told", "blocks",
-        "lost",
+        "_cited", "_entries", "_form", "_is_end_told", "_odds", "_pages", "_protocol", "_queries", "_reasons",
+        "_searches", "_texts", "_told", "blocks", "lost",
     )  # fmt: skip
 
     def __init__(
-        self, protocol: ProtocolName | None, form: CitationForm | None = None, reasons: Container[str] = ()
+        self,
+        protocol: ProtocolName | None,
+        form: CitationForm | None = None,
+        reasons: Container[str] = (),
+        odds: OddsForm | None = None,
     ) -> None:
         self._protocol = protocol
         self._form = form
+        self._odds = odds
+        self._entries: list[dict[str, Json]] = []  # of tokens: of the text that is open, or of the whole answer
+        self._is_end_told = False  # a text told those of the end
         self._reasons = reasons
         self._cited: list[Citation] = []  # by the text that is open; by the whole answer, where that tells them
         self._texts = 0  # that are over
@@ -97,7 +106,8 @@ class CrossProtocol:
         if type(event) is Finish:
             return self._end(event)
         if type(event) is Start or type(event) is Failure:
-            self._native(event.native, "")
+            if event.native is not None and event.native.protocol != self._protocol:
+                self._native(self._take_odds(event.native, ""), "")
         elif type(event) is TextStart or type(event) is TextEnd:
             return self._text(event, events)
         elif type(event) is ThinkingStart or type(event) is ThinkingEnd:
@@ -116,7 +126,7 @@ class CrossProtocol:
 
     def take_reply(self, reply: Reply) -> Reply:
         """A whole answer in the protocol's words."""
-        if self._form is None:
+        if self._form is None and self._odds is None:
             self._reason(reply.stop_reason, reply.native_reason)
             self._native(reply.native, "")
             for index, part in enumerate(reply.parts):
@@ -143,27 +153,58 @@ class CrossProtocol:
                     self._cited += cited
                 for path in besides:
                     self._lose(f"parts[{event.index}].{path}", f"only {native.protocol} has it")
+            fields = self._take_odds(Native(native.protocol, fields), f"parts[{event.index}].").fields
             self._native(Native(native.protocol, fields), f"parts[{event.index}].")
-        if not is_end or self._form is None or self._form.render is None:
+        if not is_end or self._protocol is None:
             return event
+        said = self._odds_of_text(events) | self._pages_of_text(events)
+        return msgspec.structs.replace(event, native=Native(self._protocol, said)) if said else event
+
+    def _pages_of_text(self, events: Iterable[Event]) -> dict[str, Raw]:
+        """The pages of a text that ends, where texts tell them."""
+        if self._form is None or self._form.render is None:
+            return {}
         self._cited += self._pages_of_end(events)
         cited, self._cited = self._cited, []
         is_first, self._texts = not self._texts, self._texts + 1
-        if not cited or self._protocol is None:
-            return event
         if self._form.of_message and not is_first:
             cited = [msgspec.structs.replace(each, start=None, end=None) for each in cited]
-        entries = _json.raw([self._form.render(each) for each in cited])
-        return msgspec.structs.replace(event, native=Native(self._protocol, {"annotations": entries}))
+        return {"annotations": _json.raw([self._form.render(each) for each in cited])} if cited else {}
+
+    def _odds_of_text(self, events: Iterable[Event]) -> dict[str, Raw]:
+        """The odds of a text that ends, where texts tell them: its own, or those of an end that came with it."""
+        if self._odds is None or not self._odds.of_text:
+            return {}
+        native = self._end_among(events)
+        if native is not None and not self._entries and not self._is_end_told:
+            self._take_odds(native, "")
+            self._is_end_told = bool(self._entries)
+        entries, self._entries = self._entries, []
+        return {key: _json.raw(value) for key, value in self._odds.render(entries).items()} if entries else {}
+
+    def _take_odds(self, native: Native, where: str) -> Native:
+        """Native fields without the odds of tokens, which are kept."""
+        if self._odds is None:
+            return native
+        taken = take_odds(native.fields, self._odds)
+        self._entries += taken.entries
+        for path in taken.besides:
+            self._lose(f"{where}{path}", f"only {native.protocol} has it")
+        return Native(native.protocol, taken.rest)
+
+    def _end_among(self, events: Iterable[Event]) -> Native | None:
+        """What another protocol's end of the answer says besides, when it came together with the end of a text."""
+        last = events[-1] if isinstance(events, list) and events else None
+        if type(last) is not Finish or last.native is None or last.native.protocol == self._protocol:
+            return None
+        return last.native
 
     def _pages_of_end(self, events: Iterable[Event]) -> list[Citation]:
         """The pages that the end of the answer cites, when it came together with the end of a text."""
-        last = events[-1] if isinstance(events, list) and events else None
-        if type(last) is not Finish or last.native is None or last.native.protocol == self._protocol:
+        native = self._end_among(events)
+        if native is None or self._told is not None:
             return []
-        if self._told is not None:
-            return []
-        pages = _take_pages(last.native)
+        pages = _take_pages(native)
         if pages is None:
             return []
         self._told = pages.rest
@@ -176,16 +217,35 @@ class CrossProtocol:
             told = self._told or native
             if form is not None and form.render_blocks is not None:
                 told = self._take_end(told)
+            if self._odds is not None and self._is_end_told:
+                told = Native(told.protocol, take_odds(told.fields, self._odds).rest)
+            elif self._odds is not None and not self._odds.of_text:
+                told = self._take_odds(told, "")
             self._native(told, "")
+        if self._protocol is None:
+            return event
+        said = self._odds_of_answer()
         pages = each_once([*self._pages, *self._cited])
-        if form is None or form.render is not None or self._protocol is None or not (pages or self._queries):
+        if form is not None and form.render is None and (pages or self._queries):
+            if form.render_blocks is not None:
+                query = ", ".join(dict.fromkeys(self._queries))
+                self.blocks = [Opaque(self._protocol, raw) for raw in form.render_blocks(query, pages)]
+            else:
+                said["groundingMetadata"] = render_grounding(pages, self._queries)
+        if not said:
             return event
-        if form.render_blocks is not None:
-            query = ", ".join(dict.fromkeys(self._queries))
-            self.blocks = [Opaque(self._protocol, raw) for raw in form.render_blocks(query, pages)]
-            return event
-        found = _json.raw([{"groundingMetadata": render_grounding(pages, self._queries)}])
-        return msgspec.structs.replace(event, native=Native(self._protocol, {"candidates": found}))
+        within = self._odds.within if self._odds is not None else ""
+        fields = {within: _json.raw([said])} if within else {key: _json.raw(value) for key, value in said.items()}
+        return msgspec.structs.replace(event, native=Native(self._protocol, fields))
+
+    def _odds_of_answer(self) -> dict[str, Json]:
+        """The odds of all tokens, where the end tells them."""
+        if self._odds is None or not self._entries:
+            return {}
+        if self._odds.of_text:
+            self._lose("logprobs", "no text came that they belong to")
+            return {}
+        return self._odds.render(self._entries)
 
     def _take_end(self, native: Native) -> Native:
         """The end of the answer without its pages and queries, which are kept."""
@@ -266,11 +326,12 @@ def crossed(
     form: CitationForm | None,
     reasons: Container[str],
     lost: list[Deviation] | None,
+    odds: OddsForm | None = None,
 ) -> Reply:
     """A whole answer in a protocol's words; `lost` is given what could not be said."""
     if not (_is_foreign_anywhere(reply, protocol) or says_more(reply.stop_reason, reply.native_reason, reasons)):
         return reply
-    crossing = CrossProtocol(protocol, form, reasons)
+    crossing = CrossProtocol(protocol, form, reasons, odds)
     taken = crossing.take_reply(reply)
     if lost is not None:
         lost += crossing.lost

@@ -12,7 +12,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.codec.counterparts import OF_BODY, OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, take
+from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, of_body, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
@@ -89,7 +89,7 @@ class Crossed:
 
     def take(self, request: Request) -> Request:
         """The request in the protocol's words."""
-        native = self._native(request.native, "", "", OF_BODY if self._is_vendor else ())
+        native = self._native(request.native, "", "", of_body(self._protocol, is_vendor=self._is_vendor))
         messages = list(request.messages)
         for place, message in enumerate(messages):
             own = self._native(message.native, "messages[].", f"{part_path((place,))}.")

@@ -15,6 +15,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.citations import CitationForm
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.json_fields import Fields, native_fields, overlaid, read, read_count, read_fields, read_items
+from dragoman.codec.token_odds import OF_CANDIDATE
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,
@@ -78,7 +79,7 @@ class Encoder:
         self._model = model
         self._is_array = style.array
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, _CITED, _OWN_REASONS)
+        self._crossing = CrossProtocol(NAME, _CITED, _OWN_REASONS, OF_CANDIDATE)
         self.lost = self._crossing.lost
         self._is_begun = False
         self._is_over = False
@@ -217,7 +218,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response; the parts keep their order and their signatures."""
-    reply = crossed(reply, NAME, _CITED, _OWN_REASONS, lost)
+    reply = crossed(reply, NAME, _CITED, _OWN_REASONS, lost, OF_CANDIDATE)
     rendered = [render_part(part) for part in reply.parts]
     parts: list[Json] = [part for part in rendered if part is not None]
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason

@@ -15,6 +15,7 @@ from dragoman._json import Json
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.json_fields import Fields, native_fields
 from dragoman.codec.timestamps import render_time
+from dragoman.codec.token_odds import OF_ANSWER
 from dragoman.errors import CALL_FAILED, FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,
@@ -67,7 +68,7 @@ class Encoder:
         self._style = style
         self._calls = 0
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, None, REASONS)
+        self._crossing = CrossProtocol(NAME, None, REASONS, OF_ANSWER)
         self.lost = self._crossing.lost
         self._held: list[Json] = []  # calls that leave together, where the client wants that
         self._is_over = False
@@ -154,7 +155,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response: one object with all text, all thinking and all calls."""
-    reply = crossed(reply, NAME, None, REASONS, lost)
+    reply = crossed(reply, NAME, None, REASONS, lost, OF_ANSWER)
     message: dict[str, Json] = {"role": "assistant"}
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
     message["content"] = "".join(texts)

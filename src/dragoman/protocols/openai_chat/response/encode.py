@@ -15,6 +15,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed, pass_over
 from dragoman.codec.framing.body import write_event
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
+from dragoman.codec.token_odds import OF_CHOICE
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,
@@ -103,7 +104,7 @@ class Encoder:
         self._is_refused = False
         self._late: Fields = {}  # of the response, for its end
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, CITED, REASONS)
+        self._crossing = CrossProtocol(NAME, CITED, REASONS, OF_CHOICE)
         self.lost = self._crossing.lost
         self._usage = NO_USAGE
         self._cost: Cost | None = None
@@ -266,7 +267,7 @@ def render_response(
     lost: list[Deviation] | None = None,
 ) -> bytes:
     """Write a whole response. All text stands before all calls: the protocol has no other order."""
-    reply = crossed(reply, NAME, CITED, REASONS, lost)
+    reply = crossed(reply, NAME, CITED, REASONS, lost, OF_CHOICE)
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
     fields = native_fields(reply.native, NAME)

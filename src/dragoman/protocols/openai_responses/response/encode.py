@@ -13,6 +13,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.framing.body import write_event
+from dragoman.codec.token_odds import OF_TEXT
 from dragoman.errors import CALL_FAILED, FailedCalls
 from dragoman.events import (
     Deviation,
@@ -83,7 +84,7 @@ class Encoder:
         self._hosted = HostedItems()
         self._items = 0  # items that were opened; one whose call failed is not in the output
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, CITED, REASONS)
+        self._crossing = CrossProtocol(NAME, CITED, REASONS, OF_TEXT)
         self.lost = self._crossing.lost
         self._item: OutputItem | None = None
         self._part: PartForm | None = None  # of the open item, once something was written
@@ -388,5 +389,5 @@ def render_response(
 ) -> bytes:
     """Write a whole response: what the stream of the same events ends with."""
     encoder = Encoder(new_id=new_id, model=model, created=created, style=style)
-    encoder.encode(unfold(crossed(reply, NAME, CITED, REASONS, lost)))
+    encoder.encode(unfold(crossed(reply, NAME, CITED, REASONS, lost, OF_TEXT)))
     return encoder.response

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import uvloop
 
@@ -88,10 +88,17 @@ def whole() -> bytes:
 
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: "
-STREAMED = (
-    _HEAD + b"text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    + b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events()) + b"0\r\n\r\n"
-)  # fmt: skip
+
+
+def streamed(times: int = 1) -> bytes:
+    """A stream whose pieces of arguments come so many times over."""
+    [first, *grown, finish, usage, done] = events()
+    sent = [first, *grown * times, finish, usage, done]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in sent)
+    return _HEAD + b"text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+
+STREAMED = streamed()
 WHOLE = _HEAD + b"application/json\r\ncontent-length: %d\r\n\r\n" % len(whole()) + whole()
 
 
@@ -133,6 +140,8 @@ class Bare:
 class Provider(asyncio.Protocol):
     """Answers every request at once."""
 
+    streamed: ClassVar[bytes] = STREAMED
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._came: list[bytes] = []
@@ -148,7 +157,7 @@ class Provider(asyncio.Protocol):
         if self._left <= 0:
             streams = any(b'"stream":true' in piece for piece in self._came)
             self._came = []
-            self._transport.write(STREAMED if streams else WHOLE)
+            self._transport.write(self.streamed if streams else WHOLE)
 
 
 async def client(port: int) -> Callable[[bytes], Awaitable[bytes]]:

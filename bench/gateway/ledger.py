@@ -3,7 +3,9 @@
     .venv/bin/python bench/gateway/ledger.py [--rounds 15]
 
 Prints microseconds of CPU of the whole process (client, provider, gateway, and the shipper's thread), medians of the
-rounds, and the median of the differences within a round. Then how fast a prepared journal is delivered.
+rounds, and the median of the differences within a round. What a chunk costs is what four times the pieces cost more.
+Then the same in bytecodes of the event loop's thread, which no load changes. Then how fast a prepared journal is
+delivered.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ import argparse
 import asyncio
 import os
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import uvloop
-from inside import EVENTS, Provider, client, request
+from inside import EVENTS, Provider, client, request, streamed
 
 from dragoman.config import load_config
 from dragoman.gateway.accounting import Ledger
@@ -31,30 +37,29 @@ from dragoman.ledger.records import Intent, Settlement
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 
-_CONFIG = """
-[server]
-log = "off"
-[providers.clean]
+_PROVIDER = """
+[providers.{name}]
 protocol = "openai-chat"
 base_url = "http://127.0.0.1:{port}/v1"
-clean = true
-[providers.full]
-protocol = "openai-chat"
-base_url = "http://127.0.0.1:{port}/v1"
-[prices."clean/m"]
-input = 2.5
-output = 10
-[prices."full/m"]
+clean = {clean}
+[prices."{name}/m"]
 input = 2.5
 output = 10
 """
+#: A long stream has so many times the pieces.
+_TIMES = 4
+_MORE_PIECES = (EVENTS - 4) * (_TIMES - 1)
 #: Name → path, model, whether the answer is streamed, requests of a sample.
 _ROWS = {
     "request, bytes pass": ("/v1/chat/completions", "clean/m", False, 300),
     "request, all stages": ("/v1/chat/completions", "full/m", False, 150),
     "stream of 204 chunks, bytes pass": ("/v1/chat/completions", "clean/m", True, 60),
     "stream of 204 chunks, all stages": ("/v1/messages", "full/m", True, 40),
+    "stream of 804 chunks, bytes pass": ("/v1/chat/completions", "clean-long/m", True, 20),
+    "stream of 804 chunks, all stages": ("/v1/messages", "full-long/m", True, 15),
 }
+#: Long stream → the short one.
+_SHORTER = {name: name.replace("804", "204") for name in _ROWS if "804" in name}
 #: Three accounts of each request, far from their limits.
 _QUOTAS = """
 [[quotas]]
@@ -73,7 +78,16 @@ per = "minute"
 _ATTEMPTS = 200_000
 
 
-async def cost(ask: Callable[[bytes], Awaitable[bytes]], asked: bytes, count: int) -> float:
+class Long(Provider):
+    """Its streams have more pieces."""
+
+    streamed = streamed(_TIMES)
+
+
+Ask = Callable[[bytes], Awaitable[bytes]]
+
+
+async def cost(ask: Ask, asked: bytes, count: int) -> float:
     """Microseconds of CPU of one request."""
     before = time.process_time()
     for _ in range(count):
@@ -81,28 +95,65 @@ async def cost(ask: Callable[[bytes], Awaitable[bytes]], asked: bytes, count: in
     return (time.process_time() - before) / count * 1e6
 
 
-async def compare(rounds: int) -> None:
+async def bytecodes(ask: Ask, asked: bytes) -> int:
+    """Of one request, in this thread: the least of some."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    found = []
+    for _ in range(5):
+        count = 0
+        sys.settrace(trace)
+        try:
+            await ask(asked)
+        finally:
+            sys.settrace(None)
+        found.append(count)
+    return min(found)
+
+
+@asynccontextmanager
+async def gateways() -> AsyncIterator[list[Ask]]:
+    """Clients of three: without a ledger, with one, and with three quotas."""
     loop = asyncio.get_running_loop()
-    provider = await loop.create_server(Provider, "127.0.0.1", 0)
-    port = provider.sockets[0].getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "dragoman.toml"
-        file.write_text(_CONFIG.format(port=port))
-        config = load_config(file, environ={}, home=Path(folder))
-        observer = Observer()
-        ledger = LedgerFolder.of(Path(folder) / "state")
-        off = await Gateway.open(config, host="127.0.0.1")
-        on = await Gateway.open(config, host="127.0.0.1", observer=observer, ledger=Ledger(ledger, observer))
-        file.write_text(_CONFIG.format(port=port) + _QUOTAS)
-        limited = load_config(file, environ={}, home=Path(folder))
-        other = Ledger(LedgerFolder.of(Path(folder) / "limited"), observer)
-        limits = await Gateway.open(limited, host="127.0.0.1", observer=observer, ledger=other)
-        asks = [await client(gateway.port) for gateway in (off, on, limits)]
-        print("| what | off | on | more a request | a chunk | with three quotas, more than off |")
+    async with AsyncExitStack() as stack:
+        config = '[server]\nlog = "off"\n'
+        for suffix, kind in (("", Provider), ("-long", Long)):
+            provider = await loop.create_server(kind, "127.0.0.1", 0)
+            stack.callback(provider.close)
+            port = provider.sockets[0].getsockname()[1]
+            for name, clean in (("clean", "true"), ("full", "false")):
+                config += _PROVIDER.format(name=name + suffix, port=port, clean=clean)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        file = folder / "dragoman.toml"
+        asks = []
+        for name, quotas in (("off", ""), ("on", ""), ("limited", _QUOTAS)):
+            file.write_text(config + quotas)
+            loaded = load_config(file, environ={}, home=folder)
+            observer = Observer()
+            ledger = None if name == "off" else Ledger(LedgerFolder.of(folder / name), observer)
+            gateway = await Gateway.open(loaded, host="127.0.0.1", observer=observer, ledger=ledger)
+            stack.push_async_callback(gateway.close)
+            asks.append(await client(gateway.port))
+        yield asks
+        for name in ("on", "limited"):
+            found = check(LedgerFolder.of(folder / name))
+            print(f"rows: {found.attempts}, differences: {len(found.differences)}")
+
+
+async def compare(rounds: int) -> None:
+    async with gateways() as asks:
+        print("| what | off | on | more a request | more a chunk | with three quotas, more than off |")
         print("|---|--:|--:|--:|--:|--:|")
+        known: dict[str, list[list[float]]] = {}
         for name, (path, model, stream, count) in _ROWS.items():
             asked = request(path, model, stream=stream, size=400)
-            samples: list[list[float]] = []
+            samples = known[name] = []
             for ask in asks:
                 await cost(ask, asked, count)
             for number in range(rounds):
@@ -111,15 +162,30 @@ async def compare(rounds: int) -> None:
                 samples.append([found[place] for place in range(len(asks))])
             medians = [statistics.median(side) for side in zip(*samples, strict=True)]
             more, most = (statistics.median(each[place] - each[0] for each in samples) for place in (1, 2))
-            chunk = f"{more / EVENTS:.2f} µs" if stream else "–"
+            chunk = "–"
+            if name in _SHORTER:
+                short = known[_SHORTER[name]]
+                long = statistics.median(each[1] - each[0] for each in samples)
+                chunk = f"{(long - statistics.median(each[1] - each[0] for each in short)) / _MORE_PIECES:+.3f} µs"
             print(
                 f"| {name} | {medians[0]:.0f} µs | {medians[1]:.0f} µs | {more:+.1f} µs | {chunk} | {most:+.1f} µs |",
                 flush=True,
             )
-        for gateway in (off, on, limits):
-            await gateway.close()
-        print(f"rows: {check(ledger).attempts}, differences: {len(check(ledger).differences)}")
-    provider.close()
+
+
+async def count_bytecodes() -> None:
+    async with gateways() as asks:
+        print("| what | off | on | more a request | more a chunk | with three quotas, more than off |")
+        print("|---|--:|--:|--:|--:|--:|")
+        known: dict[str, int] = {}
+        for name, (path, model, stream, _) in _ROWS.items():
+            asked = request(path, model, stream=stream, size=400)
+            for ask in asks:
+                await cost(ask, asked, 4)
+            off, on, limited = [await bytecodes(ask, asked) for ask in asks]
+            known[name] = on - off
+            chunk = f"{(on - off - known[_SHORTER[name]]) / _MORE_PIECES:+.3f}" if name in _SHORTER else "–"
+            print(f"| {name} | {off:,} | {on:,} | {on - off:+,} | {chunk} | {limited - off:+,} |", flush=True)
 
 
 def deliver() -> None:
@@ -153,7 +219,9 @@ def deliver() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    uvloop.run(compare(parser.parse_args().rounds))
+    rounds = parser.parse_args().rounds
+    uvloop.run(compare(rounds))
+    uvloop.run(count_bytecodes())
     deliver()
 
 

@@ -76,6 +76,13 @@ class Rates(msgspec.Struct, frozen=True):
         nano = _half_up(parts + read * self.cache_read + write * self.cache_write, self.scale)
         return nano if 0 <= nano < MOST_NANO else None
 
+    def most(self, usage: Usage) -> int | None:
+        """Nano-dollars of a usage at most, whether all of its input is written to the provider's cache or none."""
+        if usage.input is None or usage.output is None:
+            return None
+        nano = _half_up(usage.input * max(self.input, self.cache_write) + usage.output * self.output, self.scale)
+        return nano if 0 <= nano < MOST_NANO else None
+
 
 def make_rates(
     input: Decimal, output: Decimal, cache_read: Decimal | None = None, cache_write: Decimal | None = None

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.config.quotas import Period, Quota, Unit
 from dragoman.ledger.accounts import Accounts, Charge, Scopes, charge_of
@@ -241,6 +243,37 @@ def test_which_quotas_hold_for_a_request() -> None:
     assert one.account != two.account
     named: Charge = charge_of(ci, "ci", NOW)
     assert named.account == charge_of(each, "ci", NOW).account  # a quota of its own goes on where that of all was
+
+
+_scopes = st.builds(
+    Scopes,
+    key=st.sampled_from(("", "a", "b")),
+    team=st.sampled_from(("", "a")),
+    labels=st.sampled_from(({}, {"cost": "1"}, {"cost": "2"})),
+    route=st.sampled_from(("", "fast")),
+    target=st.sampled_from(("x/y", "x/z")),
+)
+
+
+@given(st.lists(st.tuples(_scopes, st.integers(0, 3 * 86_400)), min_size=1, max_size=30), st.booleans())
+def test_what_is_remembered_of_a_request_is_what_holds(asked: list[tuple[Scopes, int]], has_labels: bool) -> None:
+    """Whoever asks, and whatever the clock says now."""
+    quotas = [
+        Quota("all", "", "requests", 3, "minute"), Quota("key", "*", "usd", 1, "day"), Quota("route", "fast", "usd", 1),
+        Quota("team", "a", "tokens", 9, "hour", reserve="expected"), Quota("all", "", "concurrent", 3),
+    ]  # fmt: skip
+    if has_labels:
+        quotas.append(Quota("label", "cost=*", "tokens", 9, "month"))
+    accounts = Accounts(quotas)
+    for scopes, after in asked:
+        now = NOW + after
+        found, held = accounts.of_request(scopes, now), Accounts(quotas).charges(scopes, now)
+        assert sorted(found.once + found.costly, key=lambda charge: charge.account) == sorted(
+            held, key=lambda charge: charge.account
+        )
+        assert all(charge.quota.unit in ("requests", "concurrent") for charge in found.once)
+        assert set(found.recorded) == {charge.account for charge in held if charge.quota.is_recorded}
+        assert found.expects == any(charge.quota.reserve == "expected" for charge in held)
 
 
 @pytest.mark.parametrize("per", ["minute", "hour", "day", "week", "month"])

@@ -12,7 +12,7 @@ from dragoman.events import Failure
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.http.response import TransportFailed
-from dragoman.ledger.accounts import Accounts, Charge, Scopes
+from dragoman.ledger.accounts import Accounts, Charge, Charges, Scopes
 from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Target
@@ -104,41 +104,39 @@ class RequestLimits:
         scopes = self._scopes
         found = Scopes(scopes.key, scopes.owner, scopes.team, scopes.labels, route, target.name)
         admission = self._admission
-        charges = admission.accounts.charges(found, time.time())
+        charges = admission.accounts.of_request(found, time.time())
         self.reserved = self.expected = self.reserved_tokens = self.most = self.most_tokens = None
         self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
-        if not charges:
-            return
-        once = [charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]
-        needs = [Need(charge, 1) for charge in once if charge.account not in self._begun]
+        needs = [Need(charge, 1) for charge in charges.once if charge.account not in self._begun]
         first = len(needs)
-        costly = [charge for charge in charges if charge.quota.unit in ("usd", "tokens")]
-        if costly:
-            needs += self._costs(costly, target, outgoing)
-        refusal = admission.budgets.admit(needs)
+        if charges.costly:
+            needs += self._costs(charges, target, outgoing)
+        if not needs:
+            return
+        budgets = admission.budgets
+        refusal = budgets.admit(needs)
         if refusal is not None:
             raise TransportFailed(told(refusal))
         for need in needs[:first]:
             self._begun[need.charge.account] = need
             if need.charge.quota.unit == "requests":
-                admission.budgets.settle(need, 1)
+                budgets.settle(need, 1)
         self._needs = needs[first:]
         for need in needs:
             if need.charge.alerts:
-                admission.alert(need.charge, admission.budgets.total(need.charge))
+                admission.alert(need.charge, budgets.total(need.charge))
 
-    def _costs(self, charges: list[Charge], target: Target, outgoing: Outgoing) -> list[Need]:
+    def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> list[Need]:
         answers = _EMBEDS not in outgoing.url.partition("?")[0].rpartition("/")[2].lower()
         limits = target.protocol.output_limits
         known = target.limits
         bound = bound_of(outgoing.body, limits, max_output=known.max_output, context=known.context, answers=answers)
-        usual = expected_of(outgoing.body, bound)
-        has_expected = any(charge.quota.reserve == "expected" for charge in charges)
+        usual = expected_of(outgoing.body, bound) if charges.expects else bound
         most = self.most = self._admission.bound(target, bound)
         self.most_tokens = (bound.input or 0) + (bound.output or 0)
-        likely = self._admission.bound(target, usual) if has_expected else most
+        likely = self._admission.bound(target, usual) if charges.expects else most
         needs = []
-        for charge in charges:
+        for charge in charges.costly:
             is_bound = charge.quota.reserve == "bound"
             if charge.quota.unit == "tokens":
                 usage = bound if is_bound else usual
@@ -155,7 +153,7 @@ class RequestLimits:
             self._bounds_usd = self._bounds_usd or is_bound
         if self.reserved is not None:
             self.expected = most if self._bounds_usd else likely
-        self.accounts = tuple(charge.account for charge in charges if charge.quota.is_recorded)
+        self.accounts = charges.recorded
         return needs
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:

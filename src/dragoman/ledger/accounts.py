@@ -35,6 +35,20 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 @final
+class Charges(msgspec.Struct, frozen=True):
+    """All quotas that hold for a request until one of their periods ends. `once`: count the client's request; `costly`:
+    each of its attempts. `recorded`: the accounts of those that the ledger's rows tell. `expects`: one of them sets
+    apart what is expected. `since`, `until`: Unix seconds."""
+
+    once: tuple[Charge, ...]
+    costly: tuple[Charge, ...]
+    recorded: tuple[Account, ...]
+    expects: bool
+    since: float
+    until: float
+
+
+@final
 class Scopes(msgspec.Struct, frozen=True):
     """What a request belongs to. `key`, `team`, `owner`, `route`: "" for none."""
 
@@ -70,13 +84,26 @@ class Scopes(msgspec.Struct, frozen=True):
 class Accounts:
     """Finds the accounts of requests. Remembers them until their periods end."""
 
-    __slots__ = ("_known", "_named", "quotas")
+    __slots__ = ("_has_labels", "_known", "_named", "_of_requests", "quotas")
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
         """Of a value that has a quota of its own, that one holds in place of the one for each."""
         self.quotas = tuple(quotas)
         self._named = {(quota.scope, quota.value, quota.unit, quota.per) for quota in self.quotas}
         self._known: dict[tuple[int, str], Charge] = {}
+        self._has_labels = any(quota.scope == "label" for quota in self.quotas)
+        self._of_requests: dict[tuple[object, ...], Charges] = {}
+
+    def of_request(self, scopes: Scopes, now: float) -> Charges:
+        """The same as `charges`, sorted out."""
+        labels = tuple(scopes.labels.items()) if self._has_labels else ()
+        known = (scopes.key, scopes.target, scopes.route, scopes.owner, scopes.team, labels)
+        found = self._of_requests.get(known)
+        if found is None or not found.since <= now < found.until:
+            if len(self._of_requests) >= _MOST_KEPT:
+                self._of_requests.clear()
+            found = self._of_requests[known] = _sorted_out(self.charges(scopes, now))
+        return found
 
     def charges(self, scopes: Scopes, now: float) -> list[Charge]:
         """The quotas that hold for a request, in one order for all. `now`: Unix seconds."""
@@ -89,9 +116,22 @@ class Accounts:
                 if charge is None or not charge.since <= now < charge.until:
                     if len(self._known) >= _MOST_KEPT:
                         self._known.clear()
+                        self._of_requests.clear()
                     charge = self._known[number, value] = charge_of(quota, value, now)
                 found.append(charge)
         return found
+
+
+def _sorted_out(charges: list[Charge]) -> Charges:
+    costly = tuple([charge for charge in charges if charge.quota.unit in ("usd", "tokens")])
+    return Charges(
+        tuple([charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]),
+        costly,
+        tuple([charge.account for charge in costly if charge.quota.is_recorded]),
+        any(charge.quota.reserve == "expected" for charge in costly),
+        max((charge.since for charge in charges), default=float("-inf")),
+        min((charge.until for charge in charges), default=float("inf")),
+    )
 
 
 def charge_of(quota: Quota, value: str, now: float) -> Charge:

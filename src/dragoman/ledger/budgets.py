@@ -107,23 +107,27 @@ class Budgets:
         """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
         is set apart beyond every lease, and told later."""
         now = self._now()
+        balances = []
         for need in needs:
             line = self._line(need.charge)
             line.is_idle = False
-            if not line.balance.fits(need.amount, now):
+            balance = line.balance
+            if not balance.fits(need.amount, now):
                 cause = self._call(line, need.amount, now)
                 if cause is not None and (cause == "spent" or need.charge.quota.on_outage == "refuse"):
                     return Refusal(need.charge, cause)
-        for need in needs:
-            self._lines[need.charge.account].balance.reserve(need.amount)
+            balances.append(balance)
+        for need, balance in zip(needs, balances, strict=True):
+            balance.reserve(need.amount)
         return None
 
     def settle(self, need: Need, actual: int) -> None:
         """What was set apart is over, and cost so much."""
         line = self._line(need.charge)
-        line.balance.settle(need.amount, actual)
         balance = line.balance
-        if balance.used > balance.held or (balance.is_tight and balance.used < balance.held):
+        balance.settle(need.amount, actual)
+        used, held = balance.used, balance.held
+        if used > held or (balance.is_tight and used < held):
             # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
             self._tell(line)
 
@@ -164,9 +168,11 @@ class Budgets:
 
     def _line(self, charge: Charge) -> _Line:
         line = self._lines.get(charge.account)
+        if line is not None and line.charge is charge:
+            return line
         if line is None:
             line = self._lines[charge.account] = _Line(charge, Balance())
-        elif line.charge is not charge:
+        else:
             line.charge = charge  # its limit was changed
             line.refused_until = 0.0
         return line

@@ -126,11 +126,10 @@ class Pricing:
     def most(self, target: str, usage: Usage) -> int | None:
         """Nano-dollars that a usage costs at most, all of its input written to the provider's cache or none; None when
         no price is known. Steps of prices count; a price that is not known yet is looked up on the spot."""
-        written = Usage(usage.input, usage.output, cache_write=usage.input)
         priced = self._of_user.get(target)
         if priced is not None:  # these have no steps
-            plain, dear = priced.rates.cost(usage), priced.rates.cost(written)
-            return None if plain is None or dear is None else max(plain, dear)
+            return priced.rates.most(usage)
+        written = Usage(usage.input, usage.output, cache_write=usage.input)
         if target in self._config.prices or target not in self._units:
             found = [self._prices.cost(target, each) for each in (usage, written)]
         else:

@@ -20,6 +20,12 @@ def listed(words: tuple[str, ...]) -> str:
     return ",".join(f"'{word}'" for word in words)
 
 
+def _one_of(name: str, words: tuple[str, ...]) -> str:
+    """A check of a column. The first word is compared alone: nearly all rows have it, and looking in the list costs a
+    row a microsecond."""
+    return f"CHECK ({name} = '{words[0]}' OR {name} IN ({listed(words)}))"
+
+
 #: What sums are kept by.
 GROUPS: Final = ("hour", "key", "owner", "team", "route", "target", "state")
 SUMS: Final = ("nano", "unpriced", "input", "output", "cache_read", "cache_write", "reasoning", "attempts")
@@ -76,6 +82,8 @@ COLUMNS: Final = (
 )  # fmt: skip
 #: Those that a settlement sets.
 SETTLED: Final = COLUMNS[COLUMNS.index("ended") :]
+#: What most rows end as comes first.
+_STATES: Final = tuple(sorted(STATES, key=lambda state: state != "settled"))
 
 MONTH: Final = f"""
 CREATE TABLE IF NOT EXISTS attempt(
@@ -83,10 +91,10 @@ CREATE TABLE IF NOT EXISTS attempt(
   started INTEGER NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, team TEXT NOT NULL, route TEXT NOT NULL,
   target TEXT NOT NULL, size INTEGER NOT NULL, accounts TEXT NOT NULL, reserved INTEGER, expected INTEGER,
   client_request TEXT NOT NULL,
-  ended INTEGER, state TEXT NOT NULL CHECK (state IN ({listed(STATES)})), nano INTEGER CHECK (nano >= 0),
+  ended INTEGER, state TEXT NOT NULL {_one_of("state", _STATES)}, nano INTEGER CHECK (nano >= 0),
   price INTEGER, input INTEGER CHECK (input >= 0), output INTEGER CHECK (output >= 0), cache_read INTEGER,
   cache_write INTEGER, reasoning INTEGER, reported INTEGER NOT NULL,
-  reason TEXT NOT NULL CHECK (reason IN ({listed(tuple(sorted(REASONS)))})), status INTEGER,
+  reason TEXT NOT NULL {_one_of("reason", tuple(sorted(REASONS)))}, status INTEGER,
   provider_request TEXT NOT NULL, reserved_tokens INTEGER, charged_tokens INTEGER CHECK (charged_tokens >= 0),
   CHECK ((state = 'reserved') = (ended IS NULL))) WITHOUT ROWID;
 {_USAGE}

@@ -253,7 +253,7 @@ class Assembly:
         call = OpenCall(self._next_index, id=id or "", name=name or "", kind=kind)
         self._next_index += 1
         call.native = native
-        self.calls.add(call)
+        self.calls.add(call, self)
         if name and not wait:
             self.calls.announce(call, self)
         return call

@@ -9,6 +9,7 @@ call of which nothing but its name came may then be another one, told again, so 
 from __future__ import annotations
 
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
 
 
@@ -62,8 +63,11 @@ class Doubts:
 
     def may_go_on(self, call: OpenCall) -> bool:
         """Whether a new id without a name goes on with a call: that has a name, and no other waits."""
-        waiting = [other for other in self._waiting if other is not call and other.is_open()]
-        return bool(call.name or not call.id) and all(other.text.is_whole() for other in waiting)
+        if self._are_too_many():
+            return False
+        return bool(call.name or not call.id) and all(
+            other.text.is_whole() for other in self._waiting if other is not call
+        )
 
     def pass_over(self, index: int | None) -> None:
         """An entry says nothing but its index, which no call has: one may have begun."""
@@ -72,8 +76,8 @@ class Doubts:
 
     def tear(self) -> None:
         """One delta has several fragments that name no call: they are told apart by their places alone."""
-        if waiting := [call for call in self._waiting if call.is_open() and not call.text.is_closed()]:
-            self._lose(waiting, "")
+        if not self._are_too_many() and self._waiting:
+            self._lose(self._waiting, "")
         self._is_torn = self._is_unsure = True
 
     def orphan(self, index: int | None, id: str) -> OpenCall:
@@ -90,15 +94,15 @@ class Doubts:
         """
         if not (name or arguments.strip()):
             return None
-        if last is None:
-            return None
-        if name and id and index is not None and not (self._lost or self._lost_indices or self._without_id):
-            return None  # all its labels came, and so did those of all others
+        is_sure = name and id and index is not None and not (self._lost or self._lost_indices or self._without_id)
+        if last is None or is_sure:
+            return None  # it is the first, or all its labels came, and so did those of all others
         if id and id in self._lost:
             return self._lose([last], id)
         if index in self._lost_indices:
             return last  # the rest of what was lost
-        self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
+        if self._are_too_many():
+            return self._lose([last], name, id)
         if not name:
             owners = [call for call in self._waiting if call is not last and self._may_wait(call, last)]
             is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
@@ -128,6 +132,14 @@ class Doubts:
             return self._lose(namesakes, name)
         self._is_unsure = self._is_unsure or namesakes not in ([], [last]) or (bool(namesakes) and index is not None)
         return None
+
+    def _are_too_many(self) -> bool:
+        """Look which calls wait still. Too many do: then each of them fails."""
+        self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
+        if len(self._waiting) <= MOST_WAITING:
+            return False
+        self._lose(self._waiting, "")
+        return True
 
     def _may_wait(self, call: OpenCall, last: OpenCall) -> bool:
         """Whether a call waits for arguments: `{}` may be a placeholder where the last call has one too, and is one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from typing import Protocol as Interface
 
 from dragoman._json import whole_characters
@@ -19,6 +20,10 @@ from dragoman.events import (
 )
 from dragoman.protocol import NewId, TakesNothing
 from dragoman.types import ToolCall
+
+#: How many calls of one response may wait for a label, or be meant by a piece that has none. One more, and each of them
+#: fails: a look at all of them stays short, however many pieces come.
+MOST_WAITING: Final = 128
 
 
 class Answer(Interface):
@@ -55,8 +60,8 @@ class OpenCalls:
     """
 
     __slots__ = (
-        "_has_strays", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "offered_names", "ripe", "takes_nothing",
-        "usable",
+        "_has_strays", "_nameless", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "offered_names", "ripe",
+        "takes_nothing", "usable",
     )  # fmt: skip
 
     def __init__(
@@ -70,11 +75,16 @@ class OpenCalls:
         self.by_id: dict[str, OpenCall] = {}
         self.usable = self.failed = 0
         self._has_strays = False
+        self._nameless: list[OpenCall] = []  # calls that began without a name
 
     # ------------------------------------------------------------ ids and names
 
-    def add(self, call: OpenCall) -> None:
+    def add(self, call: OpenCall, answer: Answer) -> None:
         """A call begins. Under an id that another one has, it is held until it is whole."""
+        if not call.name:
+            self._nameless.append(call)
+            if len(self._nameless) > MOST_WAITING:
+                self._fail_nameless(answer)
         earlier = self.by_id.get(call.id) if call.id else None
         if earlier is not None:
             call.repeats = earlier
@@ -97,7 +107,17 @@ class OpenCalls:
     @property
     def has_strays(self) -> bool:
         """Whether arguments came that belong to no call."""
-        return self._has_strays or any(not call.name and not call.text.is_blank() for call in self.by_index.values())
+        return self._has_strays or any(
+            not call.name and call.is_open() and not call.text.is_blank() for call in self._nameless
+        )
+
+    def _fail_nameless(self, answer: Answer) -> None:
+        """Look which calls wait for their names still. Too many do: they get none."""
+        waiting = [call for call in self._nameless if call.is_open() and not call.name]
+        surplus = max(0, len(waiting) - MOST_WAITING // 2)
+        self._nameless = waiting[surplus:]
+        for call in waiting[:surplus]:
+            self.fail(call, answer, "nameless", "a tool call has no name")
 
     def announce(self, call: OpenCall, answer: Answer) -> None:
         """Let a call's start event leave. A call that repeats another's id stays held until it is whole."""
@@ -134,9 +154,11 @@ class OpenCalls:
         """Close the calls that are whole: another part opens, or a stop reason was seen (more may still come)."""
         ripe, self.ripe = self.ripe, {}
         for index in sorted(ripe):
+            if not ripe[index].is_open():
+                continue
             if not ripe[index].name:
                 self.ripe[index] = ripe[index]
-            elif ripe[index].is_open():
+            else:
                 self.settle(ripe[index], answer, proven=True)
 
     def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:

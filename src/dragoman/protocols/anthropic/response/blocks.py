@@ -11,6 +11,7 @@ from typing import Final, Literal
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import unread_arguments
@@ -71,11 +72,11 @@ class Blocks:
     """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last;
     `open_calls`: those of calls that have not ended."""
 
-    __slots__ = ("_assembly", "_last", "by_index", "open_calls")
+    __slots__ = ("_assembly", "_highest", "_last", "by_index", "open_calls")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
-        self._last = -1  # the index that was named last
+        self._last = self._highest = -1  # the index that was named last, and the highest
         self.open_calls: dict[int, Block] = {}  # by the identity of the block
         self.by_index: dict[int, Block] = {}
 
@@ -88,7 +89,7 @@ class Blocks:
         index = event.index
         if index < 0:
             self._assembly.deviate("missing-index", "content_block_start")
-            index = max(self.by_index, default=-1) + 1
+            index = self._highest + 1
         earlier = self.by_index.get(index)
         if earlier is not None and earlier.call is not None and self._is_same_call(earlier, earlier.call, fields):
             self._assembly.deviate("duplicate-start", f"content_block {index}")
@@ -111,6 +112,8 @@ class Blocks:
         block.rivals, block.rival = [one for one in rivals if one.call is not None and one.call.is_open()], rival
         if block.rivals and block.call is not None:
             block.takes = ""  # each delta is looked at
+            if len(block.rivals) > MOST_WAITING:
+                self._lose_to_rivals(block)
 
     def _lose_to_rivals(self, block: Block) -> bool:
         """Whether arguments came that may be those of several calls at one index: then each of them fails."""
@@ -152,7 +155,7 @@ class Blocks:
 
     def open(self, index: int, fields: dict[str, Raw]) -> None:
         """A block opens with what its start says (of a whole message: with all of it)."""
-        self._last = index
+        self._last, self._highest = index, max(self._highest, index)
         kind = read_text(fields.get("type")) or self._tell_block(fields)
         if kind == "text":
             block = self._open_text(fields)
@@ -328,7 +331,7 @@ class Blocks:
             if event.delta is not None and event.delta.partial_json and self._is_nobodys():
                 return
             index = self._last
-        self._last = index
+        self._last, self._highest = index, max(self._highest, index)
         delta = event.delta
         if delta is None:
             self._assembly.deviate("missing-field", "content_block_delta.delta")
@@ -356,9 +359,10 @@ class Blocks:
 
     def _is_nobodys(self) -> bool:
         """Whether arguments without an index may be those of several calls: then each of them fails."""
-        waiting = [block.call for block in self.open_calls.values() if block.call is not None and block.call.is_open()]
+        waiting = [call for block in self.open_calls.values() if (call := block.call) is not None and call.is_open()]
         if len(waiting) < 2:
             return False
+        self.open_calls.clear()
         self._assembly.deviate("lost-arguments", "content_block_delta", f"{len(waiting)} calls may have them")
         for call in waiting:
             self._drop_lost(call)

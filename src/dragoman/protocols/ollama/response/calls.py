@@ -14,6 +14,7 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, looks_plain, told_once
 from dragoman.codec.parts.unread_arguments import refuse_unread
@@ -132,8 +133,18 @@ class CallReader:
         else:
             call = self._assembly.open_call(entry.id, entry.name, wait=True)
             self._last = _Held(call, entry.number)
-            self._held.append(self._last)
+            self._hold(self._last, entry)
             self._assembly.add_arguments(call, arguments)
+
+    def _hold(self, begun: _Held, entry: Entry) -> None:
+        """Know a call that waits. Where many do, an entry without a name may be of any of them: they are lost."""
+        if len(self._held) >= MOST_WAITING:
+            self._held = [held for held in self._held if held.call.is_open()]
+            surplus = self._held[: -MOST_WAITING // 2]
+            if surplus:
+                self._lose(entry, surplus)
+                del self._held[: len(surplus)]
+        self._held.append(begun)
 
     def _is_repeated(self, last: _Held, entry: Entry) -> bool:
         call = last.call
@@ -179,12 +190,15 @@ class CallReader:
 
     def _refuse(self, entry: Entry, owners: list[_Held]) -> None:
         """Arguments came that may belong to each of these calls, or to none."""
+        self._lose(entry, owners)
+        self._assembly.whole_call(None, "", entry.arguments)
+
+    def _lose(self, entry: Entry, owners: list[_Held]) -> None:
         self._assembly.deviate("lost-arguments", entry.where, f"{len(owners)} calls may have them")
         for held in owners:
             call = held.call
             message = f"tool call {call.name}: arguments came that do not say which call they belong to"
             self._assembly.drop_call(call, "lost", message)
-        self._assembly.whole_call(None, "", entry.arguments)
 
 
 def _is_said(raw: Raw) -> bool:

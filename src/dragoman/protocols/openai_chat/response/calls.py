@@ -32,12 +32,13 @@ from dragoman.types import Native
 class CallReader:
     """Reads them into one response."""
 
-    __slots__ = ("_assembly", "_has_legacy", "_mirrored", "_slots")
+    __slots__ = ("_assembly", "_has_legacy", "_is_refused", "_mirrored", "_slots")
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
         self._slots = slots
         self._has_legacy = False  # a call came in the older form
+        self._is_refused = False  # both forms came, and do not say the same
         self._mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
@@ -76,9 +77,9 @@ class CallReader:
         ):
             self._slots.pass_over(piece.index)
             return  # an entry that says nothing
-        if self._has_legacy:
-            if name or arguments.strip():
-                self._refuse_both(name)
+        if self._has_legacy or self._is_refused:
+            if name or (arguments.strip() and not self._is_refused):
+                self._refuse_both([name])
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         call.unread = call.unread or unread
@@ -126,7 +127,7 @@ class CallReader:
         if is_placeholder(arguments) and (unread := unread_in(piece)):
             refuse_unread(self._assembly, piece.id, name, unread)
             return
-        if self._has_legacy:
+        if self._has_legacy or self._is_refused:
             self._again(name, arguments)
             return
         if not piece.type:
@@ -160,7 +161,7 @@ class CallReader:
         """Whether calls came in the newer form before this piece of the older one. No server makes calls in both, so it
         tells one of them again, or there are two readings; which, is known at the end."""
         self._assembly.deviate("legacy-function-call", "function_call")
-        if self._has_legacy or not self._assembly.opened_calls:
+        if not self._is_refused and (self._has_legacy or not self._assembly.opened_calls):
             self._has_legacy = True
             return False
         self._mirrored.append((name, arguments))
@@ -174,16 +175,17 @@ class CallReader:
 
     def _again(self, name: str, arguments: str) -> None:
         """A call that came in one form comes in the other. It is the same if it tells nothing else and nothing more."""
-        told = [(call.name, call.text.raw() or call.arguments) for call in self._calls()]
+        told = [] if self._is_refused else [(call.name, call.text.raw() or call.arguments) for call in self._calls()]
         if _is_told_among(name, arguments, told):
             self._assembly.deviate("duplicate-call", "function_call")
         else:
-            self._refuse_both(name)
+            self._refuse_both([name])
 
-    def _refuse_both(self, name: str) -> None:
-        """Calls in both forms that do not say the same: a client runs those of the form that it knows."""
-        refused = self._assembly.open_call(None, name)
-        for call in (refused, *self._calls()):
+    def _refuse_both(self, names: Iterable[str]) -> None:
+        """Calls in both forms that do not say the same: a client runs those of the form that it knows. `names`: of
+        the calls that come now. Those before are looked at once: none is delivered from then on."""
+        before, self._is_refused = [] if self._is_refused else self._calls(), True
+        for call in (*(self._assembly.open_call(None, name) for name in dict.fromkeys(names)), *before):
             self._assembly.contradict(call, "function_call")
 
     def _calls(self) -> list[OpenCall]:
@@ -199,8 +201,7 @@ class CallReader:
         name, arguments = function.name or "", function.arguments or ""
         told = [parts_of(piece)[:2] for piece in said.tool_calls]
         if not _is_told_among(name, arguments, told):
-            for refused in dict.fromkeys([name, *(other for other, _ in told if other)]):
-                self._refuse_both(refused)
+            self._refuse_both([name, *(other for other, _ in told if other)])
             said.tool_calls = said.function_call = None
 
     def drop_empty(self) -> None:

@@ -7,14 +7,18 @@ none: they count as lost until a final event says them whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 
 if TYPE_CHECKING:
     from dragoman._json import Json
     from dragoman.protocols.openai_responses.response.items import Item
+
+    #: Takes note of calls that may own arguments that came.
+    Doubt: TypeAlias = Callable[[list[Item]], None]
 
 
 class Found(NamedTuple):
@@ -31,13 +35,14 @@ class Places:
         is_shared: several items came with one index, so that an id counts more.
     """
 
-    __slots__ = ("_by_call", "_by_id", "_by_index", "_last", "_repeated_ids", "is_shared")
+    __slots__ = ("_by_call", "_by_id", "_by_index", "_calls", "_last", "_repeated_ids", "is_shared")
 
     def __init__(self) -> None:
         self._by_call: dict[str, Item] = {}
         self._by_id: dict[str, Item] = {}
         self._repeated_ids: set[str] = set()  # that several items have, so that they name none
         self._by_index: dict[int, Item] = {}
+        self._calls: list[Item] = []  # those that are calls, but such as were seen to have ended
         self._last: Item | None = None
         self.is_shared = False
 
@@ -50,6 +55,8 @@ class Places:
             self._by_call[item.call_id] = item
         if item.index >= 0:
             self._by_index[item.index] = item
+        if item.call is not None:
+            self._calls.append(item)
 
     def at(self, index: int) -> Item | None:
         """The item that opened last at an index."""
@@ -78,11 +85,11 @@ class Places:
             item = self._last
         return item
 
-    def find_call(self, index: int, id: str, call_id: str, *, items: Iterable[Item]) -> Found:
+    def find_call(self, index: int, id: str, call_id: str, *, doubt: Doubt) -> Found:
         """The call whose arguments an event holds; no item when it was never announced.
 
         Args:
-            items: all of them, in the order in which they opened.
+            doubt: see `open_calls`.
         """
         named = self._by_call.get(call_id) if call_id else None
         found = [item for item in (named, self.by_id(id)) if item is not None]
@@ -96,11 +103,34 @@ class Places:
             if len(found) == 1 and not is_strange:
                 found[0].is_named = found[0].is_named or found[0].id == id
                 return Found(found, True)
-            return Found(found or waiting_calls(items), False)
+            return Found(found or self.waiting_calls(doubt), False)
         if call_id or index >= 0:
             return Found([], True)
-        waiting = [item for item in waiting_calls(items) if not (id and item.is_named)]
-        return Found(waiting, len(waiting) < 2)
+        owners = [item for item in self.waiting_calls(doubt) if not (id and item.is_named)]
+        return Found(owners, len(owners) < 2)
+
+    def find_told(self, text: str, doubt: Doubt) -> Item | None:
+        """The call whose deltas came to these whole arguments."""
+        wanted = text.strip()
+        for item in self.open_calls(doubt):
+            call = item.call
+            if call is not None and not item.is_final and call.text.is_closed() and call.text.raw().strip() == wanted:
+                return item
+        return None
+
+    def open_calls(self, doubt: Doubt) -> list[Item]:
+        """The calls that have not ended. Where very many have not, `doubt` is told of them, and none is given from then
+        on: an event without labels is looked for among few."""
+        self._calls = [item for item in self._calls if not item.done and item.call is not None and item.call.is_open()]
+        if len(self._calls) > MOST_WAITING:
+            doubt(self._calls)
+            self._calls = []
+        return self._calls
+
+    def waiting_calls(self, doubt: Doubt) -> list[Item]:
+        """Those whose arguments may still come."""
+        calls = self.open_calls(doubt)
+        return [item for item in calls if item.call is not None and not item.call.text.is_closed()]
 
     def find_whole(self, index: int, fields: dict[str, Json]) -> Item | None:
         """The item that a whole one ends: a call's id counts most, then the item's id, then its index."""
@@ -116,15 +146,6 @@ class Places:
             return item
         item.is_doubtful = not item.done
         return None
-
-
-def waiting_calls(items: Iterable[Item]) -> list[Item]:
-    """Calls whose arguments may still come."""
-    return [
-        item
-        for item in items
-        if item.call is not None and not item.done and item.call.is_open() and not item.call.text.is_closed()
-    ]
 
 
 def _text(fields: dict[str, Json], name: str) -> str:

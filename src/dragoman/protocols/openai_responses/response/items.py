@@ -17,7 +17,7 @@ from dragoman.codec.parts.settled_arguments import told_once
 from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
-from dragoman.protocols.openai_responses.response.item_places import Places, waiting_calls
+from dragoman.protocols.openai_responses.response.item_places import Places
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
 from dragoman.protocols.openai_responses.wire import (
     NAME,
@@ -123,7 +123,7 @@ class Items:
         """The call whose arguments an event holds; None when it may be those of several, or of none that there is."""
         if index < 0:
             self._assembly.deviate("missing-index", "output_index")
-        found = self.places.find_call(index, id, call_id, items=self.all)
+        found = self.places.find_call(index, id, call_id, doubt=self._doubt)
         is_orphan = self._assembly.ending.is_torn and not self.places.is_named(index, id, call_id)
         if is_orphan or not found.is_sure:  # its item may have begun in a frame that could not be read
             self._doubt(found.items)
@@ -134,17 +134,7 @@ class Items:
         """The call whose deltas came to these whole arguments, where no label names one: ids may rotate."""
         if index >= 0 or call_id or self.places.by_id(id) is not None:
             return None
-        for item in self.all:
-            call = item.call
-            if (
-                call is not None
-                and call.is_open()
-                and not (item.done or item.is_final)
-                and call.text.is_closed()
-                and call.text.raw().strip() == text.strip()
-            ):
-                return item
-        return None
+        return self.places.find_told(text, self._doubt)
 
     def _doubt(self, items: list[Item]) -> None:
         """Arguments came that each of these calls may own."""
@@ -157,7 +147,7 @@ class Items:
         """Whether arguments for a call that is whole may be those of another, which waits for some."""
         if item.call is None or not text.strip() or (item.call.is_open() and not item.call.text.is_closed()):
             return False
-        waiting = waiting_calls(self.all)
+        waiting = self.places.waiting_calls(self._doubt)
         if waiting:
             self._doubt([*waiting, item])
         return bool(waiting)

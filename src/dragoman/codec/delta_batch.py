@@ -16,6 +16,7 @@ import msgspec
 from dragoman import _json
 
 _VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_BACKSLASH: Final = 0x5C
 _MOST_IN_VAIN: Final = 16  # frames in a row that are learned and are not like the next
 
 _decode_string: Final = _json.typed_decoder(str)
@@ -81,7 +82,8 @@ def _around(frame: bytes, key: bytes) -> tuple[bytes, bytes] | None:
     if place < 0 or found is None or frame.find(key, place + 1) >= 0:
         return None
     head, tail = frame[: found.start(1)], frame[found.end(1) :]
-    return None if b"\\" in head or b"\\" in tail else (head, tail)  # the key may be there again, written otherwise
+    may_repeat = _BACKSLASH in head or _BACKSLASH in tail  # the key may be there again, written otherwise
+    return None if may_repeat else (head, tail)
 
 
 def narrowed(

@@ -71,6 +71,8 @@ def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
     """The whole arguments of a call, after their pieces or in their place: what the pieces did not say is added.
     Otherwise than they, it contradicts them."""
     said = call.text.raw() or call.arguments
+    if text == said:
+        return
     if call.kind == "function":
         text = text.lstrip()
     if call.is_open() and text.startswith(said):

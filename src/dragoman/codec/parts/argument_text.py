@@ -34,25 +34,24 @@ GATHERED: Final = 32
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
 
 
-class ArgumentText:
-    """Takes the fragments of one call's arguments in order. Time is linear in the text."""
+class ArgumentText(msgspec.Struct, eq=False):
+    """Takes the fragments of one call's arguments in order. Time is linear in the text.
 
-    __slots__ = (
-        "_depth", "_escaped", "_in_string", "_pieces", "_restated", "_scanned", "_surplus", "phase", "placeholder",
-    )  # fmt: skip
+    Attributes:
+        phase: "held" until a brace with something in it has come, "odd" when something else came, "closed" after its
+            brace.
+        placeholder: `{}` or `null` that stood before the real object, else "".
+    """
 
-    def __init__(self) -> None:
-        #: "held" until a brace with something in it has come, "odd" when something else came, "closed" after its brace.
-        self.phase: Phase = "held"
-        #: `{}` or `null` that stood before the real object, else "".
-        self.placeholder = ""
-        self._pieces: list[str] = []
-        self._scanned = 0  # how many pieces the scanner has read
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._surplus: list[str] = []
-        self._restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
+    phase: Phase = "held"
+    placeholder: str = ""
+    _pieces: list[str] = []
+    _scanned: int = 0  # how many pieces the scanner has read
+    _depth: int = 0
+    _in_string: bool = False
+    _escaped: bool = False
+    _surplus: list[str] = []
+    _restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
 
     def add(self, text: str) -> str:
         """Take the next fragment; gives the text that may leave now ("" while nothing may)."""

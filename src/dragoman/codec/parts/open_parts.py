@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.types import Native
@@ -22,7 +24,7 @@ class OpenPart:
         self.native: Native | None = None
 
 
-class OpenCall:
+class OpenCall(msgspec.Struct, eq=False):
     """A tool call that is open, or was.
 
     `state`: "waiting" for its name (and what came is held), "announced" (its start event left), "whole" or "failed".
@@ -31,30 +33,24 @@ class OpenCall:
     where none are read.
     """
 
-    __slots__ = (
-        "arguments", "block_ended", "fragments", "half", "id", "index", "is_settled", "kind", "live", "name", "native",
-        "pending", "repeats", "signature", "size", "state", "text", "unread",
-    )  # fmt: skip
-
-    def __init__(self, index: int, *, id: str, name: str, kind: Literal["function", "custom"]) -> None:
-        self.index = index
-        self.id = id
-        self.name = name
-        self.kind = kind
-        self.native: Native | None = None
-        self.signature: str | None = None
-        self.state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
-        self.text = ArgumentText()
-        self.pending: list[str] = []  # text that may leave once the call is announced
-        self.arguments = ""  # the final text, when whole
-        self.block_ended = False
-        self.is_settled = False
-        self.fragments = 0
-        self.size = 0  # characters of its arguments that came
-        self.half = ""  # a high surrogate that waits for its other half
-        self.live: list[str] | None = None  # takes plain fragments; None while they must be looked at
-        self.repeats: OpenCall | None = None
-        self.unread = ""
+    index: int
+    id: str
+    name: str
+    kind: Literal["function", "custom"]
+    native: Native | None = None
+    signature: str | None = None
+    state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
+    text: ArgumentText = msgspec.field(default_factory=ArgumentText)
+    pending: list[str] = []  # text that may leave once the call is announced
+    arguments: str = ""  # the final text, when whole
+    block_ended: bool = False
+    is_settled: bool = False
+    fragments: int = 0
+    size: int = 0  # characters of its arguments that came
+    half: str = ""  # a high surrogate that waits for its other half
+    live: list[str] | None = None  # takes plain fragments; None while they must be looked at
+    repeats: OpenCall | None = None
+    unread: str = ""
 
     def is_open(self) -> bool:
         """Whether it is neither whole nor failed."""

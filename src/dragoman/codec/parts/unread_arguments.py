@@ -18,6 +18,10 @@ _SPELLINGS: Final = frozenset({
     "input", "inputjson", "inputs", "kwargs", "param", "parameter", "parameters", "params", "parsedarguments",
     "partialargs", "partialjson", "toolargs", "toolinput",
 })  # fmt: skip
+#: Keys that most events about a call have; a number or a plain text under one is no arguments.
+_LABELS: Final = frozenset({
+    "call_id", "id", "index", "item_id", "name", "object", "output_index", "sequence_number", "status", "type",
+})  # fmt: skip
 #: Objects that vendors write beside a call, and that say nothing of its arguments.
 _BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
 
@@ -29,7 +33,12 @@ def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
         fields: by name; a `Raw` is the field's JSON text.
         known: those that the place knows.
     """
-    return next((clip(key) for key, value in fields.items() if key not in known and _may_be(key, value)), "")
+    for key, value in fields.items():
+        if key in _LABELS and (type(value) is int or (type(value) is str and value[:1].isalnum())):
+            continue  # none, for less than the look at any field takes
+        if key not in known and _may_be(key, value):
+            return clip(key)
+    return ""
 
 
 def fields_at(frame: bytes, *path: str | int) -> dict[str, Json]:

@@ -168,7 +168,7 @@ class Decoder:
             self._dispatch(kind, event, frame)
 
     def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
-        if (b"partial_json" in frame or b"tool_use" in frame) and repeats_key(frame):
+        if (frame.find(b"partial_json") >= 0 or frame.find(b"tool_use") >= 0) and repeats_key(frame):
             name = read_text((read_fields(event.content_block) or {}).get("name"))
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts

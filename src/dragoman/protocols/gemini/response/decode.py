@@ -188,7 +188,7 @@ class Decoder:
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
-        if b"unction" in frame and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
+        if frame.find(b"unction") >= 0 and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
             torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
             for place, candidate in enumerate(candidates):
@@ -420,8 +420,12 @@ def _tells_call(chunk: Chunk, found: Split | None) -> bool:
     """Whether a call was read in a chunk; `found`: what of it is not modelled."""
     if found is not None and any("functionCall" in part for part in found.parts.values()):
         return True
-    contents = [candidate.content for candidate in chunk.candidates or ()]
-    return any(part.functionCall is not None for one in contents if one is not None for part in one.parts or ())
+    for candidate in chunk.candidates or ():
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                if part.functionCall is not None:
+                    return True
+    return False
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -106,7 +106,7 @@ class Kept:
         candidate = {key: _join_all(pieces) for key, pieces in self._candidate.items()}
         response: Fields = {}
         usage: Fields = {}
-        for frame in dict.fromkeys((self.first, self.last)):
+        for frame in (self.first,) if self.last is self.first else (self.first, self.last):
             top = _decode_fields(frame)
             if isinstance(top, Malformed):
                 continue

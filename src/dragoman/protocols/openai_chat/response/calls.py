@@ -94,7 +94,7 @@ class CallReader:
 
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
-        if b"_call" in frame and repeats_key(frame):
+        if frame.find(b"_call") >= 0 and repeats_key(frame):
             self._refuse(said.tool_calls or [CallPiece()], frame)
             said.tool_calls = said.function_call = None
 

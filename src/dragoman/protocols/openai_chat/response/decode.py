@@ -216,7 +216,7 @@ class Decoder:
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
         """A chunk without choices: usage, an error, a wrapped response, something else."""
-        if b"_call" in data:
+        if data.find(b"_call") >= 0:
             self._calls.find_hidden(chunk, data)
         usage = chunk.usage
         if isinstance(usage, dict) and not self._assembly.started:
@@ -253,7 +253,7 @@ class Decoder:
             self._usage(chunk)
         error = None if chunk.error is None else self._error_in(chunk.error)
         choices = chunk.choices or ()
-        if b"_call" in data and not (choices and (said := choices[0].delta) is not None and said.tool_calls):
+        if data.find(b"_call") >= 0 and not (choices and (said := choices[0].delta) is not None and said.tool_calls):
             self._calls.find_hidden(chunk, data)
         for choice in choices:
             if choice.index != self._choice and not self._is_ours(choice.index):

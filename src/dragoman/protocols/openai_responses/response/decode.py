@@ -161,8 +161,9 @@ class Decoder:
 
     def read_batch(self, lines: list[bytes]) -> bool:
         """Plain deltas that all let one part grow."""
-        burst = read_burst(lines)
-        item = self._items.live.get(burst.item) if burst is not None else None
+        live = self._items.live
+        burst = read_burst(lines, is_alone=len(live) < 2)
+        item = live.get(burst.item) if burst is not None else None
         if burst is None or item is None:
             return False
         if burst.place < 0 and item.call is not None:
@@ -190,7 +191,7 @@ class Decoder:
             self._assembly.deviate(*oddity(data))
         if not isinstance(value, dict):
             return self._assembly.deviate("unknown-event", "body", type(value).__name__)
-        if b"_call" in data and repeats_key(data, value):
+        if data.find(b"_call") >= 0 and repeats_key(data, value):
             return torn_frames.refuse(self._assembly, "event", data, name_of(value))
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
@@ -412,7 +413,8 @@ class Decoder:
             return
         if item.kind != kind:  # free text for a call of JSON, or the other way round
             return self._assembly.contradict(item.call, f"type {value.get('type')}")
-        item.call.unread = item.call.unread or unread_arguments(value, *_ARGUMENTS_OF_STEP[step])
+        if item.call.text.phase == "held":  # of a call that has arguments they are read
+            item.call.unread = item.call.unread or unread_arguments(value, *_ARGUMENTS_OF_STEP[step])
         if step == "delta":
             if not (self._items.is_surplus(item, text) or item.is_doubtful):
                 self._assembly.add_arguments(item.call, text)

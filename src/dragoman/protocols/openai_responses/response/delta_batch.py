@@ -37,8 +37,9 @@ _decode_texts: Final = _json.lines_decoder(_Text)
 _decode_arguments: Final = _json.lines_decoder(_Arguments)
 
 
-def read_burst(lines: list[bytes]) -> Burst | None:
-    """What the events say together; None when they are not all of one kind, or not of one part."""
+def read_burst(lines: list[bytes], *, is_alone: bool) -> Burst | None:
+    """What the events say together; None when they are not all of one kind, or not of one part. `is_alone`: there is
+    one item that grows, so that an index that is told twice can name no other."""
     if b'"response.output_text.delta"' in lines[0]:
         said = _decode_texts(lines)
         if said is None:
@@ -46,12 +47,12 @@ def read_burst(lines: list[bytes]) -> Burst | None:
         item, place, ids = said[0].output_index, said[0].content_index, set[tuple[str, str]]()
         texts = [each.delta for each in said if each.output_index == item and each.content_index == place]
     else:
-        grown = _decode_arguments(lines)
-        if grown is None:
-            return None
         joined = b"\n".join(lines)
-        if joined.count(b'"delta"') > len(lines) or joined.count(b'"output_index"') > len(lines):
-            return None  # it may be told twice
+        grown = _decode_arguments(lines, joined)
+        if grown is None or joined.count(b'"delta"') > len(lines):
+            return None
+        if not is_alone and joined.count(b'"output_index"') > len(lines):
+            return None  # it may be told twice, and so may what it adds
         item, place = grown[0].output_index, -1
         texts = [each.delta for each in grown if each.output_index == item]
         ids = set(map(_ids_of, grown))

@@ -91,6 +91,10 @@ class Places:
         Args:
             doubt: see `open_calls`.
         """
+        at_index = self._by_index.get(index)
+        if at_index is not None and at_index.call is not None and not call_id and self.by_id(id) is at_index:
+            at_index.is_named = True  # the usual event: both labels name one call
+            return Found([at_index], True)
         named = self._by_call.get(call_id) if call_id else None
         found = [item for item in (named, self.by_id(id)) if item is not None]
         at_index = self._by_index.get(index) if index >= 0 else None

@@ -306,7 +306,8 @@ class Items:
 
     def _note_unread(self, call: OpenCall, fields: dict[str, Json]) -> None:
         """See what an item says beside its arguments."""
-        call.unread = call.unread or unread_arguments(fields, *_ARGUMENTS[call.kind])
+        if call.text.phase == "held":  # else it has arguments, and they are read
+            call.unread = call.unread or unread_arguments(fields, *_ARGUMENTS[call.kind])
 
     def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
         """The argument text of an item; an object where text belongs keeps its own text."""
@@ -316,7 +317,7 @@ class Items:
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         item.is_final = True
-        if item.call is not None:
+        if text and item.call is not None:
             tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
         if text:
             item.is_doubtful = False
@@ -331,6 +332,9 @@ class Items:
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
         call = item.call
+        is_opened = call is not None and call.state != "waiting"
+        if call is not None and is_opened and fields.get("name") == call.name and "namespace" not in fields:
+            return  # the usual call says its name again
         id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.calls.offered_names)
         if call is not None and call.name and name not in ("", call.name):
             self._assembly.contradict(call, f"output[{item.index}].name")

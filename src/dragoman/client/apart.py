@@ -21,6 +21,7 @@ _EVENT_STREAM: Final = (b"data: ", b"event: ")  # how a body begins that is cut 
 #: A byte → in how many bytes of such a stream it stands once at most. These tell how many events and objects there are
 #: to be read, and how much of a text may be a call or must be mended.
 _RARE: Final = ((b"\n", 40), (b"{", 24), (b"\\", 16), (b"<", 128), (b">", 64))
+_FEW: Final = 16  # of a byte, which are no more than may stand in the least that is read at once
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\n")
 #: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
 #: text of openers, take a hundred times as long as an answer's usual ones.
@@ -37,8 +38,10 @@ def _end_of_events(data: bytes, most: int) -> int:
 
 def _is_usual(data: bytes) -> bool:
     """Whether these bytes of an event stream are read as quickly as most are."""
-    # To count takes a step a byte; whether there are any is found as memory is searched.
-    return all(byte not in data or data.count(byte) * distance <= len(data) for byte, distance in _RARE)
+    # To count takes a step a byte; a few are found as memory is searched.
+    return all(
+        len(data.split(byte, _FEW)) <= _FEW or data.count(byte) * distance <= len(data) for byte, distance in _RARE
+    )
 
 
 @final

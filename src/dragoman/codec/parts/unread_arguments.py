@@ -8,6 +8,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder
 from dragoman.deviations import clip
 from dragoman.types import Native
@@ -39,6 +40,12 @@ def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
         if key not in known and _may_be(key, value):
             return clip(key)
     return ""
+
+
+def note_unread(call: OpenCall, fields: Mapping[str, Json], *known: str) -> None:
+    """See what stands beside the arguments of a call, while it may have none: else they are read."""
+    if call.text.phase == "held" and not call.unread:
+        call.unread = unread_arguments(fields, *known)
 
 
 def fields_at(frame: bytes, *path: str | int) -> dict[str, Json]:

@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import unread_arguments
+from dragoman.codec.parts.unread_arguments import note_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -413,8 +413,7 @@ class Decoder:
             return
         if item.kind != kind:  # free text for a call of JSON, or the other way round
             return self._assembly.contradict(item.call, f"type {value.get('type')}")
-        if item.call.text.phase == "held":  # of a call that has arguments they are read
-            item.call.unread = item.call.unread or unread_arguments(value, *_ARGUMENTS_OF_STEP[step])
+        note_unread(item.call, value, *_ARGUMENTS_OF_STEP[step])
         if step == "delta":
             if not (self._items.is_surplus(item, text) or item.is_doubtful):
                 self._assembly.add_arguments(item.call, text)

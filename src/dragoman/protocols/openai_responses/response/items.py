@@ -14,7 +14,7 @@ from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import told_once
-from dragoman.codec.parts.unread_arguments import unread_arguments
+from dragoman.codec.parts.unread_arguments import note_unread
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places
@@ -296,18 +296,13 @@ class Items:
             native=make_native(item.native),
             wait=not item.call_id,  # the item's end may still tell it
         )
-        self._note_unread(item.call, fields)
+        note_unread(item.call, fields, *_ARGUMENTS[item.call.kind])
         prefill = self._arguments(item, fields, place)
         if prefill and item.call.kind == "function":
             if isinstance(_json.decode_object(prefill), _json.Malformed):
                 self._assembly.add_arguments(item.call, prefill)
             else:
                 item.prefill = prefill
-
-    def _note_unread(self, call: OpenCall, fields: dict[str, Json]) -> None:
-        """See what an item says beside its arguments."""
-        if call.text.phase == "held":  # else it has arguments, and they are read
-            call.unread = call.unread or unread_arguments(fields, *_ARGUMENTS[call.kind])
 
     def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
         """The argument text of an item; an object where text belongs keeps its own text."""
@@ -317,10 +312,10 @@ class Items:
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         item.is_final = True
-        if text and item.call is not None:
-            tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
         if text:
             item.is_doubtful = False
+            if item.call is not None:
+                tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         if item.call is not None:  # an item that ended is told once more: a call must be the same
@@ -332,13 +327,13 @@ class Items:
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
         call = item.call
-        is_opened = call is not None and call.state != "waiting"
-        if call is not None and is_opened and fields.get("name") == call.name and "namespace" not in fields:
-            return  # the usual call says its name again
+        is_said = "namespace" not in fields and call is not None and fields.get("name") == call.name
+        if call is None or (is_said and call.state != "waiting"):
+            return
         id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.calls.offered_names)
-        if call is not None and call.name and name not in ("", call.name):
+        if call.name and name not in ("", call.name):
             self._assembly.contradict(call, f"output[{item.index}].name")
-        if call is None or call.state != "waiting" or call.repeats is not None:
+        if call.state != "waiting" or call.repeats is not None:
             return
         if not call.name and name:
             self._assembly.deviate("late-name", f"output[{item.index}]")
@@ -378,7 +373,7 @@ class Items:
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:
             self.name_call(item, fields)
-            self._note_unread(item.call, fields)
+            note_unread(item.call, fields, *_ARGUMENTS[item.call.kind])
             self.final_arguments(item, self._arguments(item, fields, place))
             self.final_arguments(item, item.prefill)
             if late:

@@ -352,3 +352,23 @@ def test_one_sync_is_for_all_who_wait_and_the_loop_goes_on() -> None:
     first, *later = asyncio.run(all_of_it())
     assert first is None and all(isinstance(each, OSError) for each in later)
     assert len(begun) == 3
+
+
+@pytest.mark.parametrize("problem", [RuntimeError("can't start new thread"), OSError(24, "too many open files")])
+def test_a_sync_that_cannot_begin_is_told_and_the_next_one_goes_on(problem: Exception) -> None:
+    """Whoever waited for it, and all after, waited for ever."""
+    problems = [problem]
+
+    def to_sync() -> Callable[[], None]:
+        if problems:
+            raise problems.pop()
+        return lambda: None
+
+    async def both() -> list[object]:
+        group = GroupSync(to_sync)
+        async with asyncio.timeout(20):
+            return [(await asyncio.gather(group.wait(), return_exceptions=True))[0] for _ in range(2)]
+
+    first, second = asyncio.run(both())
+    assert isinstance(first, OSError)
+    assert second is None

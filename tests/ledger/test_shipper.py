@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from dragoman.ledger.locking import FileLock
 from dragoman.ledger.records import AttemptIds, Intent, PriceSnapshot, Row, Settlement, encode_record
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
-from dragoman.ledger.waking import Ringer
+from dragoman.ledger.waking import Ringer, Sleeper
 from ledger.conformance import dump
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
 
@@ -379,3 +380,14 @@ def test_a_shipper_whose_store_is_away_ends_with_its_gateway(tmp_path: Path, mon
     after = Shipper(folder, SqliteStore(tmp_path), batch=8)
     assert after.round() == 1
     assert check(folder).attempts == 1
+
+
+def test_who_rings_a_closed_bell_writes_into_nothing_else(folder: LedgerFolder) -> None:
+    """The gateway's thread rings at its end, when the shipper's may have closed its files: their numbers are others'
+    soon."""
+    sleeper = Sleeper(folder)
+    sleeper.close()
+    with contextlib.ExitStack() as opened:
+        others = [opened.enter_context((folder.root / f"other{number}").open("wb")) for number in range(20)]
+        sleeper.ring()
+        assert [os.fstat(each.fileno()).st_size for each in others] == [0] * 20

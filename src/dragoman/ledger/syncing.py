@@ -35,8 +35,8 @@ class GroupSync:
             waiting, self._next = self._next, None
             try:
                 await asyncio.to_thread(self._to_sync())
-            except OSError as problem:
-                waiting.set_exception(problem)
+            except (OSError, RuntimeError) as problem:  # RuntimeError: there is no room for a thread
+                waiting.set_exception(problem if isinstance(problem, OSError) else OSError(str(problem)))
                 waiting.exception()  # told, also where nobody waits any more
             else:
                 waiting.set_result(None)

@@ -62,7 +62,7 @@ class Ringer:
 class Sleeper:
     """The shipper's side."""
 
-    __slots__ = ("_bell", "_flag", "_told")
+    __slots__ = ("_bell", "_flag", "_lock", "_told")
 
     def __init__(self, folder: LedgerFolder) -> None:
         """Raises OSError: the folder cannot be written."""
@@ -70,6 +70,7 @@ class Sleeper:
         self._flag = _mapped(folder)
         self._flag[0] = 0
         self._told = threading.Event()
+        self._lock = threading.Lock()  # no other file has the bell's number while it is rung
         self._bell = -1
         if _HAS_FIFO:
             with contextlib.suppress(OSError):  # some file systems have none
@@ -101,16 +102,19 @@ class Sleeper:
     def ring(self) -> None:
         """Wake it from another thread."""
         self._told.set()
-        if self._bell >= 0:
-            with contextlib.suppress(OSError):
-                os.write(self._bell, b".")
+        with self._lock:
+            if self._bell >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._bell, b".")
 
     def close(self) -> None:
         """From now on workers ring, for the next shipper."""
         self._flag[0] = _ASLEEP
         self._flag.close()
-        if self._bell >= 0:
-            os.close(self._bell)
+        with self._lock:
+            if self._bell >= 0:
+                descriptor, self._bell = self._bell, -1
+                os.close(descriptor)
 
 
 def _mapped(folder: LedgerFolder) -> mmap.mmap:

@@ -134,7 +134,8 @@ class OpenCalls:
             while made in self.by_id:  # by the wire, which made it up likewise
                 made += f"_{call.index}"  # whatever makes ids, this ends
             self.by_id[made], call.id = call, made
-        call.id, call.name = whole_characters(call.id), whole_characters(call.name)
+        if not (call.id.isascii() and call.name.isascii()):
+            call.id, call.name = whole_characters(call.id), whole_characters(call.name)
         if self.offered_names and call.name not in self.offered_names:
             answer.deviate("unknown-tool", f"call {call.index}", call.name)
         call.state = "announced"

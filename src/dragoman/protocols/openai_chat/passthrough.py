@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman.codec.delta_batch import many, narrowed, one
 from dragoman.codec.framing.plain_keys import has_escaped_letters
 from dragoman.codec.parts.settled_arguments import is_plain_object
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import has_plain_keys, repeats_key
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
@@ -107,8 +107,8 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     choice = answer.choices[0]
     word, calls = choice.finish_reason, choice.message.tool_calls
-    may_repeat = has_escaped_letters(body) or (b"_calls" in body and _is_crowded(body, len(calls or ()), word))
-    if may_repeat and repeats_key(body):
+    may_repeat = body.find(b"_calls") >= 0 and not has_plain_keys(body) and _is_crowded(body, len(calls or ()), word)
+    if (may_repeat or has_escaped_letters(body)) and repeats_key(body):
         return None
     if calls:
         if word == "stop" or len({call.id for call in calls}) < len(calls):

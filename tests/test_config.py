@@ -310,7 +310,7 @@ def test_the_address_of_a_ledger_is_read_and_not_shown(tmp_path: Path, store: st
     assert "pw-canary" not in str(refused.value)
 
 
-def test_a_ledger_is_in_postgresql_by_reference_and_has_no_limits_beside_it(tmp_path: Path) -> None:
+def test_a_ledger_is_in_postgresql_by_reference_and_has_limits_beside_it(tmp_path: Path) -> None:
     file = tmp_path / "dragoman.toml"
     file.write_text('[ledger]\nstore = "env:STORE"\n')
     environ = {"STORE": "postgresql://u:pw-canary@h/d"}
@@ -318,8 +318,43 @@ def test_a_ledger_is_in_postgresql_by_reference_and_has_no_limits_beside_it(tmp_
     assert config.ledger.store is not None and config.ledger.store.reveal() == environ["STORE"]
     assert "pw-canary" not in repr(config)
     file.write_text('[ledger]\nstore = "env:STORE"\n[[quotas]]\nscope = "all"\nrequests = 5\nper = "minute"\n')
-    with pytest.raises(ConfigError, match="limits are counted on one machine"):
-        load_config(file, environ=environ, home=tmp_path)
+    assert len(load_config(file, environ=environ, home=tmp_path).quotas) == 1
     file.write_text("[ledger]\nstore = 5\n")
     with pytest.raises(ConfigError, match=r"ledger\.store: expected text"):
         load_config(file, environ=environ, home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("counters", "words"),
+    [
+        ("mysql://u:pw-canary@h", "something else"),
+        ("valkeys://:pw-canary@", "without a host"),
+        ("valkeys://:pw-canary@h/name", "more than a number"),
+        ("valkeys://:pw-canary@h:99999", "cannot be read"),
+        ("valkeys://:pw-canary@h/0?ssl_cert_reqs=none", "other words than"),
+        ("valkey://:pw-canary@h", "without TLS"),
+    ],
+)
+def test_the_address_of_counters_is_read_and_not_shown(tmp_path: Path, counters: str, words: str) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[ledger]\nstore = "postgresql://u@h/d"\ncounters = "{counters}"\n')
+    with pytest.raises(ConfigError, match=words) as refused:
+        load_config(file, environ={}, home=tmp_path)
+    assert "pw-canary" not in str(refused.value)
+
+
+def test_counters_stand_beside_a_postgresql_and_count_what_they_have_exactly(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text('[ledger]\ncounters = "valkey://127.0.0.1"\n')
+    with pytest.raises(ConfigError, match="beside them"):
+        load_config(file, environ={}, home=tmp_path)
+    for address in ("valkey://127.0.0.1:6379/1", "valkeys://h", "redis://h?tls=off", "store"):
+        file.write_text(f'[ledger]\nstore = "postgresql://u@h/d"\ncounters = "{address}"\n')
+        found = load_config(file, environ={}, home=tmp_path).ledger.counters
+        assert (None if found is None else found.reveal()) == (None if address == "store" else address)
+    large = '[ledger]\nstore = "postgresql://u@h/d"\ncounters = "valkeys://h"\n[[quotas]]\nscope = "all"\nper = "day"\n'
+    file.write_text(large + "usd = 9_000_000\n")
+    assert len(load_config(file, environ={}, home=tmp_path).quotas) == 1
+    file.write_text(large + "usd = 9_100_000\n")
+    with pytest.raises(ConfigError, match="9 million"):
+        load_config(file, environ={}, home=tmp_path)

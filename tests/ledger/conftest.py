@@ -1,16 +1,21 @@
-"""One PostgreSQL for all tests of a process, on a port of its own."""
+"""One PostgreSQL and one Valkey for all tests of a process, on ports of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from reliability.engine_valkey import MISSING as NO_VALKEY
 from reliability.engines import MISSING
 
+from ledger.counting_engines import CountingEngines
 from ledger.engines import Engines
 
 #: What needs the server itself; see `tests/conftest.py`, which says so.
-collect_ignore = ["test_postgresql.py"] if MISSING else []
+collect_ignore = [
+    *(["test_postgresql.py"] if MISSING else []),
+    *(["test_shared_counters.py"] if MISSING or NO_VALKEY else []),
+]
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +23,10 @@ def engines() -> Iterator[Engines]:
     engines = Engines()
     yield engines
     engines.close()
+
+
+@pytest.fixture(scope="session")
+def counting(engines: Engines) -> Iterator[CountingEngines]:
+    counting = CountingEngines(engines)
+    yield counting
+    counting.close()

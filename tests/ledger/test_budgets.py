@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -125,11 +126,15 @@ class Away:
     """Counters that cannot be asked."""
 
     epoch = ""
+    is_shared = True
 
     def take(self, claim: Claim) -> Lease:
         raise CountersAway("locked")
 
-    def greet(self, holder: str) -> str:
+    def look(self) -> str:
+        raise CountersAway("locked")
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
         raise CountersAway("locked")
 
 

@@ -19,6 +19,7 @@ from dragoman.ledger.leases import LEASE_SECONDS
 from dragoman.ledger.seeding import leasing_holders, live_holders, read_adjusted, read_seed, read_seeds, read_spent
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
+from ledger.counting_engines import KINDS, CountingEngines
 from ledger.histories import intent, settlement
 from ledger.leases_model import ReferenceCounters
 
@@ -30,42 +31,39 @@ _calls = st.tuples(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=60)
 @given(st.lists(_calls, max_size=30), st.integers(0, 40), st.integers(0, 40))
 def test_they_answer_as_the_model_does(
-    tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[str, str, int, int, int, int, tuple[int, int]]],
-    closed: int, used: int,
+    tmp_path_factory: pytest.TempPathFactory, counting: CountingEngines, kind: str,
+    calls: list[tuple[str, str, int, int, int, int, tuple[int, int]]], closed: int, used: int,
 ) -> None:  # fmt: skip
     clock = [1_000.0]
     seed = Seed(closed, {"b": used}, frozenset({"gone"}))
-    ours = SqliteCounters(
-        tmp_path_factory.mktemp("counters") / "counters.sqlite",
-        seeds=lambda accounts: dict.fromkeys(accounts, seed), adjusted=lambda account: 0,
-        live=lambda: set(HOLDERS), leasing=set, now=lambda: clock[0],
-    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("counters")
     model = ReferenceCounters(lambda account: seed, lambda: set(HOLDERS), lambda: clock[0])
-    ours.greet("a")
-    for number, (kind, holder, account, spent, want, least, (limit, generation)) in enumerate(calls, 1):
-        if kind == "wait":
-            clock[0] += spent * 3
-        elif kind == "fold":
-            ours.fold(account, holder, spent)
-            model.fold(account, holder, spent)
-        elif kind == "expire":
-            ours.expire(account, holder, spent)
-            model.expire(account, holder, spent)
-        else:
-            told = number if kind == "take" else max(1, number - 5)
-            claims = [
-                Claim(account, holder, told, Facts(spent, want), want, least, limit, generation, epoch)
-                for epoch in (ours.epoch, model.epoch)
-            ]
-            mine, theirs = ours.take(claims[0]), model.take(claims[1])
-            assert (mine.outcome, mine.amount, mine.is_tight) == (theirs.outcome, theirs.amount, theirs.is_tight)
-        totals = ours.totals([4, 8])
-        assert totals == {account: model.accounts[account].total for account in totals}
-        assert totals.keys() == model.accounts.keys()
-    ours.close()
+    with counting.open(kind, folder, lambda account: seed, lambda: set(HOLDERS), lambda: clock[0], set) as ours:
+        ours.greet("a")
+        for number, (call, holder, account, spent, want, least, (limit, generation)) in enumerate(calls, 1):
+            if call == "wait":
+                clock[0] += spent * 3
+            elif call == "fold":
+                ours.fold(account, holder, spent)
+                model.fold(account, holder, spent)
+            elif call == "expire":
+                ours.expire(account, holder, spent)
+                model.expire(account, holder, spent)
+            else:
+                told = number if call == "take" else max(1, number - 5)
+                claims = [
+                    Claim(account, holder, told, Facts(spent, want), want, least, limit, generation, epoch)
+                    for epoch in (ours.epoch, model.epoch)
+                ]
+                mine, theirs = ours.take(claims[0]), model.take(claims[1])
+                assert (mine.outcome, mine.amount, mine.is_tight) == (theirs.outcome, theirs.amount, theirs.is_tight)
+            totals = ours.totals([4, 8])
+            assert totals == {account: model.accounts[account].total for account in totals}
+            assert totals.keys() == model.accounts.keys()
 
 
 def counters(folder: LedgerFolder, now: float = 0.0) -> SqliteCounters:

@@ -187,7 +187,7 @@ def test_commands_read_and_write_it(
     assert f"postgresql://127.0.0.1:{engines.server.port}/postgres" in said.out
     assert "canary" not in said.out + said.err
     assert main(["budget", "set", "all", "5/month", *where]) != 0
-    assert "limits are counted on one machine" in capsys.readouterr().err
+    assert "they stand on one machine" in capsys.readouterr().err
 
 
 def test_a_server_ends_with_who_started_it() -> None:

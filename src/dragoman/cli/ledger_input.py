@@ -27,7 +27,7 @@ def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
     config = load_settings(options)
     if config.server.state is None:
         raise ConfigError("server.state: expected the folder in which the ledger stands")
-    return LedgerFolder.of(config.server.state, config.ledger.store)
+    return LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
 
 
 def read_span(word: str) -> int | None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date
 from typing import Annotated, Final, Literal, final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.config.quotas import Quota
 from dragoman.errors import ConfigError
 from dragoman.secret import Secret
 
 #: What a key, an owner and a team may be called, and what a key is known by.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-#: Why there are no limits beside a PostgreSQL.
-NO_LIMITS: Final = "expected none beside a ledger in PostgreSQL: limits are counted on one machine, in SQLite"
+#: Why `dragoman budget set` is none beside a PostgreSQL.
+OF_FILE_ONLY: Final = (
+    "expected none beside a ledger in PostgreSQL: they stand on one machine; write them as [[quotas]], on each"
+)
 _SCHEMES: Final = ("postgresql", "postgres")
+_COUNTERS: Final = ("valkey", "valkeys", "redis", "rediss")
+_WITHOUT_TLS: Final = ("valkey", "redis")
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
+#: Of a limit in Valkey, whose numbers are whole up to 2^53: micro-dollars, and tokens or requests.
+_MOST_MICRO: Final = 2**53 // 1_000 - 1
+_MOST_COUNT: Final = 2**53 - 1
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -28,13 +38,16 @@ class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `journals_mib`: of journals that may wait for the store; beyond, requests are refused where clients have keys or
     quotas hold, and else not recorded.
     `store`: `sqlite`, in the state folder, or the address of a PostgreSQL (`postgresql://USER:PASSWORD@HOST/DATABASE`)
-    that several machines may share, by reference (`env:`, `file:`) or as it is."""
+    that several machines may share, by reference (`env:`, `file:`) or as it is. `counters`: `store`, where limits are
+    counted beside the rows, or the address of a Valkey or Redis (`valkey://USER:PASSWORD@HOST:PORT`) beside a
+    PostgreSQL."""
 
     enabled: bool = True
     durability: Literal["process", "power"] = "process"
     keep_attempts_days: Annotated[int, msgspec.Meta(ge=1)] = 400
     journals_mib: Annotated[int, msgspec.Meta(ge=4)] = 1_024
     store: Secret | None = None
+    counters: Secret | None = None
 
 
 @final
@@ -90,3 +103,37 @@ def check_store(address: Secret) -> None:
     has_host = parts.hostname or "host=" in parts.query  # of a socket in the file system
     if not has_host or not parts.path.strip("/"):
         raise ConfigError(words.format("one without a host or a database"))
+
+
+def check_counters(address: Secret) -> None:
+    """The address of a Valkey.
+
+    Raises:
+        ConfigError: it is none, or asks for no TLS beyond this machine; what it is instead is not shown.
+    """
+    words = "ledger.counters: expected store, or valkeys://USER:PASSWORD@HOST:PORT/NUMBER, got {} (not shown)"
+    try:
+        parts = urlsplit(address.reveal())
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ConfigError(words.format("an address that cannot be read")) from None
+    if parts.scheme not in _COUNTERS:
+        raise ConfigError(words.format("something else"))
+    number = parts.path.strip("/")
+    if not has_host or not (number == "" or (number.isascii() and number.isdigit())):
+        raise ConfigError(words.format("one without a host, or with more than a number after it"))
+    if parts.query not in ("", "tls=off"):
+        raise ConfigError(words.format("one with other words than ?tls=off"))
+    if parts.scheme in _WITHOUT_TLS and parts.hostname not in _THIS_MACHINE and not parts.query:
+        raise ConfigError(words.format("one without TLS beyond this machine; ?tls=off says that it is meant"))
+
+
+def check_amounts(quotas: Iterable[Quota]) -> None:
+    """Limits that a Valkey counts exactly.
+
+    Raises:
+        ConfigError: one is greater.
+    """
+    for quota in quotas:
+        if quota.amount > (_MOST_MICRO if quota.unit == "usd" else _MOST_COUNT):
+            raise ConfigError(f"quotas: {quota.name}: expected less than 9 million US dollars, or 2^53, in Valkey")

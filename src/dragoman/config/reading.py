@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.config.agent import AgentConfig
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
-from dragoman.config.ledger import NO_LIMITS, KeyConfig, LedgerConfig, check_keys, check_store
+from dragoman.config.ledger import KeyConfig, LedgerConfig, check_amounts, check_counters, check_keys, check_store
 from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.quotas import Quota, QuotaConfig, read_quotas
 from dragoman.config.references import check_listener, check_reference, expand, read_secret
@@ -127,10 +127,11 @@ class _Reading:
             raise ConfigError("quotas: expected tables, each begun by [[quotas]]")
         if tables and not ledger.enabled:
             raise ConfigError("quotas: expected a ledger to count by, and ledger.enabled is false")
-        if tables and ledger.store is not None:
-            raise ConfigError(f"quotas: {NO_LIMITS}")
         converted = [_convert(table, QuotaConfig, f"quotas[{number}]") for number, table in enumerate(tables)]
-        return read_quotas(converted, generation=self._written())
+        quotas = read_quotas(converted, generation=self._written())
+        if ledger.counters is not None:
+            check_amounts(quotas)
+        return quotas
 
     def _written(self) -> int:
         """Of two gateways that share a folder, the one whose file came later is right. A file that was put back keeps
@@ -237,15 +238,25 @@ class _Reading:
         return http
 
     def _ledger(self, table: Mapping[str, Any]) -> LedgerConfig:
-        named = table.get("store", "sqlite")
-        ledger = _convert({key: value for key, value in table.items() if key != "store"}, LedgerConfig, "ledger")
+        others = {key: value for key, value in table.items() if key not in ("store", "counters")}
+        ledger = _convert(others, LedgerConfig, "ledger")
+        store = self._engine(table.get("store", "sqlite"), "sqlite", "ledger.store")
+        counters = self._engine(table.get("counters", "store"), "store", "ledger.counters")
+        if store is not None:
+            check_store(store)
+        if counters is not None:
+            check_counters(counters)
+            if store is None:
+                raise ConfigError("ledger.counters: expected store, or a ledger.store in PostgreSQL beside them")
+        return msgspec.structs.replace(ledger, store=store, counters=counters)
+
+    def _engine(self, named: object, usual: str, where: str) -> Secret | None:
+        """An address, by reference or as it is; None: the usual one."""
         if not isinstance(named, str):
-            raise ConfigError(f"ledger.store: expected text, got {type(named).__name__}")
-        if named == "sqlite":
-            return ledger
-        store = self._secret(named, "ledger.store") if named.startswith(("env:", "file:")) else Secret(named)
-        check_store(store)
-        return msgspec.structs.replace(ledger, store=store)
+            raise ConfigError(f"{where}: expected text, got {type(named).__name__}")
+        if named == usual:
+            return None
+        return self._secret(named, where) if named.startswith(("env:", "file:")) else Secret(named)
 
     def _proxy(self, named: object) -> Secret | None:
         """The proxy's address: it may hold a password. A variable that is not set means none, as it does elsewhere."""

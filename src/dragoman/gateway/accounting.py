@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -130,7 +130,8 @@ class Ledger:
         assert self.pricing is not None
         if self._budgets is None:
             counters = open_counters(self.folder)
-            self._budgets = Budgets(counters, self._journal.holder, begin=self._begin_leasing)
+            begin = partial(self._begin_leasing, counters.join)
+            self._budgets = Budgets(counters, self._journal.holder, begin=begin)
         if self.admission is None:
             self.admission = Admission(self._budgets, self.pricing, tell=self._alert)
         self.admission.take(quotas)
@@ -237,12 +238,14 @@ class Ledger:
 
     # ------------------------------------------------------------ inside
 
-    def _begin_leasing(self) -> None:
-        """Raises CountersAway: the journal, by which others know that this worker lives, cannot be begun."""
+    def _begin_leasing(self, join: Callable[[str], None]) -> None:
+        """Raises CountersAway: the journal, by which others know that this worker lives, cannot be begun, or other
+        machines cannot be told."""
         try:
             self._journal.say_leasing()
         except JournalFailed as problem:
             raise CountersAway(str(problem)) from None
+        join(self._journal.holder)
 
     def _alert(self, text: str) -> None:
         _LOG.warning("%s", text)

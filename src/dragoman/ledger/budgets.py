@@ -34,12 +34,21 @@ class SharedCounters(Protocol):
 
     epoch: str
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines use them, so that what was used must be told in each life of theirs."""
+        ...
+
     def take(self, claim: Claim) -> Lease:
         """As `Counters.take`."""
         ...
 
-    def greet(self, holder: str) -> str:
-        """No lease of an earlier life is used; gives the epoch. Raises CountersAway."""
+    def look(self) -> str:
+        """The epoch of the life that goes on. Raises CountersAway."""
+        ...
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        """No lease of an earlier life is used, and what was is in the claims; gives the epoch. Raises CountersAway."""
         ...
 
 
@@ -132,7 +141,10 @@ class Budgets:
             self._tell(line)
 
     def tick(self, wall: float) -> None:
-        """Once a second: what nobody needs goes back, what was used beyond a lease is told. `wall`: Unix seconds."""
+        """Once a second: what nobody needs goes back, what was used beyond a lease is told; others who wait for this
+        worker in a new life of the counters need not. `wall`: Unix seconds."""
+        if self._epoch and self._counters.is_shared and self._now() >= self._away_until:
+            self._look()
         for account, line in tuple(self._lines.items()):
             balance = line.balance
             if not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held):
@@ -144,7 +156,7 @@ class Budgets:
     def greet(self) -> None:
         """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
         try:
-            self._renew(self._counters.greet(self._holder))
+            self._meet()
         except CountersAway:
             self._away_until = self._now() + _AWAY_FOR
 
@@ -209,11 +221,11 @@ class Budgets:
         try:
             if not self._epoch:
                 # In this order: a life that begins after `_begin` waits for whoever has not greeted it.
-                self._renew(self._counters.greet(self._holder))
+                self._meet()
                 self._begin()
             lease = self._take(line, want, least, now)
             if lease.outcome == "lost":
-                self._renew(lease.epoch)
+                self._meet()
                 lease = self._take(line, want, least, now)
         except CountersAway:
             self._away_until = now + _AWAY_FOR
@@ -224,9 +236,17 @@ class Budgets:
         return lease
 
     def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:
+        claim = self._claim(line, want, least)
+        self.exchanges += 1
+        lease = self._counters.take(claim)
+        line.balance.hear(lease, number=claim.number, made=now)
+        return lease
+
+    def _claim(self, line: _Line, want: int, least: int) -> Claim:
+        """Nothing more is admitted until it is answered."""
         charge, balance = line.charge, line.balance
         number = balance.call()
-        claim = Claim(
+        return Claim(
             charge.account,
             self._holder,
             number,
@@ -238,14 +258,18 @@ class Budgets:
             self._epoch,
             charge.until,
         )
-        self.exchanges += 1
-        lease = self._counters.take(claim)
-        balance.hear(lease, number=number, made=now)
-        return lease
 
-    def _renew(self, epoch: str) -> None:
-        """The counters are of this life: nothing is held of another."""
-        if epoch != self._epoch:
-            self._epoch = epoch
-            for line in self._lines.values():
-                line.balance.call()
+    def _look(self) -> None:
+        try:
+            if self._counters.look() != self._epoch:
+                self._meet()
+        except CountersAway:
+            self._away_until = self._now() + _AWAY_FOR
+
+    def _meet(self) -> None:
+        """The counters are of another life, perhaps: nothing is held of one before. Raises CountersAway."""
+        self._epoch = ""  # until all is told
+        for line in self._lines.values():
+            line.balance.call()
+        used = [self._claim(line, 0, 0) for line in self._lines.values() if line.balance.used]
+        self._epoch = self._counters.greet(self._holder, used)

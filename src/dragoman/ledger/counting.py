@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import COUNTERS_FILE, SqliteCounters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account
 from dragoman.ledger.seeding import leasing_holders, live_holders, read_adjusted, read_seeds, read_spent
 
+if TYPE_CHECKING:
+    from dragoman.ledger.counters.roster import SharedRoster
 
-def open_counters(folder: LedgerFolder) -> SqliteCounters:
-    """Those that all workers of the folder share. Nothing happens before the first call."""
+#: Seconds that a worker's event loop waits for counters of several machines, and who has time.
+_PATIENCE: Final = 0.25
+_MUCH_PATIENCE: Final = 5.0
+
+
+def open_counters(folder: LedgerFolder, *, has_time: bool = False) -> SqliteCounters | RemoteCounters:
+    """Those that all workers of the folder share, or of all machines of its store. Nothing happens before the first
+    call. `has_time`: no requests wait meanwhile."""
+    if folder.store is not None:
+        return _open_remote(folder, has_time=has_time)[0]
     return SqliteCounters(
         folder.root / COUNTERS_FILE,
         seeds=partial(read_seeds, folder),
@@ -22,16 +34,33 @@ def open_counters(folder: LedgerFolder) -> SqliteCounters:
     )
 
 
+def _open_remote(folder: LedgerFolder, *, has_time: bool) -> tuple[RemoteCounters, SharedRoster]:
+    """Raises MissingExtra."""
+    from dragoman.ledger.counters import apart, postgresql, postgresql_schema, roster
+
+    assert folder.store is not None
+    patience = _MUCH_PATIENCE if has_time else _PATIENCE
+    tables, version = postgresql_schema.TABLES, postgresql_schema.VERSION
+    database = apart.Database(folder.store, tables, version=version, patience=patience)
+    shared = roster.SharedRoster(folder, database)
+    if folder.counters is None:
+        return RemoteCounters(postgresql.PostgresqlPlace(database), shared), shared
+    from dragoman.ledger.counters.valkey import ValkeyPlace
+
+    return RemoteCounters(ValkeyPlace(folder.counters, patience=patience), shared), shared
+
+
 def correct_counters(folder: LedgerFolder, accounts: Iterable[Account]) -> None:
     """What was spent of accounts was corrected: workers feel it at their next call. Nothing without counters.
 
     Raises:
         CountersAway: not all of them are corrected; the next sweep does it.
     """
-    if not (folder.root / COUNTERS_FILE).exists():
+    if not _has_counters(folder):
         return
-    counters = open_counters(folder)
+    counters = open_counters(folder, has_time=True)
     try:
+        counters.look()
         for account in accounts:
             counters.correct(account)
     finally:
@@ -40,15 +69,58 @@ def correct_counters(folder: LedgerFolder, accounts: Iterable[Account]) -> None:
 
 def fold_ended(folder: LedgerFolder) -> None:
     """What the ended have leased becomes what they spent, and what the silent have, what they used. Nothing where there
-    are no counters.
+    are no counters. What several machines share waits for the next time while it cannot be asked.
 
     Raises:
         CountersAway, StoreAway, OSError: not all is folded.
     """
-    if not (folder.root / COUNTERS_FILE).exists():
+    if folder.store is not None:
+        counters, shared = _open_remote(folder, has_time=True)
+        try:
+            shared.tidy()
+            counters.sweep(shared.spent)
+        finally:
+            counters.close()
         return
-    counters = open_counters(folder)
+    if not _has_counters(folder):
+        return
+    of_machine = open_counters(folder)
     try:
-        counters.sweep(partial(read_spent, folder))
+        of_machine.sweep(partial(read_spent, folder))
+    finally:
+        of_machine.close()
+
+
+def read_used(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, int]:
+    """What the ledger has of accounts, in nano-dollars or tokens.
+
+    Raises:
+        StoreAway, CountersAway, OSError: it cannot be read.
+    """
+    if folder.store is None:
+        return {account: seed.total for account, seed in read_seeds(folder, accounts).items()}
+    counters, shared = _open_remote(folder, has_time=True)
+    try:
+        return {account: seed.total for account, seed in shared.seeds(accounts).items()}
     finally:
         counters.close()
+
+
+def read_totals(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, int]:
+    """What is leased and spent of accounts in all, by the counters; those that nobody asked for are missing.
+
+    Raises:
+        CountersAway: they cannot be read.
+    """
+    if not accounts or not _has_counters(folder):
+        return {}
+    counters = open_counters(folder, has_time=True)
+    try:
+        counters.look()
+        return counters.totals(accounts)
+    finally:
+        counters.close()
+
+
+def _has_counters(folder: LedgerFolder) -> bool:
+    return folder.store is not None or (folder.root / COUNTERS_FILE).exists()

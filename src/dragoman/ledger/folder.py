@@ -20,15 +20,16 @@ def place_of(store: Secret) -> str:
 @final
 class LedgerFolder(msgspec.Struct, frozen=True):
     """`root`: the store's files; `journals`: what the workers write. `store`: the address of a PostgreSQL that has the
-    rows in place of the files."""
+    rows in place of the files; `counters`: of a Valkey that counts limits in its place."""
 
     root: Path
     store: Secret | None = None
+    counters: Secret | None = None
 
     @classmethod
-    def of(cls, state: Path, store: Secret | None = None) -> LedgerFolder:
+    def of(cls, state: Path, store: Secret | None = None, counters: Secret | None = None) -> LedgerFolder:
         """That of a gateway's state folder."""
-        return cls(state / "ledger", store)
+        return cls(state / "ledger", store, counters)
 
     @property
     def journals(self) -> Path:

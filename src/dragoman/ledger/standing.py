@@ -9,11 +9,9 @@ import msgspec
 
 from dragoman.config.quotas import Quota
 from dragoman.ledger.accounts import Accounts, Charge, Scopes
-from dragoman.ledger.counters.sqlite import COUNTERS_FILE
-from dragoman.ledger.counting import open_counters
+from dragoman.ledger.counting import read_totals, read_used
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import CountersAway
-from dragoman.ledger.seeding import read_seed
+from dragoman.ledger.interfaces import CountersAway, StoreAway
 
 
 @final
@@ -38,19 +36,20 @@ def read_standings(folder: LedgerFolder, quotas: Iterable[Quota], scopes: Scopes
     """
     charges = Accounts(quotas).charges(scopes, now)
     counted = [charge.account for charge in charges if not charge.quota.is_recorded]
-    totals: dict[int, int] | None = {}
-    if counted and (folder.root / COUNTERS_FILE).exists():
-        counters = open_counters(folder)
-        try:
-            totals = counters.totals(counted)
-        except CountersAway:
-            totals = None
-        finally:
-            counters.close()
-    return [Standing(charge, _used(folder, charge, totals)) for charge in charges]
+    try:
+        totals: dict[int, int] | None = read_totals(folder, counted)
+    except CountersAway:
+        totals = None
+    recorded = [charge.account for charge in charges if charge.quota.is_recorded]
+    try:
+        used = read_used(folder, recorded) if recorded else {}
+    except CountersAway as problem:
+        raise StoreAway(str(problem)) from None
+    return [
+        Standing(charge, used[charge.account] if charge.account in used else _counted(charge, totals))
+        for charge in charges
+    ]
 
 
-def _used(folder: LedgerFolder, charge: Charge, totals: dict[int, int] | None) -> int | None:
-    if not charge.quota.is_recorded:
-        return None if totals is None else totals.get(charge.account, 0)
-    return read_seed(folder, charge.account).total
+def _counted(charge: Charge, totals: dict[int, int] | None) -> int | None:
+    return None if totals is None else totals.get(charge.account, 0)

@@ -25,7 +25,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
-from dragoman.config.ledger import NO_LIMITS
+from dragoman.config.ledger import OF_FILE_ONLY
 from dragoman.config.quotas import (
     EACH,
     UTC_NAME,
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if config.server.state is None or not config.ledger.enabled:
         raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
     if options.action == "set" and config.ledger.store is not None:
-        raise ConfigError(NO_LIMITS)
+        raise ConfigError(OF_FILE_ONLY)
     if options.action != "list" and options.scope is None:
         raise UsageError(f"{options.action}: expected a scope, as team:research or all")
     book = QuotaBook(LedgerFolder.of(config.server.state), actor=actor())
@@ -168,7 +168,8 @@ def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     if kind not in ("label", "all"):
         scopes = msgspec.convert({kind: value}, Scopes)
     quotas = [quota for quota in merged(config.quotas, book.list()) if quota.scope == kind]
-    found = read_standings(LedgerFolder.of(config.server.state), quotas, scopes, now=time.time())
+    folder = LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
+    found = read_standings(folder, quotas, scopes, now=time.time())
     for standing in found:
         if options.json:
             write(_json.encode(standing_fields(standing)) + b"\n")

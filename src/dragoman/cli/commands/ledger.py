@@ -125,9 +125,8 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
     store = open_store(folder)
     try:
         is_new = store.adjust(id, -nano if usd < 0 else nano, reason=options.reason.strip()[:200], actor=actor())
-        if folder.store is None:
-            with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
-                correct_counters(folder, store.accounts_of(id))
+        with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
+            correct_counters(folder, store.accounts_of(id))
     finally:
         store.close()
     hint("it is corrected\n" if is_new else "the same correction stands there already\n")

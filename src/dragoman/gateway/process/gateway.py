@@ -11,8 +11,7 @@ from typing import Final, TypeAlias, get_args
 
 from dragoman.client.client import Requester
 from dragoman.config import Config, ServerConfig, split_address
-from dragoman.config.ledger import NO_LIMITS
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.errors import DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.admin import AdminApp
@@ -253,8 +252,6 @@ class Gateway:
         Raises:
             ConfigError: it cannot be served by; then nothing has changed.
         """
-        if config.quotas and self._ledger is not None and self._ledger.folder.store is not None:
-            raise ConfigError(f"quotas: {NO_LIMITS}")
         keys = keys or read_keys(config)
         weak = check_change(self._guard, self.host, keys.of_clients(), listener="server", allow_open=allow_open)
         if self._admin is not None:

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import msgspec
 
 from dragoman.config import Config, split_address
-from dragoman.config.ledger import NO_LIMITS
+from dragoman.config.ledger import OF_FILE_ONLY
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
@@ -30,7 +30,7 @@ from dragoman.gateway.telemetry.metrics import Metrics
 from dragoman.gateway.telemetry.opentelemetry import load_telemetry
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
-from dragoman.ledger.counting import fold_ended
+from dragoman.ledger.counting import fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.quotas import read_stored
 from dragoman.ledger.shipper import Shipper
@@ -201,7 +201,9 @@ def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave
 def _ledger_folder(config: Config) -> LedgerFolder | None:
     """Where the ledger stands; None: there is none."""
     state = config.server.state
-    return LedgerFolder.of(state, config.ledger.store) if config.ledger.enabled and state is not None else None
+    if state is None or not config.ledger.enabled:
+        return None
+    return LedgerFolder.of(state, config.ledger.store, config.ledger.counters)
 
 
 def _check_store(config: Config) -> None:
@@ -215,8 +217,9 @@ def _check_store(config: Config) -> None:
     if folder is None:
         raise ConfigError("ledger.store: expected server.state, the folder in which records wait for it")
     if read_stored(folder):
-        raise ConfigError(f"quotas of `dragoman budget set` in {folder.root}: {NO_LIMITS}; `dragoman budget remove`")
+        raise ConfigError(f"quotas of `dragoman budget set` in {folder.root}: {OF_FILE_ONLY}; `dragoman budget remove`")
     open_store(folder).close()
+    open_counters(folder).close()
 
 
 def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:
@@ -233,7 +236,7 @@ def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> No
     """Deliver the ledger of several workers. `shared`: where they count."""
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
-    fold = partial(fold_ended, folder) if folder.store is None else lambda: None
+    fold = partial(fold_ended, folder)
     store = open_store(folder)
     Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
 

@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -63,6 +63,8 @@ class SqliteCounters:
     __slots__ = (
         "_adjusted", "_connection", "_file", "_leasing", "_live", "_lock", "_now", "_seeds", "_serial", "epoch",
     )  # fmt: skip
+    #: Only processes of this machine use them.
+    is_shared: Final = False
 
     def __init__(
         self,
@@ -123,8 +125,17 @@ class SqliteCounters:
         with self._changing() as connection:
             self._expire(connection, account, holder, used, self._now() - 2 * LEASE_SECONDS)
 
-    def greet(self, holder: str) -> str:
-        """A holder uses no lease of a life before this one; gives the epoch.
+    def join(self, holder: str) -> None:
+        """A holder's journal says that it may have leases."""
+
+    def look(self) -> str:
+        """The epoch of the life that goes on. Raises CountersAway."""
+        with self._changing():
+            return self.epoch
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        """A holder uses no lease of a life before this one; gives the epoch. What it has used (`claims`) its journal
+        says.
 
         Raises:
             CountersAway: nothing was heard.
@@ -192,7 +203,7 @@ class SqliteCounters:
             connection.execute("DELETE FROM account WHERE until <= ?", (time.time() - _KEPT_AFTER,))
             connection.execute("DELETE FROM share WHERE account NOT IN (SELECT id FROM account)")
 
-    def totals(self, accounts: list[Account]) -> dict[Account, int]:
+    def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         """What is leased and spent of accounts in all; those that nobody asked for are missing.
 
         Raises:

@@ -214,7 +214,7 @@ class PostgresqlStore:
         """One transaction, in tables that are there. Raises StoreAway, Refused."""
         if not (self._is_ready and self._connection.is_open):
             with self._connection.transaction():
-                _prepare(self._connection, time.strftime("%Y-%m", time.gmtime(self._now())))
+                prepare(self._connection, self._now())
             self._is_ready = True
         with self._connection.transaction():
             yield self._connection
@@ -223,12 +223,13 @@ class PostgresqlStore:
         return int(self._now() * 1_000_000)
 
 
-def _prepare(connection: Connection, month: str) -> None:
-    """Make the tables where there are none, and the partitions of this month and the next ones.
+def prepare(connection: Connection, now: float | None = None) -> None:
+    """Make the tables where there are none, and the partitions of this month and the next ones; in a transaction.
 
     Raises:
         StoreAway: a later dragoman has made them.
     """
+    month = time.strftime("%Y-%m", time.gmtime(now))
     connection.execute(_LOCKED)
     if not connection.fetch("SELECT 1 FROM pg_namespace WHERE nspname = $1", SCHEMA):
         connection.execute(f"CREATE SCHEMA {SCHEMA}")

@@ -1,0 +1,178 @@
+"""R26 and L7 for two machines: a budget that they share is never overspent, and nothing that was set apart stays so,
+whoever is killed: workers, shippers, the PostgreSQL, the Valkey, which comes back empty, with an old snapshot, or as
+another server that had been its replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from dragoman.config.quotas import Quota
+from dragoman.ledger.accounts import charge_of
+from dragoman.ledger.checking import check
+from dragoman.ledger.counting import read_totals, read_used
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import CountersAway, StoreAway
+from dragoman.ledger.stores.opening import open_reading
+from dragoman.secret import Secret
+from reliability import engine_valkey, engines
+from reliability.engine_valkey import Valkey
+from reliability.engines import PostgreSQL
+from reliability.process import Gateway
+from reliability.r26_budget import CONFIG, NANO_PER_TOKEN, TOKENS, Billing, ask, kill_one
+from reliability.row import Result, Scale
+
+_MACHINES = 2
+_WORKERS = 4
+_CALLS = 50
+_REQUESTS = 800
+_SHARED = """
+[ledger]
+store = "{store}"
+counters = "{counters}"
+[[quotas]]
+scope = "all"
+usd = {usd}
+per = "month"
+"""
+
+
+class Fleet:
+    """Engines and gateways of one drill."""
+
+    def __init__(self, kind: str, stack: ExitStack) -> None:
+        self.server = stack.enter_context(PostgreSQL(is_durable=True))
+        self.valkey = stack.enter_context(Valkey()) if kind == "valkey" else None
+        self.counters = "store" if self.valkey is None else self.valkey.address
+        self.replica: Valkey | None = None
+        self._states = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-"))) for _ in "12"]
+        counters = None if self.valkey is None else Secret(self.counters)
+        self.folders = [LedgerFolder.of(state, Secret(self.server.address), counters) for state in self._states]
+        self.gateways: list[Gateway] = []
+        self._stack = stack
+
+    def start(self, port: int, usd: float) -> None:
+        shared = _SHARED.format(store=self.server.address, counters=self.counters, usd=usd)
+        for state in self._states:
+            text = CONFIG.format(state=state, port=port) + shared
+            self.gateways.append(self._stack.enter_context(Gateway(text, "--workers", str(_WORKERS))))
+
+    def lose(self, fault: str) -> None:
+        """One engine is killed, and comes back as the fault says."""
+        if fault == "PostgreSQL":
+            self.server.kill()
+            self.server.start()
+            return
+        assert self.valkey is not None
+        if fault == "Valkey, a replica promoted":
+            # The replica takes the port: who connects again reaches it.
+            with Valkey(of=self.valkey) as replica:
+                _until_linked(replica)
+                replica.save()
+                self.valkey.kill()
+                self.valkey.start_as(replica)
+            return
+        self.valkey.kill()
+        self.valkey.start(is_empty=fault == "Valkey, empty")
+
+
+def _until_linked(replica: Valkey) -> None:
+    until = time.monotonic() + 30
+    while "master_link_status:up" not in replica.ask("INFO", "replication") and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+async def drill(kind: str, fault: str, kills: int) -> Result:
+    """All workers of both machines are asked on a budget for some calls; then what is left is asked for."""
+    provider = await asyncio.get_running_loop().create_server(Billing, "127.0.0.1", 0)
+    Billing.tokens.clear()
+    limit = _CALLS * TOKENS * NANO_PER_TOKEN
+    account = charge_of(Quota("all", "", "usd", limit // 1_000, "month"), "", time.time()).account
+    killed: Counter[str] = Counter()
+    statuses: Counter[int] = Counter()
+    with ExitStack() as stack:
+        fleet = await asyncio.to_thread(Fleet, kind, stack)
+        fleet.start(provider.sockets[0].getsockname()[1], limit / 1e9)
+        end = asyncio.Event()
+        callers = [asyncio.create_task(_call(fleet, statuses, _REQUESTS // 100, end)) for _ in range(100)]
+        for turn in range(max(kills, 1)):
+            await asyncio.sleep(0.4)
+            if fault != "nothing" and turn == kills // 2:
+                if fleet.valkey is not None and "snapshot" in fault:
+                    fleet.valkey.save()
+                    await asyncio.sleep(0.3)
+                await asyncio.to_thread(fleet.lose, fault)
+            if kills:
+                kill_one(random.choice(fleet.gateways), killed)
+        await asyncio.gather(*callers)
+        rested = time.monotonic()
+        while len(Billing.tokens) < _CALLS and time.monotonic() < rested + 200:
+            statuses[await ask(random.choice(fleet.gateways).port, TOKENS)] += 1
+            await asyncio.sleep(0.1)
+        had_after = time.monotonic() - rested
+        last = [await ask(gateway.port, TOKENS) for gateway in fleet.gateways]
+        await asyncio.to_thread(_until_settled, fleet.folders, account)
+        leased, spent, found = await asyncio.to_thread(_standing, fleet.folders[0], account)
+    provider.close()
+    billed = sum(Billing.tokens) * NANO_PER_TOKEN
+    over = max(0, billed - limit)
+    words = (
+        f"{sum(statuses.values())} requests ({statuses[200]} answered, {statuses[429]} refused, {statuses[503]} of "
+        f"503, {statuses[0]} cut), {len(Billing.tokens)} reached the provider, which billed {billed / 1e9:.4f} of "
+        f"{limit / 1e9:.4f} US dollars: overspent {over / 1e9:.4f}; all had {had_after:.0f} s after the storm, then "
+        f"{last}; leases {leased}, spend {spent}, rows {found}; {_MACHINES} machines of {_WORKERS} workers, killed: "
+        f"{', '.join([*(f'{count} {who}s' for who, count in sorted(killed.items())), fault])}"
+    )
+    passed = not over and leased == spent == found == limit and 200 not in last
+    goal = "overspend 0, Σ leases = Σ spend = the limit"
+    return Result("R32", f"{kind}, {fault}: {goal}", words, passed)
+
+
+async def _call(fleet: Fleet, statuses: Counter[int], count: int, end: asyncio.Event) -> None:
+    for _ in range(count):
+        statuses[await ask(random.choice(fleet.gateways).port, TOKENS)] += 1
+        await asyncio.sleep(random.uniform(0, 0.5))
+
+
+def _until_settled(folders: list[LedgerFolder], account: int) -> None:
+    """All rows have an end, and what nobody needs went back."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with contextlib.suppress(CountersAway, StoreAway):
+            leased, spent, rows = _standing(folders[0], account)
+            if leased == spent == rows:
+                return
+        time.sleep(0.5)
+
+
+def _standing(folder: LedgerFolder, account: int) -> tuple[int, int, int]:
+    with open_reading(folder) as reading:
+        going = sum(
+            count
+            for month in reading.months()
+            for (count,) in reading.select(month, "SELECT count(*) FROM :attempt WHERE state = 'reserved'")
+        )
+    rows = check(folder).nano - going
+    return read_totals(folder, [account]).get(account, -1), read_used(folder, [account])[account], rows
+
+
+def measure(scale: Scale) -> Iterator[Result]:
+    """Each place of the counters, without kills and with each fault."""
+    if engines.MISSING or engine_valkey.MISSING:
+        yield Result("R32", "a shared budget", f"not tried: {engines.MISSING or engine_valkey.MISSING}", False)
+        return
+    kills = scale.pick(20, 5)
+    for kind, faults in (
+        ("postgresql", ("nothing", "PostgreSQL")),
+        ("valkey", ("nothing", "PostgreSQL", "Valkey, empty", "Valkey, an old snapshot", "Valkey, a replica promoted")),
+    ):
+        for fault in faults:
+            yield asyncio.run(drill(kind, fault, 0 if fault == "nothing" else kills))

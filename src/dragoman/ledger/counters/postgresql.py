@@ -1,0 +1,101 @@
+"""Counters in the PostgreSQL that has the ledger: one function of it is one call. A life is one of the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from dragoman.ledger.accounts import is_recorded
+from dragoman.ledger.counters.apart import Database
+from dragoman.ledger.counters.remote import Listing, Share
+from dragoman.ledger.interfaces import Account, Claim, Lease, Seed
+
+#: Seconds for which an ended holder is remembered, and after the end of its period for which an account is kept.
+_REMEMBERED: Final = 86_400.0
+_KEPT_AFTER: Final = 2 * 3_600.0
+_SHARES: Final = """
+SELECT account, holder, amount, seen, told FROM counter_share JOIN counter_account ON id = account
+WHERE amount IS NOT NULL AND life = counter_epoch() AND is_seeded
+"""
+_ACCOUNTS: Final = "SELECT id, adjusted FROM counter_account WHERE life = counter_epoch() AND is_seeded"
+_TOTALS: Final = """
+SELECT id, (closed + adjusted + coalesce((SELECT sum(amount) FROM counter_share WHERE account = id), 0))::bigint
+FROM counter_account WHERE id = ANY($1::bigint[]) AND life = counter_epoch() AND is_seeded
+"""
+_TAKE: Final = "SELECT * FROM counter_take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+
+
+class PostgresqlPlace:
+    """See `Place`."""
+
+    __slots__ = ("_database", "_now")
+
+    def __init__(self, database: Database, *, now: Callable[[], float] | None = None) -> None:
+        """`now`: seconds of a clock that all share, in place of the server's."""
+        self._database = database
+        self._now = now
+
+    def epoch(self) -> str:
+        [(epoch,)] = self._ask("SELECT counter_epoch()")
+        return str(epoch or "")
+
+    def begin(self, epoch: str, awaited: Collection[str]) -> str:
+        [(begun,)] = self._ask("SELECT counter_begin($1, $2::text[], $3)", epoch, list(awaited), self._clock())
+        return str(begun)
+
+    def awaited(self) -> set[str]:
+        return {str(holder) for (holder,) in self._ask("SELECT holder FROM counter_awaited")}
+
+    def heard(self, *holders: str) -> None:
+        self._ask("DELETE FROM counter_awaited WHERE holder = ANY($1::text[]) RETURNING 1", list(holders))
+
+    def take(self, claim: Claim, *, announces: bool) -> Lease | None:
+        told = claim.facts.spent + claim.facts.reserved
+        [(outcome, amount, is_tight, epoch, others)] = self._ask(
+            _TAKE, claim.epoch, claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit,
+            claim.generation, claim.until, is_recorded(claim.account), announces, self._clock(),
+        )  # fmt: skip
+        return None if outcome == "cold" else Lease(outcome, amount, is_tight, epoch, others)
+
+    def fill(self, claim: Claim, seed: Seed) -> None:
+        self._ask(
+            "SELECT counter_seed($1, $2, $3, $4, $5::text[], $6::bigint[], $7::text[], $8)", claim.epoch,
+            claim.account, seed.closed, seed.adjusted, list(seed.by_holder), list(seed.by_holder.values()),
+            list(seed.ended), self._clock(),
+        )  # fmt: skip
+
+    def fold(self, account: Account, holder: str, spent: int) -> None:
+        self._ask("SELECT counter_fold($1, $2, $3, $4)", account, holder, spent, self._clock())
+
+    def expire(self, account: Account, holder: str, used: int) -> None:
+        self._ask("SELECT counter_expire($1, $2, $3, $4)", account, holder, used, self._clock())
+
+    def correct(self, account: Account, adjusted: int) -> None:
+        self._ask("UPDATE counter_account SET adjusted = $2 WHERE id = $1 AND is_seeded RETURNING 1", account, adjusted)
+
+    def listing(self) -> Listing:
+        shares = [Share(*row) for row in self._ask(_SHARES)]
+        [(now,)] = self._ask("SELECT counter_clock($1)", self._clock())
+        # After the shares: each of theirs is among these.
+        return Listing(shares, dict(self._ask(_ACCOUNTS)), now)
+
+    def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
+        return dict(self._ask(_TOTALS, list(accounts)))
+
+    def tidy(self) -> None:
+        self._ask(
+            "DELETE FROM counter_share WHERE amount IS NULL AND seen <= counter_clock($1) - $2 RETURNING 1",
+            self._clock(), _REMEMBERED,
+        )  # fmt: skip
+        self._ask("DELETE FROM counter_account WHERE until <= $1 RETURNING 1", time.time() - _KEPT_AFTER)
+        self._ask("DELETE FROM counter_share WHERE account NOT IN (SELECT id FROM counter_account) RETURNING 1")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._database.do(lambda connection: connection.fetch(statement, *values))
+
+    def _clock(self) -> float | None:
+        return None if self._now is None else self._now()

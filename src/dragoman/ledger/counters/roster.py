@@ -1,0 +1,141 @@
+"""What a PostgreSQL says of a ledger that several machines share: who may have leases, and what was spent."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Collection
+from typing import Final
+
+from dragoman.ledger.accounts import is_of_tokens
+from dragoman.ledger.counters.apart import Database
+from dragoman.ledger.counters.remote import Spent
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Account, Seed
+from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.seeding import live_holders
+from dragoman.ledger.stores.postgresql_connection import Connection
+from dragoman.ledger.stores.schema import ADJUSTED
+
+_MACHINE_FILE: Final = "machine"
+#: Seconds without a word of a machine's shipper after which it is lost, and after which what it had is folded.
+_LOST_AFTER: Final = 3 * LEASE_SECONDS
+_GONE_AFTER: Final = 86_400.0
+_JOIN: Final = "INSERT INTO holder(id, machine) VALUES($1, $2) ON CONFLICT DO NOTHING"
+#: One statement, so that all of it is of one moment.
+_SEEDS: Final = """
+SELECT account, holder, sum(nano)::bigint, sum(tokens)::bigint FROM spend WHERE account = ANY($1::bigint[])
+GROUP BY 1, 2 UNION ALL SELECT NULL, id, (ended IS NOT NULL)::int, 0 FROM holder
+"""
+_SPENT: Final = (
+    "SELECT account, holder, sum(nano)::bigint, sum(tokens)::bigint FROM spend WHERE account = ANY($1::bigint[]) "
+    "GROUP BY 1, 2"
+)
+
+
+class SharedRoster:
+    """See `Roster`. `folder`: of this machine, where `ended` finds who lives."""
+
+    __slots__ = ("_database", "_folder")
+
+    def __init__(self, folder: LedgerFolder, database: Database) -> None:
+        self._folder = folder
+        self._database = database
+
+    def join(self, holder: str) -> None:
+        machine = machine_of(self._folder)
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                connection.execute("SET LOCAL synchronous_commit = on")  # a life that begins must find it
+                connection.execute(_JOIN, holder, machine)
+
+        self._database.do(work)
+
+    def live(self) -> set[str]:
+        rows = self._database.do(lambda connection: connection.fetch("SELECT id FROM holder WHERE ended IS NULL"))
+        return {id for (id,) in rows}
+
+    def lost(self) -> set[str]:
+        statement = f"SELECT id FROM holder WHERE ended IS NULL AND seen <= clock_timestamp() - {_seconds(_LOST_AFTER)}"
+        return {id for (id,) in self._database.do(lambda connection: connection.fetch(statement))}
+
+    def seeds(self, accounts: Collection[Account]) -> dict[Account, Seed]:
+        rows = self._database.do(lambda connection: connection.fetch(_SEEDS, list(accounts)))
+        live = {holder for account, holder, has_ended, _ in rows if account is None and not has_ended}
+        ended = frozenset(holder for account, holder, has_ended, _ in rows if account is None and has_ended)
+        found = _by_account(accounts, [row for row in rows if row[0] is not None])
+        seeds = {}
+        for account, by_holder in found.items():
+            adjusted = by_holder.pop(ADJUSTED, 0)
+            closed = sum(amount for holder, amount in by_holder.items() if holder not in live)
+            seeds[account] = Seed(closed, {each: by_holder.get(each, 0) for each in live}, ended, adjusted)
+        return seeds
+
+    def spent(self, accounts: Collection[Account]) -> Spent:
+        """What holders spent of accounts by the rows; what corrections add stands under `ADJUSTED`. Raises
+        CountersAway."""
+        rows = self._database.do(lambda connection: connection.fetch(_SPENT, list(accounts)))
+        return _by_account(accounts, rows)
+
+    def tidy(self) -> None:
+        """Say that this machine lives, and who of it has ended; who was not heard of for a day has.
+
+        Raises:
+            CountersAway, OSError: it is not said.
+        """
+        machine = machine_of(self._folder)
+        # In this order: who joined has a journal, so who is read here and has none any more has ended.
+        joined = self._database.do(
+            lambda connection: connection.fetch("SELECT id FROM holder WHERE machine = $1 AND ended IS NULL", machine)
+        )
+        live = live_holders(self._folder)
+        gone = [id for (id,) in joined if id not in live]
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                connection.execute("UPDATE holder SET ended = clock_timestamp() WHERE id = ANY($1::text[])", gone)
+                connection.execute(
+                    "UPDATE holder SET seen = clock_timestamp() WHERE machine = $1 AND ended IS NULL", machine
+                )
+                connection.execute(
+                    "UPDATE holder SET ended = clock_timestamp() WHERE ended IS NULL "
+                    f"AND seen <= clock_timestamp() - {_seconds(_GONE_AFTER)}"
+                )
+                connection.execute(f"DELETE FROM holder WHERE ended <= clock_timestamp() - {_seconds(_GONE_AFTER)}")
+
+        self._database.do(work)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def machine_of(folder: LedgerFolder) -> str:
+    """The name of a state folder, which is made when it has none.
+
+    Raises:
+        OSError: it cannot be kept.
+    """
+    path = folder.root / _MACHINE_FILE
+    folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        own = path.with_name(f"{_MACHINE_FILE}.{secrets.token_hex(4)}")
+        own.write_text(secrets.token_hex(8), encoding="ascii")
+        try:
+            os.link(own, path)
+        except FileExistsError:
+            pass
+        finally:
+            own.unlink()
+    return path.read_text(encoding="ascii").strip()
+
+
+def _by_account(accounts: Collection[Account], rows: list[tuple[int, str, int, int]]) -> Spent:
+    found: Spent = {account: {} for account in accounts}
+    for account, holder, nano, tokens in rows:
+        found[account][holder] = tokens if is_of_tokens(account) else nano
+    return found
+
+
+def _seconds(count: float) -> str:
+    return f"interval '{count:.0f} seconds'"

@@ -1,0 +1,302 @@
+"""Counters in a Valkey, or a Redis of version 7 or newer. Only this file imports the driver.
+
+Nothing of it need be kept: a server that starts again, empty or with a snapshot, and a replica that takes over are
+another life, known by the server's run (`run_id`), which each connection reads when it begins. Accounts stand in 64
+buckets, and what a call needs has one hash tag, `{bNN}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any, Final, cast
+from urllib.parse import unquote, urlsplit
+
+from dragoman.errors import MissingExtra
+from dragoman.ledger.accounts import is_recorded
+from dragoman.ledger.counters import valkey_scripts as scripts
+from dragoman.ledger.counters.remote import Listing, Share
+from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
+from dragoman.secret import Secret, masked
+
+try:
+    import valkey
+    from valkey.backoff import NoBackoff
+    from valkey.retry import Retry
+except ImportError:
+    raise MissingExtra('counters in Valkey need the extra "fleet": pip install "dragoman[fleet]"') from None
+
+_BUCKETS: Final = 64
+#: Seconds between two tries of a server that did not answer, the first and the longest.
+_PAUSE, _LONGEST_PAUSE = 0.5, 4.0
+_REMEMBERED: Final = 86_400.0
+_KEPT_AFTER: Final = 2 * 3_600.0
+#: Numbers that a script has exactly.
+_MOST: Final = 2**53
+#: Accounts that are read at once.
+_AT_ONCE: Final = 500
+_NO_TLS: Final = "tls=off"
+
+
+class ValkeyPlace:
+    """See `Place`. Safe for several threads."""
+
+    __slots__ = (
+        "_away_until", "_client", "_epoch", "_lives", "_lock", "_now", "_password", "_patience", "_pause", "_server",
+        "_url", "name",
+    )  # fmt: skip
+
+    def __init__(self, address: Secret, *, patience: float, now: Callable[[], float] | None = None) -> None:
+        """`address`: `valkey://USER:PASSWORD@HOST:PORT/NUMBER`, `valkeys://` with TLS. `patience`: seconds for an
+        answer. `now`: seconds of a clock that all share, in place of the server's."""
+        parts = urlsplit(address.reveal())
+        words = [word for word in parts.query.split("&") if word and word != _NO_TLS]
+        self._url = Secret(parts._replace(query="&".join(words)).geturl())
+        self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self._password = unquote(parts.password or "")
+        self._patience = patience
+        self._now = now
+        self._lock = threading.RLock()
+        self._client: Any = None
+        self._server = ""
+        self._lives: list[str] = []
+        self._epoch = ""
+        self._away_until, self._pause = 0.0, _PAUSE
+
+    def epoch(self) -> str:
+        def read(client: Any) -> str:
+            pipeline = client.pipeline(transaction=False)
+            for bucket in range(_BUCKETS):
+                pipeline.hmget(_keys(bucket)[0], "epoch", "server")
+            found = pipeline.execute()
+            if any(server != self._server or not epoch for epoch, server in found):
+                return ""
+            return self._know([epoch for epoch, _ in found])
+
+        return cast(str, self._do(read))
+
+    def begin(self, epoch: str, awaited: Collection[str]) -> str:
+        lives = [
+            str(self._run(scripts.BEGIN, bucket, None, awaited, known=epoch)) for bucket in range(_BUCKETS)
+        ]  # fmt: skip
+        return self._know(lives)
+
+    def awaited(self) -> set[str]:
+        return set().union(*self._for_all(lambda pipeline, keys: pipeline.smembers(keys[1])))
+
+    def heard(self, *holders: str) -> None:
+        self._for_all(lambda pipeline, keys: pipeline.srem(keys[1], *holders))
+
+    def take(self, claim: Claim, *, announces: bool) -> Lease | None:
+        told = claim.facts.spent + claim.facts.reserved
+        if max(told + claim.want, claim.limit) >= _MOST:
+            raise CountersAway(f"{self.name}: expected numbers below 2^53")
+        if claim.epoch != self._epoch or not self._lives:
+            return Lease("lost", epoch=self._epoch)
+        forget_at = "" if math.isinf(claim.until) else int((claim.until + _KEPT_AFTER) * 1_000)
+        found = self._run(
+            scripts.TAKE, _bucket(claim.account), claim.account,
+            (claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit, claim.generation,
+             forget_at, int(is_recorded(claim.account)), int(announces)),
+        )  # fmt: skip
+        if found[0] in ("lost", "stale"):
+            return Lease(found[0], epoch=claim.epoch)
+        if found[0] == "cold":
+            return None
+        return Lease(found[0], int(found[1]), bool(int(found[2])), claim.epoch, int(found[3]))
+
+    def fill(self, claim: Claim, seed: Seed) -> None:
+        words: list[object] = [seed.closed, seed.adjusted, len(seed.by_holder)]
+        for holder, amount in seed.by_holder.items():
+            words += [holder, amount]
+        self._run(scripts.FILL, _bucket(claim.account), claim.account, [*words, *seed.ended])
+
+    def fold(self, account: Account, holder: str, spent: int) -> None:
+        self._run(scripts.FOLD, _bucket(account), account, (holder, spent))
+
+    def expire(self, account: Account, holder: str, used: int) -> None:
+        self._run(scripts.EXPIRE, _bucket(account), account, (holder, used))
+
+    def correct(self, account: Account, adjusted: int) -> None:
+        self._run(scripts.CORRECT, _bucket(account), account, (adjusted,))
+
+    def listing(self) -> Listing:
+        shares: list[Share] = []
+        adjusted: dict[Account, int] = {}
+        now = self._clock()
+        for account, fields in self._accounts():
+            adjusted[account] = int(fields["adjusted"])
+            for holder, (amount, seen, told) in _shares(fields).items():
+                if amount is not None:
+                    shares.append(Share(account, holder, amount, seen, told))
+        return Listing(shares, adjusted, now)
+
+    def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
+        found = {}
+        for account, fields in self._read(accounts):
+            amounts = [amount for amount, _, _ in _shares(fields).values() if amount is not None]
+            found[account] = int(fields["closed"]) + int(fields["adjusted"]) + sum(amounts)
+        return found
+
+    def tidy(self) -> None:
+        now = self._clock()
+        for account, fields in self._accounts():
+            old = [
+                f"h:{holder}" for holder, (amount, seen, _) in _shares(fields).items()
+                if amount is None and seen <= now - _REMEMBERED
+            ]  # fmt: skip
+            if old:
+                self._do(partial(_forget, key=_keys(_bucket(account), account)[2], fields=old))
+
+    def close(self) -> None:
+        with self._lock:
+            client, self._client = self._client, None
+            if client is not None:
+                client.close()
+
+    # ------------------------------------------------------------ inside
+
+    def _know(self, lives: list[str]) -> str:
+        """Buckets of one server live and die together; those of several have an epoch of all."""
+        self._lives = lives
+        together = hashlib.sha256("\n".join(lives).encode()).hexdigest()[:16]
+        self._epoch = lives[0] if len(set(lives)) == 1 else together
+        return self._epoch
+
+    def _run(
+        self, script: str, bucket: int, account: Account | None, words: Iterable[object], *, known: str = ""
+    ) -> Any:
+        now = "" if self._now is None else self._now()
+
+        def run(client: Any) -> Any:
+            life = known or (self._lives[bucket] if self._lives else "")
+            return client.register_script(script)(_keys(bucket, account), [self._server, life, now, *words])
+
+        return self._do(run)
+
+    def _for_all(self, add: Callable[[Any, list[str]], object]) -> list[Any]:
+        def run(client: Any) -> Any:
+            pipeline = client.pipeline(transaction=False)
+            for bucket in range(_BUCKETS):
+                add(pipeline, _keys(bucket))
+            return pipeline.execute()
+
+        return cast(list[Any], self._do(run))
+
+    def _accounts(self) -> list[tuple[Account, dict[str, str]]]:
+        """All that are filled; names of those that the server has forgotten go."""
+        listed = self._for_all(lambda pipeline, keys: pipeline.smembers(keys[3]))
+        names = sorted(int(name) for names in listed for name in names)
+        found = self._read(names)
+        gone = set(names) - {account for account, fields in self._read(names, only_filled=False) if fields}
+        for account in gone:
+            self._do(partial(_unlist, account=account))
+        return found
+
+    def _read(self, accounts: Collection[Account], *, only_filled: bool = True) -> list[tuple[Account, dict[str, str]]]:
+        names = list(accounts)
+        found: list[tuple[Account, dict[str, str]]] = []
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+
+            def run(client: Any, some: list[Account] = some) -> Any:
+                pipeline = client.pipeline(transaction=False)
+                for account in some:
+                    pipeline.hgetall(_keys(_bucket(account), account)[2])
+                return pipeline.execute()
+
+            found += zip(some, self._do(run), strict=True)
+        if not only_filled:
+            return found
+        return [
+            (account, fields) for account, fields in found
+            if self._lives and fields.get("life") == self._lives[_bucket(account)] and fields["seeded"] == "1"
+        ]  # fmt: skip
+
+    def _clock(self) -> float:
+        if self._now is not None:
+            return self._now()
+        seconds, micros = cast(tuple[int, int], self._do(lambda client: client.time()))
+        return seconds + micros / 1_000_000
+
+    def _do(self, work: Callable[[Any], Any]) -> Any:
+        """Raises CountersAway: it is not known whether it was done."""
+        with self._lock:
+            if time.monotonic() < self._away_until:
+                raise CountersAway(f"{self.name}: it did not answer")
+            try:
+                found = self._done(work)
+                self._pause = _PAUSE
+                return found
+            except (valkey.ConnectionError, valkey.TimeoutError, OSError) as problem:
+                # Who waits for it stops the worker's event loop, so it is asked ever less.
+                self._away_until, self._pause = time.monotonic() + self._pause, min(2 * self._pause, _LONGEST_PAUSE)
+                self._fail(problem)
+            except (valkey.ValkeyError, ValueError, KeyError, IndexError, TypeError) as problem:
+                self._fail(problem)
+
+    def _done(self, work: Callable[[Any], Any]) -> Any:
+        """Once more where the connection had ended meanwhile: each call may come twice."""
+        if self._client is not None:
+            try:
+                return work(self._client)
+            except (valkey.ConnectionError, ConnectionError):
+                self.close()
+        self._client = self._connected()
+        return work(self._client)
+
+    def _connected(self) -> Any:
+        return valkey.Valkey.from_url(
+            self._url.reveal(), single_connection_client=True, decode_responses=True, socket_timeout=self._patience,
+            socket_connect_timeout=self._patience, retry=Retry(NoBackoff(), 0), valkey_connect_func=self._meet,
+        )  # fmt: skip
+
+    def _meet(self, connection: Any) -> None:
+        """Whose life this connection reaches. One that drops accounts when it is full cannot count."""
+        connection.on_connect()
+        found: dict[str, str] = {}
+        for section in ("server", "memory"):
+            connection.send_command("INFO", section)
+            text = connection.read_response()
+            text = text.decode() if isinstance(text, bytes) else str(text)
+            found |= dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        if found.get("maxmemory", "0") != "0" and found.get("maxmemory_policy") != "noeviction":
+            raise valkey.ConnectionError("expected maxmemory-policy noeviction")
+        self._server = found["run_id"]
+
+    def _fail(self, problem: Exception) -> None:
+        self.close()
+        words = masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
+        raise CountersAway(f"{self.name}: {words}") from None
+
+
+def _bucket(account: Account) -> int:
+    return (account >> 2) % _BUCKETS
+
+
+def _keys(bucket: int, account: Account | None = None) -> list[str]:
+    """Of a bucket's life, who is awaited, an account, and the names of all: in one slot of a cluster."""
+    tag = f"dragoman:{{b{bucket:02}}}"
+    return [f"{tag}:life", f"{tag}:awaited", f"{tag}:account:{account}", f"{tag}:accounts"]
+
+
+def _shares(fields: dict[str, str]) -> dict[str, tuple[int | None, float, int]]:
+    """By holder: what it has (None: it has ended), when it was seen, what it told."""
+    found = {}
+    for name, text in fields.items():
+        if name.startswith("h:"):
+            amount, _, seen, told = text.split("|")
+            found[name[2:]] = (None if amount == "x" else int(amount), float(seen), int(told))
+    return found
+
+
+def _forget(client: Any, *, key: str, fields: list[str]) -> None:
+    client.hdel(key, *fields)
+
+
+def _unlist(client: Any, *, account: Account) -> None:
+    client.srem(_keys(_bucket(account))[3], account)

@@ -1,0 +1,119 @@
+"""The counters that the tests are for, side by side: SQLite's, PostgreSQL's and Valkey's, where this platform has
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from reliability.engine_valkey import MISSING as NO_VALKEY
+from reliability.engine_valkey import Valkey
+from reliability.engines import MISSING as NO_POSTGRESQL
+
+from dragoman.ledger.counters.remote import RemoteCounters
+from dragoman.ledger.counters.sqlite import SqliteCounters
+from dragoman.ledger.interfaces import Seed
+from dragoman.secret import Secret
+from ledger.engines import Engines
+
+REMOTE: Final = (*(() if NO_POSTGRESQL else ("postgresql",)), *(() if NO_VALKEY else ("valkey",)))
+KINDS: Final = ("sqlite", *REMOTE)
+_PATIENCE: Final = 30.0
+Counters = SqliteCounters | RemoteCounters
+
+
+class Ledger:
+    """What a ledger of the tests says of accounts; see `Roster`."""
+
+    def __init__(self, seed: Callable[[int], Seed], live: Callable[[], set[str]]) -> None:
+        self._seed, self._live = seed, live
+
+    def seeds(self, accounts: Collection[int]) -> dict[int, Seed]:
+        return {account: self._seed(account) for account in accounts}
+
+    def live(self) -> set[str]:
+        return self._live()
+
+    def lost(self) -> set[str]:
+        return set()
+
+    def join(self, holder: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class CountingEngines:
+    """Gives empty counters. One PostgreSQL and one Valkey serve all tests of a process."""
+
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._valkey: Valkey | None = None
+
+    @property
+    def valkey(self) -> Valkey:
+        """The Valkey."""
+        if self._valkey is None:
+            self._valkey = Valkey().__enter__()
+        return self._valkey
+
+    @contextmanager
+    def open(
+        self, kind: str, root: Path, seed: Callable[[int], Seed], live: Callable[[], set[str]],
+        now: Callable[[], float], leasing: Callable[[], set[str]] | None = None,
+    ) -> Iterator[Counters]:  # fmt: skip
+        """Empty counters of a kind. `leasing`: as `live` where a kind has only one of them."""
+        ledger = Ledger(seed, leasing or live)
+        if kind == "sqlite":
+            counters: Counters = SqliteCounters(
+                root / "counters.sqlite", seeds=ledger.seeds, adjusted=lambda account: 0, live=live,
+                leasing=leasing or live, now=now,
+            )  # fmt: skip
+        elif kind == "postgresql":
+            from dragoman.ledger.counters.postgresql import PostgresqlPlace
+
+            database = self.database()
+            database.do(lambda connection: connection.execute(f"TRUNCATE {_TABLES}"))
+            counters = RemoteCounters(PostgresqlPlace(database, now=now), ledger)
+        else:
+            from dragoman.ledger.counters.valkey import ValkeyPlace
+
+            self.valkey.ask("FLUSHALL")
+            counters = RemoteCounters(ValkeyPlace(Secret(self.valkey.address), patience=_PATIENCE, now=now), ledger)
+        try:
+            yield counters
+        finally:
+            counters.close()
+
+    def database(self) -> Any:
+        """A connection to the PostgreSQL."""
+        from dragoman.ledger.counters.apart import Database
+        from dragoman.ledger.counters.postgresql_schema import TABLES, VERSION
+
+        return Database(Secret(self._engines.server.address), TABLES, version=VERSION, patience=_PATIENCE)
+
+    def another_life(self, kind: str, root: Path, *, is_empty: bool) -> None:
+        """The server's life is another one: it has lost all, or has what it had."""
+        if kind == "sqlite":
+            for suffix in ("", "-wal", "-shm"):
+                (root / f"counters.sqlite{suffix}").unlink(missing_ok=True)
+        elif kind == "postgresql":
+            database = self.database()
+            database.do(lambda connection: connection.execute("UPDATE counter_life SET server = 'before'"))
+            if is_empty:
+                database.do(lambda connection: connection.execute(f"TRUNCATE {_TABLES}"))
+            database.close()
+        elif is_empty:
+            self.valkey.ask("FLUSHALL")
+        else:
+            for bucket in range(64):
+                self.valkey.ask("HSET", f"dragoman:{{b{bucket:02}}}:life", "server", "before")
+
+    def close(self) -> None:
+        """No more tests."""
+        if self._valkey is not None:
+            self._valkey.__exit__()
+
+
+_TABLES: Final = "counter_life, counter_awaited, counter_account, counter_share"

@@ -1,0 +1,261 @@
+"""Counters of several machines with the ledger that they share: what one machine used, another one knows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reliability.engine_valkey import Valkey
+from reliability.engines import PostgreSQL
+
+from dragoman.config.quotas import Quota
+from dragoman.ledger.accounts import Charge, charge_of
+from dragoman.ledger.budgets import Budgets, Need, Refusal
+from dragoman.ledger.counters.apart import Database
+from dragoman.ledger.counters.postgresql_schema import TABLES, VERSION
+from dragoman.ledger.counters.remote import RemoteCounters
+from dragoman.ledger.counters.roster import SharedRoster
+from dragoman.ledger.counters.valkey import ValkeyPlace
+from dragoman.ledger.counting import correct_counters, fold_ended, open_counters, read_totals, read_used
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Seed
+from dragoman.ledger.journal import Journal
+from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.shipper import Shipper
+from dragoman.ledger.stores.opening import open_store
+from dragoman.secret import Secret
+from ledger.counting_engines import REMOTE, CountingEngines
+from ledger.histories import intent, settlement
+
+QUOTA = Quota("all", "", "usd", 1, "month", generation=1)  # 1,000 nano-dollars
+pytestmark = pytest.mark.parametrize("kind", REMOTE)
+
+
+@pytest.fixture
+def engines_of(kind: str) -> Iterator[tuple[PostgreSQL, Valkey | None]]:
+    """Engines that this test may kill."""
+    with PostgreSQL(is_durable=True) as server:
+        if kind == "postgresql":
+            yield server, None
+            return
+        with Valkey() as valkey:
+            yield server, valkey
+
+
+class Machine:
+    """A state folder, a worker and a shipper."""
+
+    def __init__(self, root: Path, engines: tuple[PostgreSQL, Valkey | None]) -> None:
+        server, valkey = engines
+        counters = None if valkey is None else Secret(valkey.address)
+        self.folder = LedgerFolder(root, Secret(server.address), counters)
+        self.journal = Journal(self.folder.journals)
+        self.counters = open_counters(self.folder, has_time=True)
+        self.now = 1.0
+        self.budgets = Budgets(self.counters, self.journal.holder, begin=self._begin, now=lambda: self.now)
+        self.store = open_store(self.folder)
+        self.shipper = Shipper(self.folder, self.store, batch=64, fold=lambda: fold_ended(self.folder))
+
+    def _begin(self) -> None:
+        self.journal.say_leasing()
+        self.counters.join(self.journal.holder)
+
+    def spend(self, charge: Charge, nano: int, *, ends: bool = True) -> Refusal | None:
+        """One request. `ends`: and its answer."""
+        need = Need(charge, nano)
+        self.now += 0.2  # a refusal is remembered for less
+        refusal = self.budgets.admit([need])
+        if refusal is None:
+            opened = intent(self.journal.ids, accounts=(charge.account,), reserved=nano, started=_micros())
+            self.journal.intend(opened)
+            if ends:
+                self.journal.settle(settlement(opened, nano=nano))
+                self.budgets.settle(need, nano)
+        return refusal
+
+    def close(self) -> None:
+        self.counters.close()
+        self.store.close()
+        self.journal.close()
+
+
+def _micros() -> int:
+    return int(time.time() * 1_000_000)
+
+
+@pytest.fixture
+def machines(tmp_path: Path, engines_of: tuple[PostgreSQL, Valkey | None]) -> Iterator[list[Machine]]:
+    machines = [Machine(tmp_path / name, engines_of) for name in ("one", "two")]
+    yield machines
+    for machine in machines:
+        machine.close()
+
+
+def lose(engines: tuple[PostgreSQL, Valkey | None], *, is_empty: bool) -> None:
+    """The counters' server is killed, and begins again."""
+    server, valkey = engines
+    if valkey is None:
+        server.kill()
+        server.start()
+    else:
+        valkey.kill()
+        valkey.start(is_empty=is_empty)
+    time.sleep(0.6)  # one try a second
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_two_machines_have_one_budget_also_when_the_counters_lose_their_memory(
+    machines: list[Machine], engines_of: tuple[PostgreSQL, Valkey | None], *, is_empty: bool
+) -> None:
+    one, two = machines
+    charge = charge_of(QUOTA, "", time.time())
+    assert one.spend(charge, 300) is None and two.spend(charge, 200) is None
+    if engines_of[1] is not None:
+        engines_of[1].save()
+    assert one.spend(charge, 250) is None  # neither a row nor the snapshot has it
+    lose(engines_of, is_empty=is_empty)
+    two.now += 5
+    refused = two.spend(charge, 100)
+    assert refused is not None and refused.cause in ("settling", "away")  # one may use its lease still
+    one.now += 5
+    one.budgets.tick(time.time())
+    one.now += 5
+    one.budgets.tick(time.time())
+    two.now += 5
+    assert two.spend(charge, 251) == Refusal(charge, "spent")
+    assert two.spend(charge, 250) is None
+    assert one.spend(charge, 1) == Refusal(charge, "spent")
+    for machine in machines:
+        machine.budgets.tick(time.time())
+        machine.shipper.round()
+    assert read_totals(one.folder, [charge.account]) == {charge.account: 1_000}
+    assert read_used(two.folder, [charge.account]) == {charge.account: 1_000}
+
+
+def test_who_ended_is_folded_by_what_its_rows_say_and_corrections_are_felt(machines: list[Machine]) -> None:
+    one, two = machines
+    charge = charge_of(QUOTA, "", time.time())
+    assert one.spend(charge, 300) is None
+    assert one.spend(charge, 400, ends=False) is None
+    assert two.spend(charge, 301) == Refusal(charge, "spent")
+    one.journal.close()  # it died: what it left open costs what is known of it, nothing
+    two.shipper.round()
+    assert two.spend(charge, 301) == Refusal(charge, "spent")  # another machine's journals are not to be read
+    one.shipper.round()
+    used = read_used(two.folder, [charge.account])[charge.account]
+    assert read_totals(two.folder, [charge.account]) == {charge.account: used}
+    assert two.spend(charge, 1_000 - used) is None
+    two.budgets.tick(time.time())
+    two.shipper.round()
+    store = open_store(two.folder)
+    [attempt] = [row for row in _attempts(two.folder) if row[1] == 300]
+    assert store.adjust(attempt[0], -100, reason="invoice", actor="me")
+    correct_counters(two.folder, store.accounts_of(attempt[0]))
+    store.close()
+    assert read_totals(two.folder, [charge.account]) == {charge.account: 900}
+    late = Claim(charge.account, one.journal.holder, 99, Facts(0), 0, 0, 1_000, 1, two.counters.look())
+    two.counters.greet("x")
+    assert two.counters.take(late).outcome == "stale"
+
+
+def _attempts(folder: LedgerFolder) -> list[tuple[bytes, int]]:
+    from dragoman.ledger.stores.opening import open_reading
+
+    with open_reading(folder) as reading:
+        return [row for month in reading.months() for row in reading.select(month, "SELECT id, nano FROM :attempt")]
+
+
+def test_who_tells_what_it_used_while_an_account_is_read_stays_known(
+    tmp_path: Path, counting: CountingEngines, kind: str
+) -> None:
+    """Of two that begin at once one reads the ledger before the other has joined."""
+    read = Seed(100, {"early": 30}, frozenset({"gone"}))
+    with counting.open(kind, tmp_path, lambda account: read, lambda: {"early"}, lambda: 1.0, set) as counters:
+        assert isinstance(counters, RemoteCounters)
+        epoch = counters.greet("late", [Claim(4, who, 1, Facts(used), 0, 0, 1_000, 1, "") for who, used in
+                                        (("late", 7), ("early", 20), ("gone", 90))])  # fmt: skip
+        taken = counters.take(Claim(4, "third", 1, Facts(), 1, 1, 1_000, 1, epoch))
+        assert (taken.outcome, taken.others) == ("granted", 100 + 30 + 7)
+        assert counters.take(Claim(4, "late", 2, Facts(8), 1, 1, 1_000, 1, epoch)).outcome == "granted"
+        assert counters.take(Claim(4, "gone", 2, Facts(90), 0, 0, 1_000, 1, epoch)).outcome == "stale"
+
+
+def test_a_machine_that_never_comes_back_keeps_what_it_used_and_no_lease(
+    tmp_path: Path, engines_of: tuple[PostgreSQL, Valkey | None], kind: str
+) -> None:
+    server, valkey = engines_of
+    clock = [1_000.0]
+    folder = LedgerFolder(tmp_path, Secret(server.address))
+    database = Database(Secret(server.address), TABLES, version=VERSION, patience=30)
+    roster = SharedRoster(folder, database)
+    if valkey is None:
+        from dragoman.ledger.counters.postgresql import PostgresqlPlace
+
+        counters = RemoteCounters(PostgresqlPlace(database, now=lambda: clock[0]), roster)
+    else:
+        counters = RemoteCounters(ValkeyPlace(Secret(valkey.address), patience=5, now=lambda: clock[0]), roster)
+    epoch = counters.greet("lost")
+    counters.join("lost")
+    lease = counters.take(Claim(4, "lost", 1, Facts(30, 5), 600, 1, 1_000, 1, epoch))
+    assert (lease.outcome, lease.amount) == ("granted", 635)
+    counters.sweep(roster.spent)
+    assert counters.totals([4]) == {4: 635}
+    clock[0] += 2 * LEASE_SECONDS
+    counters.sweep(roster.spent)
+    assert counters.totals([4]) == {4: 35}
+    assert counters.take(Claim(4, "lost", 2, Facts(40), 0, 0, 1_000, 1, epoch)).amount == 40  # it was only cut off
+    database.do(lambda connection: connection.execute("UPDATE holder SET seen = seen - interval '2 days'"))
+    roster.tidy()
+    counters.sweep(roster.spent)
+    assert counters.totals([4]) == {4: 0}  # nothing of it reached the store
+    counters.close()
+
+
+def test_counters_that_do_not_answer_are_away_and_come_back(
+    machines: list[Machine], engines_of: tuple[PostgreSQL, Valkey | None]
+) -> None:
+    server, valkey = engines_of
+    folder = machines[0].folder
+    hasty = open_counters(folder)
+    first = hasty.greet("x")
+    engine = valkey or server
+    engine.freeze()
+    for _ in range(3):
+        with pytest.raises(CountersAway):
+            hasty.look()
+    engine.thaw()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            assert hasty.look() == first
+            break
+        except CountersAway:
+            time.sleep(0.1)
+    else:
+        raise AssertionError("it did not come back")
+    hasty.close()
+
+
+def test_a_replica_that_takes_over_is_another_life(
+    tmp_path: Path, engines_of: tuple[PostgreSQL, Valkey | None], kind: str
+) -> None:
+    server, valkey = engines_of
+    if valkey is None:  # of PostgreSQL's lives the server's start tells, which no replica shares
+        assert kind == "postgresql"
+        return
+    with Valkey(of=valkey) as replica:
+        until = time.monotonic() + 30
+        while "master_link_status:up" not in replica.ask("INFO", "replication") and time.monotonic() < until:
+            time.sleep(0.05)
+        counters = open_counters(LedgerFolder(tmp_path, Secret(server.address), Secret(valkey.address)), has_time=True)
+        epoch = counters.greet("x")
+        assert counters.take(Claim(4, "x", 1, Facts(), 5, 5, 1_000, 1, epoch)).outcome == "granted"
+        assert "1" in valkey.ask("WAIT", "1", "5000")
+        counters.close()
+        valkey.kill()
+        replica.promote()
+        other = open_counters(LedgerFolder(tmp_path, Secret(server.address), Secret(replica.address)), has_time=True)
+        assert other.greet("y") != epoch
+        other.close()

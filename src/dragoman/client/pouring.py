@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import compress
+from operator import attrgetter
 from typing import Final
 
 from dragoman.client.apart import LONGEST, Apart
@@ -17,6 +19,9 @@ from dragoman.routing.metering import Meter
 
 #: Events whose text the model wrote.
 _TEXT: Final = GROWTH | {ThinkingDelta}
+#: Events that are quicker counted one by one.
+_FEW: Final = 4
+_text_of: Final[Callable[[Event], str]] = attrgetter("text")
 
 
 async def pour(
@@ -99,8 +104,21 @@ def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events
 
 def count_text(meter: Meter, events: list[Event]) -> None:
     """Tell a meter how much the model wrote in these events, and what it is said to have used."""
+    if len(events) > _FEW:
+        _count_many(meter, events)
+        return
     for event in events:
         if type(event) in _TEXT:
             meter.grown += len(event.text)  # type: ignore[union-attr]
         elif type(event) is UsageUpdate:
             meter.usage = event.usage
+
+
+def _count_many(meter: Meter, events: list[Event]) -> None:
+    """The same, without a step of the interpreter for each event."""
+    kinds = set(map(type, events))
+    if not kinds.isdisjoint(_TEXT):
+        texts = events if kinds <= _TEXT else compress(events, map(_TEXT.__contains__, map(type, events)))
+        meter.grown += sum(map(len, map(_text_of, texts)))
+    if UsageUpdate in kinds:
+        meter.usage = next(event.usage for event in reversed(events) if type(event) is UsageUpdate)

@@ -91,7 +91,7 @@ screens: agent-screens command-screens page-screens  ## what one looks at, each 
 command-screens: $(STAMP)  ## 18 moments of the commands in tmux (apt install tmux), compared with those that are kept
 	.venv/bin/pytest -m screens tests/cli/test_screens.py
 
-agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux), its screens compared with those that are kept
+agent-screens: $(STAMP)  ## the agent driven in tmux (apt install tmux bubblewrap), its screens compared with those that are kept
 	.venv/bin/pytest -m screens tests/agent
 
 page-screens: $(STAMP)  ## the gateway's page and validation reports in a browser (apt install chromium), compared with the layouts that are kept

@@ -22,30 +22,31 @@ _HEAD = """# Clients
 
 <!-- Written by `make clients`. -->
 
-Unmodified packages from PyPI and npm through `dragoman serve` to a scripted provider; the latest run of each, made on
-{date} (Python {python}, {system}): {passed} of {total} passed. In a run the client offers its tools, gets one call, runs
-it, sends the result, gets two calls at once, runs both, sends the results and gets a text, all streamed. The arguments
-hold quotes, escapes, line ends and characters of many scripts; one of them is {kilobytes} kB long. The provider refuses what
-its vendor would refuse, compares calls and results exactly, and as Gemini asks for the signatures that it gave, which most
-clients do not keep. No machine but this one was reachable. Programs were set up as `dragoman env` says.
+Unmodified packages from PyPI and npm talk through `dragoman serve` to a scripted provider. This page has the latest run of
+each, made on {date} (Python {python}, {system}): {passed} of {total} passed. In a run the client offers its tools and gets
+one call. It runs the call and sends the result. Then it gets two calls at once, runs both, sends both results and gets a
+text. Everything is streamed. The arguments hold quotes, escapes, line ends and characters of many scripts; one of them is
+{kilobytes} kB long. The provider refuses what its vendor would refuse, and compares calls and results exactly. As Gemini it
+asks for the signatures that it gave, which most clients do not keep. Each program was set up as `dragoman env` says. Nothing
+outside this machine was reachable.
 
-The provider also refuses fields that its vendor does not know or that a beta header must allow, unknown types of tools, and
-names of tools that come twice ({strict} runs). Clients with a † were run last before it did ({older} runs).
-One client alone: `make clients ONLY=codex-mcp-gpt`.
+The provider also refuses fields that its vendor does not know, fields that need a beta header, unknown types of tools, and
+two tools of one name ({strict} runs). Clients with a † ran before it did so ({older} runs). To run one client alone:
+`make clients ONLY=codex-mcp-gpt`.
 
-The columns are the provider's protocol: what it says is read and written anew. In the last one the provider speaks the
-client's own protocol and is declared clean, so that bytes pass as they are (–: they never do, because the gateway stores
-the responses for this client, or must give its calls a form of their own). `refused`: the client asked for a search of the
-web, the provider has none, and the client was told so: status 400, which names the tool and the setting.
+The middle columns are the provider's protocol. In the last column the provider speaks the client's own protocol and is
+declared clean, so that the bytes pass through unchanged. A – means that they never do: the gateway stores the responses for
+this client, or gives its calls a form of their own. `refused` means that the client asked for a web search and the provider
+has none. The client then got status 400 with the name of the tool and of the setting.
 
 | client | version | speaks | {columns} | passed through |
 |---|---|---|{dashes}---|
 """
 _TAIL = """
-Besides, stand-ins for Zed, VS Code, JetBrains, Home Assistant and Open WebUI are played by `make test`. They are emulated
-from what those programs send and accept, not the programs themselves. Open WebUI (0.12.4) was not installed: it brings 262
-packages, among them torch and 14 of CUDA, several GB. Claude Desktop, Codex Desktop, Xcode and Cursor have no package
-on PyPI or npm; their presets are untried.
+`make test` also plays stand-ins for Zed, VS Code, JetBrains, Home Assistant and Open WebUI. A stand-in sends and accepts what
+the program does; it is not the program itself. Open WebUI (0.12.4) was not installed, because it brings 262 packages and
+several GB, among them torch and 14 packages of CUDA. Claude Desktop, Codex Desktop, Xcode and Cursor have no package on PyPI
+or npm. Their presets were not tried.
 """
 
 

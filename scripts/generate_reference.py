@@ -27,6 +27,7 @@ from dragoman.cli import main as cli
 from dragoman.providers.catalog import load_catalog
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
+from dragoman.testing.faults import FAULTS
 
 NOTE = "<!-- Written by `make docs` from the code: change the code, not this page. -->"
 
@@ -40,9 +41,14 @@ def render_deviations() -> str:
             "",
             NOTE,
             "",
-            "Each way in which a wire may break its specification without ending the response. A `Deviation` event",
-            "has the `code`, the place (`where`) and what was `seen`, clipped; the response goes on. `--strict` turns",
-            "the first one into a failure.",
+            "A deviation is a place where a provider breaks its protocol's specification and dragoman goes on. Each",
+            "one is a `Deviation` event. Its `code` is in this table, `where` is the place, and `seen` is what stood",
+            "there, cut to 200 bytes. `--strict` turns the first deviation of severity `fault` into a failure.",
+            "",
+            "In your tests [`dragoman.testing.deviation(CODE)`](library.md#deviation) plays these: "
+            + ", ".join(f"`{code}`" for code in sorted(FAULTS))
+            + ".",
+            "Not every protocol has a place for each of them.",
             "",
             "| code | what was seen | what dragoman does |",
             "|---|---|---|",

@@ -14,9 +14,9 @@ HEAD = """\
 
 <!-- Made from src/dragoman/providers/catalog.toml and models.json by scripts/write_provider_page.py: change those. -->
 
-A target is `provider/model`: `zhipu/glm-4.6`, `openrouter/deepseek/deepseek-v4-pro`. A provider of this page needs
-nothing but its key in one of the variables named here. Everything can be overridden under `[providers.NAME]` in
-`dragoman.toml`; a server that is not listed needs only `protocol` and `base_url`.
+A target is `provider/model`, for example `zhipu/glm-4.6` or `openrouter/deepseek/deepseek-v4-pro`. To use a provider of
+this page, set its key in one of the variables of its row. You can override everything under `[providers.NAME]` in
+`dragoman.toml`. A server that is not listed needs only `protocol` and `base_url`.
 
 ```toml
 [providers.zhipu]
@@ -28,22 +28,23 @@ protocol = "openai-chat"
 base_url = "http://10.0.0.5:8000/v1"
 ```
 
-| name | protocol (also) | address | regions | key from | models listed |
+| name | protocol (others) | address | regions | key variable | models listed |
 |---|---|---|---|---|---|
 """
 
 AZURE = """
-`azure` is Azure OpenAI's v1 API (no `api-version`; the deployment's name goes as the model), `azure-deployments` the
-dated one (`/openai/deployments/NAME/chat/completions?api-version=…`). Both need `AZURE_OPENAI_RESOURCE_NAME`, or the
-whole address as `base_url`, and send the key as `api-key`.
+`azure` is Azure OpenAI's v1 API. It needs no `api-version`, and the model is the deployment's name.
+`azure-deployments` is the dated API (`/openai/deployments/NAME/chat/completions?api-version=…`). Both need
+`AZURE_OPENAI_RESOURCE_NAME`, or the whole address as `base_url`. Both send the key as `api-key`.
 
 ## Models
 
-The list knows context window, longest output, input modalities, tools and thinking. What its sources do not say is
-null, never guessed, and a model that is missing can be used all the same. `dragoman models info TARGET` shows a row.
-Rewrite the list with `python scripts/update_models.py --help`. Its sources:
+The list of models has each model's context window, longest output, input modalities, tools and thinking. What the
+sources do not say is null; dragoman never guesses it. You can use a model that is not in the list.
+`dragoman models info TARGET` shows one model. To write the list again, see
+`python scripts/update_models.py --help`. Its sources are:
 
-| source | version | made | read | licence | providers |
+| source | version | published | read | licence | providers |
 |---|---|---|---|---|---|
 """
 

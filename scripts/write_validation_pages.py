@@ -6,6 +6,24 @@ from pathlib import Path
 from dragoman.proofs import Proof, is_clean, is_proven, parse_export, wire_deviations
 from dragoman.validate.probe import SUITE_VERSION, Expect, Probe, label_of, load_probes
 
+#: What each field of `Expect` asks for, but `calls`.
+_WORDS = {
+    "text": "some text",
+    "text_has": "text with {}",
+    "text_lacks": "text without {}",
+    "answer": "{} as its only number",
+    "called": "a call of {}, with any arguments",
+    "no_calls": "no calls",
+    "thinking": "some thinking",
+    "stop": "stop reason {}",
+    "deltas": "text in at least {} pieces",
+    "usage": "a plausible token count",
+    "most_output": "at most {} reported output tokens",
+    "cached": "reported cached tokens",
+    "json": "the JSON object {}",
+    "failure": "a refusal of kind {}",
+    "prompt_read": "reported prompt tokens of at least {} of our estimate",
+}
 EXPORTS = Path(__file__).resolve().parent.parent / "docs" / "tested"
 
 
@@ -16,14 +34,14 @@ def probes_page(note: str) -> str:
         "",
         note,
         "",
-        f"What `dragoman validate` asks, in the order of the full suite (suite version {SUITE_VERSION}). Words, names,",
-        "numbers and the order of tools come from the seed of the run. A probe is skipped when one that it needs did",
-        "not pass. The quick suite asks those marked *always*, and those marked *after a failure* when `tool-call`",
-        "did not pass; then it also tries the other [ways of asking for tools](../how-to/models-without-tools.md).",
-        "In JSON and JUnit `tool-call` has its file's name, `toolCall`.",
-        "Each is a file in `src/dragoman/validate/probes`; another file there is another probe.",
+        f"`dragoman validate` asks these questions, in the order of the full suite (suite version {SUITE_VERSION}).",
+        "Words, names, numbers and the order of tools come from the run's seed. A probe is skipped if one that it",
+        "needs did not pass. The quick suite asks the probes marked *always*. If `tool-call` did not pass, it also",
+        "asks those marked *after a failure*, and tries the other [ways of asking for tools](../how-to/models-without-tools.md).",
+        "In JSON and JUnit `tool-call` has the name of its file, `toolCall`. Each probe is a file in",
+        "`src/dragoman/validate/probes`. To add a probe, add a file.",
         "",
-        "| probe | a model that passes | quick | needs | may do without |",
+        "| probe | a model that passes | quick suite | needs | `not-used` means |",
         "|---|---|---|---|---|",
     ]
     for probe in load_probes():
@@ -44,15 +62,16 @@ def _probe(probe: Probe) -> list[str]:
     lines = [f"## {label_of(probe.name)}", "", f"A model that passes {probe.title}.", ""]
     said = {
         "tool choice": "" if probe.choice.mode == "auto" else f"{probe.choice.mode} {probe.choice.name}".strip(),
-        "most tokens": str(probe.params.max_tokens),
+        "output limit": f"{probe.params.max_tokens} tokens",
         "thinking": probe.params.reasoning or "",
         "stop": ", ".join(map(str, probe.params.stop)),
         "parallel calls": "" if probe.params.parallel_tools is None else str(probe.params.parallel_tools).lower(),
         "tools offered": ", ".join(f"`{tool.name}`" for tool in probe.tools),
-        "asked of another model": probe.target.model or "",
-        "with another key": probe.target.key or "",
+        "sent to another model": probe.target.model or "",
+        "sent with another key": probe.target.key or "",
     }
-    lines.append("; ".join(f"{what}: {value}" for what, value in said.items() if value) + ".")
+    line = "; ".join(f"{what}: {value}" for what, value in said.items() if value)
+    lines.append(f"{line[0].upper()}{line[1:]}.")
     for case in probe.cases:
         lines += ["", f"- {case.question}"]
     for number, turn in enumerate(probe.turns, 1):
@@ -60,21 +79,20 @@ def _probe(probe: Probe) -> list[str]:
         what += [f"`{name}` gives `{text}`" for name, text in turn.results.items()]
         what += [f"`{name}` fails: `{text}`" for name, text in turn.errors.items()]
         if turn.abort_after is not None:
-            what.append(f"left after {turn.abort_after} pieces")
+            what.append(f"dragoman stops reading after {turn.abort_after} pieces")
         lines += ["", f"{number}. {'; '.join(what)}", f"   Expected: {_expected(turn.expect)}."]
     return [*lines, ""]
 
 
 def _expected(expect: Expect) -> str:
-    said = []
-    for call in expect.calls:
-        said.append(f"a call of `{call.name}` with exactly `{call.arguments}`")
+    said = [f"a call of `{call.name}` with exactly `{call.arguments}`" for call in expect.calls]
     for name in Expect.__struct_fields__:
         value = getattr(expect, name)
         if name != "calls" and value != getattr(Expect(), name):
-            shown = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-            said.append(name.replace("_", " ") + ("" if value is True else f" `{shown}`"))
-    return ", ".join(said)
+            between = " or " if name == "failure" else ", "
+            listed = between.join(f"`{one}`" for one in value) if isinstance(value, tuple) else ""
+            said.append(_WORDS[name].format(listed or f"`{value}`"))
+    return "; ".join(said)
 
 
 def tested_page(note: str) -> str:
@@ -88,8 +106,9 @@ def tested_page(note: str) -> str:
         "",
         note,
         "",
-        "What real runs of `dragoman validate` against real models have shown: nothing here was written by hand, and a",
-        "model that is not listed was not tested. Each row is an export (`--export`) in `docs/tested`; to add one, run",
+        "This page shows what real runs of `dragoman validate` against real models found. Nothing on it was written by",
+        "hand. A model that is not listed was not tested. Each row is an export (`--export`) in `docs/tested`. To",
+        "add one, run",
         "`dragoman validate TARGET --full-suite --trials 3 --export docs/tested/NAME.json`, then `make docs`.",
         "",
         "| target | tools | wire | ways that work | probes passed | suite | dragoman | day |",

@@ -1,6 +1,6 @@
 """The same scenes in tmux, the screens kept as text: `make agent-screens`; DRAGOMAN_WRITE_SCREENS=1 writes them.
 
-Needs tmux. What differs from run to run (folders, ports, session names) is written as a word.
+Needs tmux and bubblewrap. What differs from run to run (folders, ports, session names) is written as a word.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from agent import scenes
 from agent.driving import PROMPT, Tmux, at_prompt, chatting, enter, wait_for
+from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 
@@ -27,7 +28,11 @@ SCREENS = Path(__file__).with_name("screens")
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder whose name is always the same: it stands on the screens, and its length decides where lines end."""
+    """A folder whose name is always the same: it stands on the screens, and its length decides where lines end.
+
+    The scenes show commands in a sandbox.
+    """
+    assert find_bubblewrap() is not None, "needs bubblewrap that works here: apt install bubblewrap"
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(mode=0o700)
     yield PLACE

@@ -213,13 +213,25 @@ def test_claims_stand_beside_proofs_and_info_says_where_they_disagree(
         assert rows(capsys)[0]["proven"] is None
 
 
-def test_a_server_that_is_not_there_is_said(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [["--provider", "ollama"], ["info", "ollama/granite4"]], ids=lambda words: words[0])
+def test_a_server_that_is_not_there_is_said_with_what_to_do(
+    words: list[str], configure: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     configure()
-    assert main(["models", "--provider", "ollama"]) == 1
+    assert main(["models", *words]) == 1
     out = capsys.readouterr()
     assert out.out == ""
     assert out.err.startswith("dragoman: ollama: no connection to ")
-    assert out.err.endswith("; start it: ollama serve\n")
+    assert out.err.endswith("; start it: ollama serve, or set base_url under [providers.ollama]\n")
+
+
+def test_a_server_that_refuses_the_key_is_said_with_where_the_key_stands(
+    configure: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(OLLAMA, key="another") as url:
+        configure(ollama=url)
+        assert main(["models", "info", "ollama/granite4"]) == 1
+    assert "check OLLAMA_API_KEY, or api_key under [providers.ollama]" in capsys.readouterr().err
 
 
 def test_info_tells_of_a_catalogue_model_and_of_a_local_one(configure: Any, capsys: pytest.CaptureFixture[str]) -> None:

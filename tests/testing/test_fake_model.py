@@ -76,7 +76,8 @@ def test_an_error_moves_on_to_the_next_target() -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_deviation_by_name_is_seen_and_mended_or_refused(protocol: ProtocolName, name: str) -> None:
     has_call = FAULTS[name].needs_call
-    said = [call("find", city="Rome") if has_call else "Hello there.", deviation(name)]
+    calls = [call("find", city="Rome"), call("find", city="Oslo")]
+    said = [*(calls if has_call else ["Hello there."]), deviation(name)]
     refused = ""
     with FakeModel(said, protocol=protocol), dragoman.Client(retries=0) as client:
         try:
@@ -88,7 +89,7 @@ def test_a_deviation_by_name_is_seen_and_mended_or_refused(protocol: ProtocolNam
         return
     assert name in [one.code for one in reply.deviations]
     if has_call:
-        assert [one.values() for one in reply.tool_calls] == [{"city": "Rome"}]
+        assert [one.values() for one in reply.tool_calls] == [{"city": "Rome"}, {"city": "Oslo"}]
     else:
         assert reply.text == "Hello there."
 
@@ -97,7 +98,8 @@ def test_a_deviation_by_name_is_seen_and_mended_or_refused(protocol: ProtocolNam
 def test_each_deviation_can_be_played_somewhere(name: str) -> None:
     played = []
     for protocol in PROTOCOLS:
-        said = [call("find", city="Rome"), deviation(name)] if FAULTS[name].needs_call else deviation(name)
+        calls = [call("find", city="Rome"), call("find", city="Oslo")]
+        said = [*calls, deviation(name)] if FAULTS[name].needs_call else deviation(name)
         with FakeModel(said, protocol=protocol), dragoman.Client(retries=0) as client:
             try:
                 client.reply("any/model", "hi", tools=[find])
@@ -245,8 +247,8 @@ def test_the_settings_of_a_client_hold_for_every_target(target: str, monkeypatch
 def test_a_deviation_that_there_is_not_is_named_beside_those_that_can_be_played() -> None:
     with pytest.raises(dragoman.UsageError, match=r"got 'missing-idd'.*missing-id"):
         deviation("missing-idd")
-    with pytest.raises(dragoman.UsageError, match=r"reused-index cannot be played; these can be: .*missing-id"):
-        deviation("reused-index")
+    with pytest.raises(dragoman.UsageError, match=r"envelope cannot be played; these can be: .*missing-id"):
+        deviation("envelope")
 
 
 def test_a_call_that_is_cut_has_a_kind_and_no_status() -> None:

@@ -94,6 +94,17 @@ def _without(*keys: str) -> Spoil:
     return spoil
 
 
+def _at_zero(value: Any) -> bool:
+    """Every call at index 0, as servers do that never count them."""
+    found = False
+    for one in _inside(value):
+        calls = one.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict) and call.get("index"):
+                call["index"], found = 0, True
+    return found
+
+
 def _mangle(value: Any) -> bool:
     found = False
     for call in _calls(value):
@@ -183,6 +194,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "missing-stop-reason": Fault(value=_without_end),
     "no-end-marker": Fault(body=_without_mark),
     "rescued-call": Fault(parts=_as_text, needs_call=True),
+    "reused-index": Fault(value=_at_zero, needs_call=True),
     "single-newline": Fault(body=_one_newline),
     "stop-reason": Fault(value=_misspelled_end),
     "stray-text": Fault(body=_stray),

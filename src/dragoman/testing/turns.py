@@ -109,6 +109,7 @@ def error(status: int, message: str = "", *, retry_after: float | None = None) -
 
 def deviation(name: str) -> Faulty:
     """A fault of the wire by its name, as `"missing-id"`: alone a turn of its own, in a list that of its neighbours.
+    The page of deviations says which names can be played.
 
     Raises:
         UsageError: there is none of that name, or none that can be played; the message lists those that can be.

@@ -30,6 +30,7 @@ from dragoman.cli.terminal import clip, hint, render_table, say
 from dragoman.config import Config
 from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.errors import MissingExtra, UsageError
+from dragoman.events import Failure
 from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, proof_of, wire_deviations
 from dragoman.providers.catalog import Model, Provider, load_model_sources, nearest, split_target
 from dragoman.routing.prices import Prices
@@ -104,8 +105,7 @@ def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
         )
     silent = next((one for one in found if one.provider.name == named and one.failure is not None), None)
     if silent is not None and silent.failure is not None:
-        start = f"; start it: {silent.provider.start}" if silent.provider.start else ""
-        return complain(f"{named}: {silent.failure.message}{start}")
+        return complain(_failed(silent.provider, silent.failure))
     if not models and word is not None:
         near = nearest(word, (*config.catalog.providers, *(model.id for model in listed)))
         where = "" if options.all else "; the catalogue may have some: dragoman models --all " + word[:80]
@@ -156,7 +156,7 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
     if is_asked(provider, config):
         found = look_around([provider], config)
         if found and found[0].failure is not None:
-            return complain(f"{name}: {found[0].failure.message}")
+            return complain(_failed(provider, found[0].failure))
         listed = _models_of(provider, found)
         # A server that keeps to itself says nothing of a model; Ollama answers to a name without its tag.
         model = next((row for row in listed if row.id in (model_id, f"{model_id}:latest")), None)
@@ -185,6 +185,18 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
     ]
     say(render_table(rows))
     return DONE
+
+
+def _failed(provider: Provider, failure: Failure) -> str:
+    """Why a server gave no list of models, and what to do where that is known."""
+    from dragoman.client.failure_words import key_words, start_words
+
+    words = ""
+    if failure.kind in ("connection", "timeout"):
+        words = f"; {start_words(provider)}"
+    elif failure.kind in ("auth", "permission"):
+        words = f"; check {key_words(provider)}"
+    return f"{provider.name}: {failure.message}{words}"
 
 
 def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:

@@ -98,6 +98,19 @@ def test_keys_and_quotas_outlive_a_damaged_file(folder: LedgerFolder, pages: Cal
     assert len(check(folder).damaged) == 1
 
 
+def test_the_last_quota_that_is_removed_stays_away(folder: LedgerFolder) -> None:
+    book = QuotaBook(folder, actor="somebody")
+    book.set(QUOTAS[0])
+    book.remove(QUOTAS[0])
+    book.close()
+    overwrite(folder.root / MAIN_FILE, all_of_them)
+    store = SqliteStore(folder.root)
+    with pytest.raises(StoreDamaged):
+        store.look()
+    store.close()
+    assert read_stored(folder) == []
+
+
 def test_a_damaged_file_lets_nobody_in_until_it_is_mended(folder: LedgerFolder) -> None:
     """A gateway that begins on it knows of no keys."""
     fill(folder)

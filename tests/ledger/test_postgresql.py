@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +12,11 @@ import pytest
 from reliability.engines import PASSWORD, PostgreSQL
 
 from dragoman.cli.main import main
+from dragoman.config.quotas import Quota
 from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores import postgresql_connection
 from dragoman.ledger.stores.postgresql import PostgresqlStore
@@ -29,6 +33,38 @@ def opened(engines: Engines, tmp_path: Path) -> Iterator[tuple[LedgerFolder, Pos
     with engines.open("postgresql", tmp_path) as (folder, store):
         assert isinstance(store, PostgresqlStore)
         yield folder, store
+
+
+@pytest.mark.parametrize(("quota", "said"), [(None, "listening on"), (Quota("all", "", "usd", 5), "quotas of")])
+def test_a_damaged_file_of_keys_is_mended_before_the_gateway_serves(
+    engines: Engines, tmp_path: Path, quota: Quota | None, said: str
+) -> None:
+    """It ended with a traceback."""
+    folder = LedgerFolder.of(tmp_path)
+    book = QuotaBook(folder, actor="somebody")
+    book.set(Quota("all", "", "usd", 1))
+    if quota is None:
+        book.remove(Quota("all", "", "usd", 1))
+    book.close()
+    for suffix in ("", "-wal", "-shm"):
+        (folder.root / f"ledger.sqlite{suffix}").unlink(missing_ok=True)
+    (folder.root / "ledger.sqlite").write_bytes(b"no database" * 1_000)
+    config = tmp_path / "dragoman.toml"
+    store = engines.server.address
+    config.write_text(f'[server]\nstate = "{tmp_path}"\n[ledger]\nstore = "{store}"\n')
+    program = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "serve", "--port", "0", "--config", str(config)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        assert program.stdout is not None
+        lines: list[str] = []
+        while not lines or (lines[-1] and said not in lines[-1]):
+            lines.append(program.stdout.readline())
+        assert said in lines[-1], lines
+    finally:
+        program.kill()
+        program.communicate()
 
 
 def rows(count: int) -> list[Row]:

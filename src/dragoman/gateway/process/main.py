@@ -16,7 +16,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from dragoman.config import Config, split_address
+from dragoman.config import Config, Quota, split_address
 from dragoman.config.ledger import OF_FILE_ONLY
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
@@ -32,9 +32,11 @@ from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.ledger.counting import fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import StoreAway, StoreDamaged
 from dragoman.ledger.quotas import read_stored
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_store
+from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Ringer
 from dragoman.types import ProtocolName
 
@@ -216,10 +218,27 @@ def _check_store(config: Config) -> None:
     folder = _ledger_folder(config)
     if folder is None:
         raise ConfigError("ledger.store: expected server.state, the folder in which records wait for it")
-    if read_stored(folder):
+    if _stored_here(folder):
         raise ConfigError(f"quotas of `dragoman budget set` in {folder.root}: {OF_FILE_ONLY}; `dragoman budget remove`")
     open_store(folder).close()
     open_counters(folder).close()
+
+
+def _stored_here(folder: LedgerFolder) -> list[Quota]:
+    """The quotas of the folder's own file, which has the keys too and is mended where it is damaged.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    own = SqliteStore(folder.root)
+    try:
+        with contextlib.suppress(StoreDamaged):  # it is mended
+            own.look()
+        return read_stored(folder)
+    except StoreAway as problem:
+        raise ConfigError(f"{folder.root}: {problem}") from None
+    finally:
+        own.close()
 
 
 def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:

@@ -26,7 +26,7 @@ from dragoman.ledger.stores.files import (
     renew_month,
     serial_of,
 )
-from dragoman.ledger.stores.mending import keep_copy, mend
+from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
 from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
 
@@ -130,7 +130,7 @@ class SqliteStore:
             write_audit(main, self._micros(), actor, action, subject, change)
 
     def drop_before(self, day: str) -> list[str]:
-        self._look_at_main()
+        self.look()
         months = months_in(self._folder)
         old = [month for month in months if month < day[:7]]
         for month in months[len(old) :]:
@@ -150,6 +150,18 @@ class SqliteStore:
                     os.unlink(f"{self._path(month)}{suffix}")
         self._copy()
         return old
+
+    def look(self) -> None:
+        """Read what stands nowhere else, keys and quotas among it.
+
+        Raises:
+            StoreAway: it cannot be read; `StoreDamaged`: it was damaged, and is mended.
+        """
+        if self._path(None).exists():
+            with self._writing(None) as main:
+                for table in _LOOKED_AT:
+                    for _ in main.execute(f"SELECT * FROM {table}"):
+                        pass
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -243,21 +255,11 @@ class SqliteStore:
         with self._writing(None) as main:  # what is wrong with that file is not this month's
             return main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is not None
 
-    def _look_at_main(self) -> None:
-        """Whether keys and quotas can be read: nobody else may for long."""
-        if self._path(None).exists():
-            with self._writing(None) as main:
-                for table in _LOOKED_AT:
-                    for _ in main.execute(f"SELECT * FROM {table}"):
-                        pass
-
     def _copy(self) -> None:
-        """Copy what is not of one month, where it has what stands nowhere else."""
+        """Copy what is not of one month, where it has what stands nowhere else, or had."""
         main = self._main
         with contextlib.suppress(OSError, sqlite3.Error):  # the one of before stays
-            if main is not None and any(
-                main.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None for table in _LOOKED_AT
-            ):
+            if main is not None and ((self._folder / COPY_FILE).exists() or _has_any(main)):
                 keep_copy(main, self._folder)
 
     def _path(self, month: str | None) -> Path:
@@ -275,6 +277,11 @@ def _mend(path: Path, serial: Serial) -> None:
         raise StoreAway(f"{path.name} is damaged: {problem}") from None
     if name:
         raise StoreDamaged(f"{path.name} is damaged; it was kept as {name}")
+
+
+def _has_any(main: sqlite3.Connection) -> bool:
+    """Whether something stands there that stands nowhere else."""
+    return any(main.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None for table in _LOOKED_AT)
 
 
 def _sums_of(file: Path) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:

@@ -38,10 +38,18 @@ def _end_of_events(data: bytes, most: int) -> int:
 
 def _is_usual(data: bytes) -> bool:
     """Whether these bytes of an event stream are read as quickly as most are."""
-    # To count takes a step a byte; a few are found as memory is searched.
-    return all(
-        len(data.split(byte, _FEW)) <= _FEW or data.count(byte) * distance <= len(data) for byte, distance in _RARE
-    )
+    return all(_is_few(data, byte) or data.count(byte) * distance <= len(data) for byte, distance in _RARE)
+
+
+def _is_few(data: bytes, byte: bytes) -> bool:
+    """Whether a byte stands in data a few times at most. To count takes a step a byte; these are found as memory is
+    searched."""
+    place = -1
+    for _ in range(_FEW):
+        place = data.find(byte, place + 1)
+        if place < 0:
+            return True
+    return False
 
 
 @final

@@ -188,7 +188,7 @@ class Decoder:
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
-        if frame.rfind(b"unction") >= 0 and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
+        if frame.find(b"unction") >= 0 and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
             torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
             for place, candidate in enumerate(candidates):

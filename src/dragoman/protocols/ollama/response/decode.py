@@ -174,7 +174,7 @@ class Decoder:
             return
         if not self._begun:
             self._begin(line, frame, value, is_known=is_known)
-        if frame.rfind(b'_calls"') >= 0 and not (answer and answer.tool_calls) and torn_frames.hides_call(frame):
+        if (answer is None or not answer.tool_calls) and frame.rfind(b'_calls"') >= 0 and torn_frames.hides_call(frame):
             torn_frames.refuse(assembly, "message.tool_calls", frame)
         if answer is None:
             assembly.deviate("missing-field", "message")

@@ -78,8 +78,8 @@ class Driver:
     may make beyond one a turn. `passes`: false where the gateway must write answers anew even for a clean provider.
     `check`: looks at the folder afterwards and gives what is missing, for clients not judged by what they print.
     `searches`: providers of these protocols search the web, and others refuse a request for a
-    search. `is_same`: what a provider of its own protocol gets is what the
-    client sent, byte for byte.
+    search. `is_beside`: the search is one tool of several, so that other providers are asked without it, which the
+    gateway says. `is_same`: what a provider of its own protocol gets is what the client sent, byte for byte.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Driver:
     prints_text: bool = True
     check: Callable[[Place], str] = lambda place: ""
     searches: tuple[str, ...] = ()
+    is_beside: bool = False
     is_same: bool = False
 
 

@@ -44,6 +44,30 @@ def _claude_driver(mode: str, start: Callable[[Place], Start], plan: Plan, note:
 
 _MCP = tuple(f"mcp__{name}__search" for name in _SERVERS)
 _PAGE = Page()
+#: What the model keeps in the client's memory: turned round there, so that no call tells it as it is recalled.
+_KEPT = "7f3a-9dd4e461268c8034f5c8564e155c67a6"
+_KEEP = (
+    'folder="$HOME/.claude/projects/$(pwd | sed "s/[^A-Za-z0-9]/-/g")/memory"; mkdir -p "$folder"; '
+    f"{{ printf '%s' '- [Sandbox](sandbox.md): '; printf %s {_KEPT[::-1]} | rev; }} > \"$folder/MEMORY.md\"; "
+    "echo kept-in-memory"
+)
+
+
+def _has_listed(place: Place) -> str:
+    """Whether Claude Code took the names that look like Claude's from the gateway's list, and no others."""
+    file = place.home / ".claude/cache/gateway-models.json"
+    found = json.loads(file.read_text(encoding="utf-8"))["models"] if file.exists() else []
+    names = [model["id"] for model in found]
+    return "" if names == [f"claude-{MODEL}"] else f"the gateway's models are listed as {names}"
+
+
+def _claude_twice(place: Place) -> Start:
+    """Two sessions: what the first one keeps the second one is told."""
+    once = '"$1" -p "$2" --allowedTools Bash --dangerously-skip-permissions'
+    command = ["/bin/sh", "-c", f"{once} && {once}", "memory", place.program("claude"), PROMPT]
+    return Start(command, {**preset(place, "claude-code"), **QUIET_CLAUDE, "IS_SANDBOX": "1"})
+
+
 #: The setting that the refusal of a search names.
 _REFUSAL = "tool_policy.web_search"
 CLAUDE = [
@@ -63,11 +87,17 @@ CLAUDE = [
         "two MCP servers with a tool of one name, behind its tool search", passes=False,
     ),
     _claude_driver(
-        "name", _claude("Bash", model=CLAUDE_NAME), plan_of_commands("Bash", _bash), "a model named like Claude",
+        "name", _claude("Bash", model=CLAUDE_NAME, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=""),
+        plan_of_commands("Bash", _bash), "a model named like Claude; it lists those of the gateway that are",
+        check=_has_listed,
     ),
     _claude_driver(
         "thinking", _claude("Bash", model=CLAUDE_NAME, MAX_THINKING_TOKENS="8000"), plan_of_commands("Bash", _bash),
         "extended thinking",
+    ),
+    _claude_driver(
+        "memory", _claude_twice, Plan(((Call("Bash", _bash(_KEEP), "kept-in-memory"),),), recalled=_KEPT),
+        "its memory: kept in one session, told in the next", repeats=2,
     ),
 ]  # fmt: skip
 
@@ -118,6 +148,11 @@ CODEX = [
     _codex_driver(
         "patch", _codex(GPT_NAME), Plan(((Call("apply_patch", {"input": _PATCH}, "note.txt", kind="custom"),),)),
         "apply_patch, as free text", check=_is_patched, passes=False,
+    ),
+    _codex_driver(
+        "search", _codex(MODEL),
+        Plan(plan_of_commands("exec_command", lambda command: {"cmd": command}).steps[:1], is_searching=True),
+        "web_search beside its other tools", searches=_SEARCHING, is_beside=True, passes=False,
     ),
 ]  # fmt: skip
 

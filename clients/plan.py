@@ -60,7 +60,8 @@ class Plan:
     """The turns of the model: calls, calls, …, then a text, or a call that ends the client's work (`ending`).
 
     `texts`: the turns of a model that is asked without tools. `page`: what it finds on the
-    web where it is asked to search there.
+    web where it is asked to search there; `is_searching`: before its last text it searches there, if it may.
+    `recalled`: what only the client's memory can tell the model, once it was kept there.
     """
 
     steps: tuple[tuple[Call, ...], ...]
@@ -68,6 +69,8 @@ class Plan:
     ending: Call | None = None
     texts: tuple[str, ...] = ()
     page: Page = Page()
+    is_searching: bool = False
+    recalled: str = ""
 
 
 def record(text: str, tags: list[str], count: int, name: str = TOOL) -> Call:

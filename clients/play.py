@@ -31,6 +31,7 @@ dialect = {{ hosted_tools = {hosted} }}
 
 [routes.{model}]
 targets = ["scripted/{theirs}"]
+aliases = ["claude-{model}"]
 
 [routes."*"]
 targets = ["scripted/{theirs}"]
@@ -62,7 +63,7 @@ def play(driver: Driver, provider: str, keep: Path | None) -> dict[str, Any]:
             said = log.read_text(encoding="utf-8")
             has_search = protocol in (driver.speaks, *driver.searches)
             faults += _faults_of_gateway(
-                driver, said, refused=bool(driver.searches) and not has_search, passed=provider != protocol
+                driver, said, lacks=bool(driver.searches) and not has_search, passed=provider != protocol
             )
             if driver.is_same and protocol == driver.speaks:
                 faults += sent.differences(played.heads, played.bodies)
@@ -136,11 +137,15 @@ def _faults(driver: Driver, place: Place, played: Played, outcome: isolated.Outc
     if driver.prints_text and played.plan.text not in outcome.output:
         faults.append(f"the last text is not in the output: …{outcome.output.strip()[-200:]!r}")
     problem = driver.check(place)
+    told = driver.plan.recalled
+    if told and not any(told.encode() in body for body in played.bodies):
+        faults.append("the client's memory told the model nothing")
     return faults + ([problem] if problem else [])
 
 
-def _faults_of_gateway(driver: Driver, log: str, *, refused: bool, passed: bool) -> list[str]:
-    """What the gateway's own record of the requests says against it."""
+def _faults_of_gateway(driver: Driver, log: str, *, lacks: bool, passed: bool) -> list[str]:
+    """What the gateway's own record of the requests says against it. `lacks`: the provider cannot search the web."""
+    refused = lacks and not driver.is_beside
     lines = (line for line in log.splitlines() if line.startswith("{"))
     records = [record for record in map(json.loads, lines) if record["kind"] == "request" and record.get("route")]
     faults = [f"the gateway's log: {line[:200]}" for line in log.splitlines() if "Traceback" in line]
@@ -148,10 +153,12 @@ def _faults_of_gateway(driver: Driver, log: str, *, refused: bool, passed: bool)
     faults += [f"a request ended as {one['outcome']!r}" for one in failed if not refused or one.get("status") != 400]
     if refused and not failed:
         faults.append("no search was refused")
+    if lacks and driver.is_beside and not all("dropped tools.web_search" in one.get("lost", ()) for one in records):
+        faults.append("a search was left out without a word")
     faults += [f"it spoke {one.get('client')}" for one in records if one.get("client") != driver.speaks][:1]
     if not records:
         faults.append("the gateway's log tells of no request")
-    if not driver.searches and not all(one["stream"] for one in records):
+    if (not driver.searches or driver.is_beside) and not all(one["stream"] for one in records):
         faults.append("an answer was asked for as a whole")
     if passed and not all(one.get("passed") for one in records if one not in failed):
         faults.append("bytes were not passed through")

@@ -42,7 +42,8 @@ class Played:
     def page(self, asked: Asked) -> Page | None:
         """What a search of the web finds, where a request is for one."""
         wanted = self.plan.steps[0][0].name if self.plan.steps else ""
-        return self.plan.page if asked.searches and wanted not in asked.tools else None
+        is_due = wanted not in asked.tools or (self.plan.is_searching and self.ended)
+        return self.plan.page if asked.searches and is_due else None
 
     def answer(self, asked: Asked) -> tuple[tuple[Any, ...], str]:
         """The calls and the text of the next turn."""
@@ -74,6 +75,7 @@ class Played:
                 raise ValueError(f"the model would call {unknown}, but is offered {asked.tools} alone")
             return plan.steps[done], ASIDE
         self.ended = True
+        self.searches += plan.is_searching and asked.searches
         return ((), plan.text) if plan.ending is None else ((plan.ending,), "")
 
     def _compare(self, asked: Asked, done: int) -> None:

@@ -31,13 +31,13 @@ asks for the signatures that it gave, which most clients do not keep. Each progr
 outside this machine was reachable.
 
 The provider also refuses fields that its vendor does not know, fields that need a beta header, unknown types of tools, and
-two tools of one name ({strict} runs). Clients with a † ran before it did so ({older} runs). To run one client alone:
-`make clients ONLY=codex-mcp-gpt`.
+two tools of one name. To run one client alone: `make clients ONLY=codex-mcp-gpt`.
 
 The middle columns are the provider's protocol. In the last column the provider speaks the client's own protocol and is
 declared clean, so that the bytes pass through unchanged. A – means that they never do: the gateway stores the responses for
 this client, or gives its calls a form of their own. `refused` means that the client asked for a web search and the provider
-has none. The client then got status 400 with the name of the tool and of the setting.
+has none. The client then got status 400 with the name of the tool and of the setting. `left out` means that it offered the
+search beside other tools: the provider was asked without it, and the log line and `x-dragoman-dropped` say so.
 
 | client | version | speaks | {columns} | passed through |
 |---|---|---|{dashes}---|
@@ -65,8 +65,6 @@ def write_page(file: Path, drivers: list[Driver], rows: list[dict[str, Any]]) ->
         system=platform.system(),
         passed=sum(not row["faults"] for row in rows),
         total=len(rows),
-        strict=sum(bool(row.get("is_strict")) for row in rows),
-        older=sum(not row.get("is_strict") for row in rows),
         kilobytes=LONG // 1000,
         columns=" | ".join(_TITLES[name] for name in WIRES),
         dashes="---|" * len(WIRES),
@@ -76,8 +74,7 @@ def write_page(file: Path, drivers: list[Driver], rows: list[dict[str, Any]]) ->
         cells = " | ".join(_cell(driver, row) for row in line) + ("" if driver.passes else " | –")
         speaks = _TITLES[driver.speaks] + (f" ({driver.note})" if driver.note else "")
         version = line[0].get("version", "not installed")
-        mark = "" if all(row.get("is_strict") for row in line) else " †"
-        text += f"| {driver.name}{mark} | {driver.package} {version} | {speaks} | {cells} |\n"
+        text += f"| {driver.name} | {driver.package} {version} | {speaks} | {cells} |\n"
     faults = [f"- {row['driver']}, {row['provider']}: {row['faults'][0][:200]}" for row in rows if row["faults"]]
     if faults:
         text += "\n## What failed\n\n" + "\n".join(faults) + "\n"
@@ -88,7 +85,9 @@ def write_page(file: Path, drivers: list[Driver], rows: list[dict[str, Any]]) ->
 def _cell(driver: Driver, row: dict[str, Any]) -> str:
     if row["faults"]:
         return "**no**"
-    return "refused" if driver.searches and row["provider"] not in (driver.speaks, *driver.searches) else "yes"
+    if driver.searches and row["provider"] not in (driver.speaks, *driver.searches):
+        return "left out" if driver.is_beside else "refused"
+    return "yes"
 
 
 def _columns(driver: Driver) -> tuple[str, ...]:

@@ -83,6 +83,7 @@ def test_env_prints_variables_for_eval(
         f'export ANTHROPIC_API_KEY="{NO_KEY}"',
         'export ANTHROPIC_MODEL="coder"',
         'export ANTHROPIC_DEFAULT_HAIKU_MODEL="coder"',
+        'export CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY="1"',
     ]
     assert main(["env", "zed", "--json", "--url", "http://box.lan:8080"]) == 0
     assert json.loads(capsys.readouterr().out)["url"] == "http://box.lan:8080"

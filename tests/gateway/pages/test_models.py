@@ -133,6 +133,13 @@ def test_a_key_in_the_query_means_gemini(open_door: Running) -> None:
     assert "models" not in get(open_door, "/v1/models?monkey=abc")
 
 
+def test_codex_gets_a_catalogue_that_leaves_it_its_own(open_door: Running) -> None:
+    found = get(open_door, "/v1/models?client_version=0.169.0")
+    assert found["models"] == []
+    assert {model["id"] for model in found["data"]} >= {"coder", "lab/qwen3"}
+    assert "models" not in get(open_door, "/v1/models?my_client_version=0.169.0")
+
+
 def test_the_sdks_list_models(open_door: Running) -> None:
     wanted = {"coder", "claude-opus-4-5", "lab/qwen3"}
     with openai.OpenAI(base_url=f"{open_door.url}/v1", api_key="k") as chat:

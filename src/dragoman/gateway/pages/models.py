@@ -189,6 +189,20 @@ def _openai_models(asked: Asked) -> Answer:
     return _answer({"object": "list", "data": data})
 
 
+def _is_codex(head: Head) -> bool:
+    return f"&{head.query}".find("&client_version=") >= 0
+
+
+def _codex_models(asked: Asked) -> Answer:
+    """The list, with the catalogue that Codex reads: an empty one, which leaves Codex its own.
+
+    An entry of it must bring the instructions of the agent, and takes the place of Codex' own ones (0.169.0, tried on
+    2026-11-23). What it cannot read is an error in its log.
+    """
+    data: list[Json] = [_openai_model(listed, asked.since) for listed in asked.listed()]
+    return _answer({"object": "list", "data": data, "models": []})
+
+
 def _openai_one(asked: Asked) -> Answer:
     return _answer(_openai_model(asked.find(asked.name), asked.since))
 
@@ -281,6 +295,7 @@ def _models_pages(prefix: str) -> tuple[Page, ...]:
         Page("gemini-generate", _READ, one, _gemini_one, _is_gemini),
         Page("anthropic-messages", _READ, every, _anthropic_models, _is_anthropic),
         Page("anthropic-messages", _READ, one, _anthropic_one, _is_anthropic),
+        Page("openai-responses", _READ, every, _codex_models, _is_codex),
         Page("openai-chat", _READ, every, _openai_models),
         Page("openai-chat", _READ, one, _openai_one),
         Page("openai-responses", _READ, every, _openai_models),

@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from answer_fates import write
 from dragoman._json import Raw
 from dragoman.codec.counterparts import OF_BODY, OF_PART, Counterpart
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, Message, Native, Opaque, ProtocolName, Request, Text
 from field_fates import DIALECTS
+from vendor_answers import LEAST as ANSWERS
 from vendor_types import GEMINI_PATH, LEAST
 
 PAIRS = [
@@ -220,3 +222,26 @@ def test_the_routes_markers_stand_where_the_client_set_none(cache: Any) -> None:
     rendered = PROTOCOLS["openai-chat"].render_request(request, dialect=Dialect(supports_cache_control=True))
     text = rendered.http.body.decode()
     assert text.count("cache_control") == (0 if cache == "none" else 3)
+
+
+_TIERS = {"openai-chat": "default", "openai-responses": "default", "anthropic-messages": "standard"}
+
+
+@pytest.mark.parametrize("form", ["whole", "unfolded"])
+@pytest.mark.parametrize(("source", "target"), list(permutations(_TIERS, 2)))
+def test_an_answer_tells_its_tier_in_each_protocols_word(source: str, target: str, form: str) -> None:
+    for mine, theirs in ((_TIERS[source], _TIERS[target]), ("priority", "priority")):
+        told: dict[str, Any] = {"service_tier": mine}
+        answer = merged(ANSWERS[source], {"usage": told} if source == "anthropic-messages" else told)
+        written = write(json.dumps(answer), source, target, form)
+        assert written is not None
+        assert f'"service_tier":"{theirs}"' in written.text
+        assert not [said for said in written.lost if "service_tier" in said.where]
+
+
+def test_a_tier_without_a_word_is_named() -> None:
+    answer = merged(ANSWERS["anthropic-messages"], {"usage": {"service_tier": "batch"}})
+    written = write(json.dumps(answer), "anthropic-messages", "openai-chat", "whole")
+    assert written is not None
+    assert "usage.service_tier" in {said.where for said in written.lost}
+    assert "service_tier" not in written.text

@@ -115,6 +115,21 @@ OF_PART: Final[tuple[Counterpart, ...]] = (
         {"openai-chat": {"true": "refusal"}, "openai-responses": {'"refusal"': "refusal"}},
     ),
 )
+#: Fields of an answer.
+OF_ANSWER: Final[tuple[Counterpart, ...]] = (
+    Counterpart(
+        {
+            "openai-chat": ("service_tier",),
+            "openai-responses": ("service_tier",),
+            "anthropic-messages": ("usage", "service_tier"),
+        },
+        {
+            "openai-chat": _OPENAI_TIERS,
+            "openai-responses": _OPENAI_TIERS,
+            "anthropic-messages": {'"standard"': "standard", '"priority"': "priority"},
+        },
+    ),
+)
 
 #: Markers of Anthropic's cache, where the server of the other protocol knows them.
 OF_MARKED_PART: Final[tuple[Counterpart, ...]] = (

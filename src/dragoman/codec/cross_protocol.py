@@ -21,6 +21,7 @@ from dragoman.codec.citations import (
     take_grounding,
     take_queries,
 )
+from dragoman.codec.counterparts import OF_ANSWER, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items, read_text
 from dragoman.codec.searches import Searches, each_once
 from dragoman.codec.token_odds import OddsForm, take_odds
@@ -107,7 +108,9 @@ class CrossProtocol:
             return self._end(event)
         if type(event) is Start or type(event) is Failure:
             if event.native is not None and event.native.protocol != self._protocol:
-                self._native(self._take_odds(event.native, ""), "")
+                said, rest = self._take_words(self._take_odds(event.native, ""))
+                self._native(rest, "")
+                return msgspec.structs.replace(event, native=said) if said is not None else event
         elif type(event) is TextStart or type(event) is TextEnd:
             return self._text(event, events)
         elif type(event) is ThinkingStart or type(event) is ThinkingEnd:
@@ -192,6 +195,13 @@ class CrossProtocol:
             self._lose(f"{where}{path}", f"only {native.protocol} has it")
         return Native(native.protocol, taken.rest)
 
+    def _take_words(self, native: Native) -> tuple[Native | None, Native]:
+        """What the protocol says too of an answer as a whole, and the rest."""
+        if self._protocol is None:
+            return None, native
+        said, rest = take(native.fields, native.protocol, self._protocol, OF_ANSWER)
+        return Native(self._protocol, said) if said else None, Native(native.protocol, rest)
+
     def _end_among(self, events: Iterable[Event]) -> Native | None:
         """What another protocol's end of the answer says besides, when it came together with the end of a text."""
         last = events[-1] if isinstance(events, list) and events else None
@@ -212,6 +222,7 @@ class CrossProtocol:
 
     def _end(self, event: Finish) -> Finish:
         native, form = event.native, self._form
+        words: Native | None = None
         self._reason(event.reason, event.native_reason)
         if native is not None and native.protocol != self._protocol:
             told = self._told or native
@@ -221,6 +232,7 @@ class CrossProtocol:
                 told = Native(told.protocol, take_odds(told.fields, self._odds).rest)
             elif self._odds is not None and not self._odds.of_text:
                 told = self._take_odds(told, "")
+            words, told = self._take_words(told)
             self._native(told, "")
         if self._protocol is None:
             return event
@@ -232,10 +244,11 @@ class CrossProtocol:
                 self.blocks = [Opaque(self._protocol, raw) for raw in form.render_blocks(query, pages)]
             else:
                 said["groundingMetadata"] = render_grounding(pages, self._queries)
-        if not said:
-            return event
-        within = self._odds.within if self._odds is not None else ""
+        within = self._odds.within if self._odds is not None and said else ""
         fields = {within: _json.raw([said])} if within else {key: _json.raw(value) for key, value in said.items()}
+        fields |= words.fields if words is not None else {}
+        if not fields:
+            return event
         return msgspec.structs.replace(event, native=Native(self._protocol, fields))
 
     def _odds_of_answer(self) -> dict[str, Json]:

@@ -160,27 +160,30 @@ class CrossProtocol:
             self._native(Native(native.protocol, fields), f"parts[{event.index}].")
         if not is_end or self._protocol is None:
             return event
-        said = self._odds_of_text(events) | self._pages_of_text(events)
+        end = self._end_among(events)
+        if end is None and not self._cited and not self._entries:  # as most
+            self._texts += 1
+            return event
+        said = self._odds_of_text(end) | self._pages_of_text(end)
         return msgspec.structs.replace(event, native=Native(self._protocol, said)) if said else event
 
-    def _pages_of_text(self, events: Iterable[Event]) -> dict[str, Raw]:
+    def _pages_of_text(self, end: Native | None) -> dict[str, Raw]:
         """The pages of a text that ends, where texts tell them."""
         if self._form is None or self._form.render is None:
             return {}
-        self._cited += self._pages_of_end(events)
+        self._cited += self._pages_of_end(end)
         cited, self._cited = self._cited, []
         is_first, self._texts = not self._texts, self._texts + 1
         if self._form.of_message and not is_first:
             cited = [msgspec.structs.replace(each, start=None, end=None) for each in cited]
         return {"annotations": _json.raw([self._form.render(each) for each in cited])} if cited else {}
 
-    def _odds_of_text(self, events: Iterable[Event]) -> dict[str, Raw]:
+    def _odds_of_text(self, end: Native | None) -> dict[str, Raw]:
         """The odds of a text that ends, where texts tell them: its own, or those of an end that came with it."""
         if self._odds is None or not self._odds.of_text:
             return {}
-        native = self._end_among(events)
-        if native is not None and not self._entries and not self._is_end_told:
-            self._take_odds(native, "")
+        if end is not None and not self._entries and not self._is_end_told:
+            self._take_odds(end, "")
             self._is_end_told = bool(self._entries)
         entries, self._entries = self._entries, []
         return {key: _json.raw(value) for key, value in self._odds.render(entries).items()} if entries else {}
@@ -209,12 +212,11 @@ class CrossProtocol:
             return None
         return last.native
 
-    def _pages_of_end(self, events: Iterable[Event]) -> list[Citation]:
+    def _pages_of_end(self, end: Native | None) -> list[Citation]:
         """The pages that the end of the answer cites, when it came together with the end of a text."""
-        native = self._end_among(events)
-        if native is None or self._told is not None:
+        if end is None or self._told is not None:
             return []
-        pages = _take_pages(native)
+        pages = _take_pages(end)
         if pages is None:
             return []
         self._told = pages.rest

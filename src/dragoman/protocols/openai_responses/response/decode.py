@@ -397,8 +397,8 @@ class Decoder:
                 self._items.grow(item, key, event.delta)
             else:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))
-            if key[0] == "text" and (odds := as_list(value.get("logprobs"))):
-                self._items.tell(item, key[1], "logprobs", odds, is_whole=step == "done")
+            if (odds := value.get("logprobs")) and key[0] == "text":
+                self._items.tell(item, key[1], "logprobs", as_list(odds), is_whole=step == "done")
         return True
 
     def _arguments_event(

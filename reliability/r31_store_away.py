@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import random
 import re
 import tempfile
@@ -25,7 +26,10 @@ from pathlib import Path
 from dragoman.ledger.checking import Checked, check, list_journals
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
-from dragoman.ledger.stores.opening import open_reading
+from dragoman.ledger.journal import Journal
+from dragoman.ledger.records import Intent, Settlement
+from dragoman.ledger.shipper import Shipper
+from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
 from reliability.process import Gateway
@@ -34,6 +38,7 @@ from reliability.row import Result, Scale, percentile
 
 _CALLERS = 12
 _PACE = 0.04  # seconds that each waits between two requests, on the average
+_ROWS_A_SECOND = 10_000  # of a prepared journal
 _PATIENCE = 10.0  # seconds after which a request has failed
 _STORE = "DRAGOMAN_DRILL_STORE"
 
@@ -212,6 +217,32 @@ def _result(id: str, each: Fleet, found: Checked, rows: Counter[bytes], seconds:
     return Result(id, "missing 0, double 0, open 0, difference 0", words, passed and found.attempts > 0)
 
 
+def deliver_prepared(server: PostgreSQL, count: int) -> Result:
+    """A journal of so many attempts that ended, by one shipper, on the cores that PostgreSQL has too."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as name:
+        folder = LedgerFolder(Path(name), Secret(server.address))
+        journal = Journal(folder.journals)
+        for number in range(count):
+            started = time.time_ns() // 1_000
+            id = journal.ids.next(started)
+            key, target = f"key-{number % 50}", f"lab/model-{number % 20}"
+            journal.intend(Intent(id, f"request-{number}", 0, started, key, "", "", "coder", target, 2_000))
+            journal.settle(Settlement(id, started, "settled", 12_345, None, 500, 80, None, None, None, True, "", 200))
+        journal.close()
+        store = open_store(folder)
+        began, cpu = time.perf_counter(), time.process_time()
+        Shipper(folder, store, batch=2_048).round()
+        seconds, used = time.perf_counter() - began, time.process_time() - cpu
+        store.close()
+        found = check(folder)
+    words = (
+        f"{count} attempts in {seconds:.1f} s: {count / seconds:,.0f}/s by the clock, {used / count * 1e6:.1f} µs CPU "
+        f"each in the shipper; {found.attempts} rows, sound: {found.is_sound}; load {os.getloadavg()[0]:.0f}"
+    )
+    passed = found.is_sound and found.attempts == count and count / seconds >= _ROWS_A_SECOND
+    return Result("L8", f"a prepared journal: {_ROWS_A_SECOND} rows/s", words, passed)
+
+
 def measure(
     scale: Scale, count: int | None = None, frozen: float | None = None, down: float | None = None
 ) -> Iterator[Result]:
@@ -219,6 +250,8 @@ def measure(
     if MISSING:
         yield Result("L8", "PostgreSQL away", f"not tried: {MISSING}", False)
         return
+    with PostgreSQL(is_durable=True) as server:
+        yield deliver_prepared(server, scale.pick(100_000, 10_000))
     with PostgreSQL(is_durable=True) as server:
         yield asyncio.run(kills(server, count or scale.pick(100, 6)))
     with PostgreSQL(is_durable=True) as server:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
+import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -81,7 +84,9 @@ class Fleet:
                 self.valkey.start_as(replica)
             return
         self.valkey.kill()
-        self.valkey.start(is_empty=fault == "Valkey, empty")
+        if "60 s" in fault:
+            time.sleep(60)
+        self.valkey.start(is_empty="empty" in fault)
 
 
 def _until_linked(replica: Valkey) -> None:
@@ -136,6 +141,46 @@ async def drill(kind: str, fault: str, kills: int) -> Result:
     return Result("R32", f"{kind}, {fault}: {goal}", words, passed)
 
 
+async def lose_machine(kind: str) -> Result:
+    """One of two machines ends for ever while it has leases ahead: gateway, shipper and disk."""
+    provider = await asyncio.get_running_loop().create_server(Billing, "127.0.0.1", 0)
+    Billing.tokens.clear()
+    calls = 2_000
+    limit = calls * TOKENS * NANO_PER_TOKEN
+    account = charge_of(Quota("all", "", "usd", limit // 1_000, "month"), "", time.time()).account
+    statuses: Counter[int] = Counter()
+    with ExitStack() as stack:
+        fleet = await asyncio.to_thread(Fleet, kind, stack)
+        fleet.start(provider.sockets[0].getsockname()[1], limit / 1e9)
+        await asyncio.gather(*[asyncio.create_task(_call(fleet, statuses, 6, asyncio.Event())) for _ in range(40)])
+        lost = fleet.gateways.pop()
+        for process in lost.family():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        began, before = time.monotonic(), len(Billing.tokens)
+        shutil.rmtree(fleet.folders.pop().root)
+        last = began
+        had_at_first = 0
+        while time.monotonic() < began + 240 and len(Billing.tokens) < calls:
+            found = await asyncio.gather(*[ask(fleet.gateways[0].port, TOKENS) for _ in range(20)])
+            statuses.update(found)
+            if 200 in found:
+                last = time.monotonic()
+            elif not had_at_first:
+                had_at_first = len(Billing.tokens)
+            await asyncio.sleep(0.05 if 200 in found else 0.5)
+        leased = await asyncio.to_thread(read_totals, fleet.folders[0], [account])
+    provider.close()
+    over = max(0, len(Billing.tokens) - calls)
+    words = (
+        f"{before} calls of {calls} before the loss, {had_at_first or len(Billing.tokens)} until the other machine was "
+        f"refused, {len(Billing.tokens)} in all, the last {last - began:.0f} s after the loss; overspent {over} calls; "
+        f"leases {leased.get(account)} of {limit}; {dict(statuses)}"
+    )
+    passed = not over and len(Billing.tokens) >= calls - 40
+    return Result("R32", f"{kind}, a machine that never comes back: overspend 0, its leases are free", words, passed)
+
+
 async def _call(fleet: Fleet, statuses: Counter[int], count: int, end: asyncio.Event) -> None:
     for _ in range(count):
         statuses[await ask(random.choice(fleet.gateways).port, TOKENS)] += 1
@@ -172,7 +217,18 @@ def measure(scale: Scale) -> Iterator[Result]:
     kills = scale.pick(20, 5)
     for kind, faults in (
         ("postgresql", ("nothing", "PostgreSQL")),
-        ("valkey", ("nothing", "PostgreSQL", "Valkey, empty", "Valkey, an old snapshot", "Valkey, a replica promoted")),
+        (
+            "valkey",
+            (
+                "nothing",
+                "PostgreSQL",
+                "Valkey, empty",
+                "Valkey, an old snapshot",
+                "Valkey, a replica promoted",
+                "Valkey, away 60 s, empty",
+            ),
+        ),
     ):
         for fault in faults:
             yield asyncio.run(drill(kind, fault, 0 if fault == "nothing" else kills))
+        yield asyncio.run(lose_machine(kind))

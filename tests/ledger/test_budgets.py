@@ -289,3 +289,23 @@ def test_a_clock_that_was_ahead_leaves_nobody_in_a_period_to_come(per: Period) -
     [before], [ahead], [after] = (accounts.charges(Scopes(), now) for now in (NOW, NOW + seconds, NOW))
     assert before.account == after.account != ahead.account
     assert after.account == charge_of(accounts.quotas[0], "", NOW).account
+
+
+def test_nothing_is_leased_before_others_can_know_of_the_holder(tmp_path: Path) -> None:
+    """A place of the names that is away for a moment must be asked again: an unknown holder would be folded."""
+    fleet = Fleet(tmp_path, 1)
+    tries: list[float] = []
+
+    def begin() -> None:
+        tries.append(fleet.now)
+        if len(tries) < 3:
+            raise CountersAway("the names cannot be written")
+
+    worker = Budgets(fleet.counters(), "one", begin=begin, now=lambda: fleet.now)
+    charge = charge_of(quota(), "", NOW)
+    found = []
+    for _ in range(4):
+        found.append(worker.admit([Need(charge, 1)]))
+        fleet.now += 1
+    assert found == [Refusal(charge, "away")] * 2 + [None] * 2
+    assert len(tries) == 3

@@ -25,6 +25,7 @@ from dragoman.ledger.records import AttemptIds, Intent, PriceSnapshot, Row, Sett
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Ringer, Sleeper
+from dragoman.secret import Secret
 from ledger.conformance import dump
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
 
@@ -391,3 +392,15 @@ def test_who_rings_a_closed_bell_writes_into_nothing_else(folder: LedgerFolder) 
         others = [opened.enter_context((folder.root / f"other{number}").open("wb")) for number in range(20)]
         sleeper.ring()
         assert [os.fstat(each.fileno()).st_size for each in others] == [0] * 20
+
+
+def test_a_shipper_of_several_machines_looks_for_the_silent_while_nothing_is_written(tmp_path: Path) -> None:
+    """A machine that is lost may have what all others are refused for, so that nobody writes anything."""
+    folds: list[float] = []
+    for store, expected in ((None, None), (Secret("postgresql://u@h/d"), 20.25)):
+        folder = LedgerFolder(tmp_path, store)
+        shipper = Shipper(folder, SqliteStore(folder.root), batch=8, fold=lambda: folds.append(1.0))
+        shipper.round()
+        due = shipper._due_in()
+        assert due is None if expected is None else due is not None and due <= expected
+    assert len(folds) == 2

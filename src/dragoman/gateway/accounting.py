@@ -132,6 +132,8 @@ class Ledger:
             counters = open_counters(self.folder)
             begin = partial(self._begin_leasing, counters.join)
             self._budgets = Budgets(counters, self._journal.holder, begin=begin)
+            if counters.is_shared:
+                self._budgets.greet()  # so that the first request does not wait for connections
         if self.admission is None:
             self.admission = Admission(self._budgets, self.pricing, tell=self._alert)
         self.admission.take(quotas)

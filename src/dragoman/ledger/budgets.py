@@ -92,7 +92,7 @@ class Budgets:
         exchanges: calls that were made so far.
     """
 
-    __slots__ = ("_away_until", "_begin", "_counters", "_epoch", "_holder", "_lines", "_now", "exchanges")
+    __slots__ = ("_away_until", "_begin", "_counters", "_epoch", "_has_begun", "_holder", "_lines", "_now", "exchanges")
 
     def __init__(
         self,
@@ -110,6 +110,7 @@ class Budgets:
         self._epoch = ""
         self._lines: dict[Account, _Line] = {}
         self._away_until = 0.0
+        self._has_begun = False
         self.exchanges = 0
 
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
@@ -143,7 +144,7 @@ class Budgets:
     def tick(self, wall: float) -> None:
         """Once a second: what nobody needs goes back, what was used beyond a lease is told; others who wait for this
         worker in a new life of the counters need not. `wall`: Unix seconds."""
-        if self._epoch and self._counters.is_shared and self._now() >= self._away_until:
+        if self._counters.is_shared and self._now() >= self._away_until:
             self._look()
         for account, line in tuple(self._lines.items()):
             balance = line.balance
@@ -155,8 +156,9 @@ class Budgets:
 
     def greet(self) -> None:
         """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
+        self._epoch = ""
         try:
-            self._meet()
+            self._make_ready()
         except CountersAway:
             self._away_until = self._now() + _AWAY_FOR
 
@@ -219,10 +221,7 @@ class Budgets:
         if now < self._away_until:
             return None
         try:
-            if not self._epoch:
-                # In this order: a life that begins after `_begin` waits for whoever has not greeted it.
-                self._meet()
-                self._begin()
+            self._make_ready()
             lease = self._take(line, want, least, now)
             if lease.outcome == "lost":
                 self._meet()
@@ -262,9 +261,19 @@ class Budgets:
     def _look(self) -> None:
         try:
             if self._counters.look() != self._epoch:
-                self._meet()
+                self._epoch = ""
+            self._make_ready()
         except CountersAway:
             self._away_until = self._now() + _AWAY_FOR
+
+    def _make_ready(self) -> None:
+        """Before the first lease. Raises CountersAway."""
+        if not self._epoch:
+            self._meet()
+        if not self._has_begun:
+            # After the greeting: a life that begins after `_begin` waits for whoever has not greeted it.
+            self._begin()
+            self._has_begun = True
 
     def _meet(self) -> None:
         """The counters are of another life, perhaps: nothing is held of one before. Raises CountersAway."""

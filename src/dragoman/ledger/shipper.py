@@ -31,8 +31,10 @@ _SHOWN_AFTER: Final = 60.0
 #: How long segments are kept after their delivery, and seconds between two looks for older ones.
 _KEEP: Final = 3_600.0
 _TIDY_EVERY: Final = 10.0
-#: Seconds between two looks for leases of the silent.
+#: Seconds between two looks for leases of the silent; where other machines wait for them, also while nothing is
+#: written: they may have what all others are refused for.
 _FOLD_EVERY: Final = 60.0
+_FOLD_SHARED_EVERY: Final = 20.0
 #: Seconds until the next try when the store is away.
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
@@ -188,9 +190,16 @@ class Shipper:
         return any(not reader.is_finished and not reader.is_dead() for reader in self._readers.values())
 
     def _due_in(self) -> float | None:
-        """Seconds until an attempt that goes on is to be shown; None: for ever."""
-        due = [first for reader in self._readers.values() if (first := reader.merging.first_due()) is not None]
-        return max(0.0, min(due) / 1_000_000 + _SHOWN_AFTER - self._now()) + _GATHER if due else None
+        """Seconds until an attempt that goes on is to be shown, or leases of other machines are to be looked at; None:
+        for ever."""
+        due = [
+            first / 1_000_000 + _SHOWN_AFTER - self._now()
+            for reader in self._readers.values()
+            if (first := reader.merging.first_due()) is not None
+        ]
+        if self._folder.store is not None:
+            due.append(self._fold_at - time.monotonic())
+        return max(0.0, min(due)) + _GATHER if due else None
 
     # ------------------------------------------------------------ one pass
 
@@ -228,7 +237,8 @@ class Shipper:
             self._fold()
         except CountersAway as problem:
             raise StoreAway(str(problem)) from None
-        self._has_ended, self._fold_at = False, time.monotonic() + _FOLD_EVERY
+        every = _FOLD_EVERY if self._folder.store is None else _FOLD_SHARED_EVERY
+        self._has_ended, self._fold_at = False, time.monotonic() + every
 
     def _journals(self) -> dict[str, list[int]]:
         try:

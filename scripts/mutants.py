@@ -232,7 +232,6 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         (messages, "                last.forget()\n", "", alike),
         (keys, "and text.startswith(inner, start)", "", told_once),
         (unread, "is str and value[:1].isalnum()", "is str", ("tests/test_unread_arguments.py",)),
-        (unread, 'if call.text.phase == "held" and not', "if not", ("tests/test_unread_arguments.py",)),
         (keys, "if has_plain_keys(inner) and has_plain_keys(rest):", "if has_plain_keys(rest):", told_once),
         (keys, "if has_plain_keys(inner) and has_plain_keys(rest):", "if has_plain_keys(inner):", told_once),
     ):

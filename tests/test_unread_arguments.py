@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from test_contradictions import frames, gemini_body
@@ -174,3 +175,11 @@ def test_text_for_the_block_of_a_call_may_be_its_arguments():
     body = messages({}, {"type": "text_delta", "text": json.dumps(ARGUMENTS)})
     reply = decode(body, "anthropic-messages", tools=TOOLS)
     assert reply.tool_calls == [] and reply.error is not None
+
+
+@pytest.mark.parametrize("key", ["call_id", "id", "item_id", "name", "object", "output_index", "status", "type"])
+def test_what_stands_under_a_label_may_be_arguments(key: str):
+    for value in (ARGUMENTS, *TEXTS, f" {TEXTS[0]}"):
+        assert unread_arguments({key: value}) == key
+    for plain in ("", "-", "a", "{}", 3, None, True, []):
+        assert unread_arguments({key: plain}) == ""

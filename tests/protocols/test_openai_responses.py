@@ -627,6 +627,20 @@ def test_final_arguments_that_contradict_a_cut_call_fail_it():
     assert (reply.error.kind, reply.stop_reason) == ("contradicted", "error")
 
 
+@pytest.mark.parametrize(("id", "runs"), [("fc_0", ["f"]), ("fc_1", [])])
+def test_labels_that_name_two_calls_give_arguments_to_neither(id: str, runs: list[str]):
+    started = [
+        {
+            "type": "response.output_item.added",
+            "output_index": index,
+            "item": {"type": "function_call", "id": f"fc_{index}", "call_id": f"c_{index}", "name": "f"},
+        }
+        for index in (0, 1)
+    ]
+    told = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": id, "arguments": '{"a":1}'}
+    assert [call.name for call in read(stream(BEGUN, *started, told, DONE)).tool_calls] == runs
+
+
 @pytest.mark.parametrize("kind", ["refusal", "output_text"])
 def test_a_final_message_with_another_id_counts_once(kind: str):
     part = {"type": kind, "refusal" if kind == "refusal" else "text": "No."}

@@ -123,7 +123,10 @@ async def drill(kind: str, fault: str, kills: int) -> Result:
             statuses[await ask(random.choice(fleet.gateways).port, TOKENS)] += 1
             await asyncio.sleep(0.1)
         had_after = time.monotonic() - rested
-        last = [await ask(gateway.port, TOKENS) for gateway in fleet.gateways]
+        last = [503]
+        while 503 in last and time.monotonic() < rested + 200:  # who was away is asked again every four seconds
+            await asyncio.sleep(0.5)
+            last = [await ask(gateway.port, TOKENS) for gateway in fleet.gateways]
         await asyncio.to_thread(_until_settled, fleet.folders, account)
         leased, spent, found = await asyncio.to_thread(_standing, fleet.folders[0], account)
     provider.close()

@@ -239,6 +239,14 @@ def test_an_answer_tells_its_tier_in_each_protocols_word(source: str, target: st
         assert not [said for said in written.lost if "service_tier" in said.where]
 
 
+def test_a_tier_that_openai_does_not_have_is_named() -> None:
+    answer = merged(ANSWERS["openai-chat"], {"service_tier": "on_demand"})
+    written = write(json.dumps(answer), "openai-chat", "openai-responses", "whole")
+    assert written is not None
+    assert "service_tier" in {said.where for said in written.lost}
+    assert "on_demand" not in written.text
+
+
 def test_a_tier_without_a_word_is_named() -> None:
     answer = merged(ANSWERS["anthropic-messages"], {"usage": {"service_tier": "batch"}})
     written = write(json.dumps(answer), "anthropic-messages", "openai-chat", "whole")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 
 from answer_fates import write
 from dragoman._json import Raw
@@ -81,6 +83,16 @@ def test_odds_of_an_answer_that_is_streamed_on_are_told(source: str, target: str
     written = write(json.dumps(body), source, target, "unfolded")
     assert written is not None
     assert "-0.1" in written.text
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_the_vendors_client_takes_odds_without_bytes(target: str) -> None:
+    body = _answer("gemini-generate", [{"token": "é", "logprob": -1.0, "top_logprobs": []}])
+    written = write(json.dumps(body), "gemini-generate", target, "whole")
+    assert written is not None
+    kind = ChatCompletion if target == "openai-chat" else Response
+    kind.model_validate_json(written.text)
+    assert '"bytes":[195,169]' in written.text
 
 
 def test_what_gemini_cannot_say_of_a_token_is_named() -> None:

@@ -115,7 +115,8 @@ OF_PART: Final[tuple[Counterpart, ...]] = (
         {"openai-chat": {"true": "refusal"}, "openai-responses": {'"refusal"': "refusal"}},
     ),
 )
-#: Fields of an answer.
+_ANSWERED: Final = {f'"{word}"': word for word in ("auto", "default", "flex", "priority", "scale")}
+#: Fields of an answer. A tier that OpenAI does not have is none for its clients.
 OF_ANSWER: Final[tuple[Counterpart, ...]] = (
     Counterpart(
         {
@@ -124,9 +125,9 @@ OF_ANSWER: Final[tuple[Counterpart, ...]] = (
             "anthropic-messages": ("usage", "service_tier"),
         },
         {
-            "openai-chat": _OPENAI_TIERS,
-            "openai-responses": _OPENAI_TIERS,
-            "anthropic-messages": {'"standard"': "standard", '"priority"': "priority"},
+            "openai-chat": _ANSWERED,
+            "openai-responses": dict(_ANSWERED),
+            "anthropic-messages": {'"standard"': "default", '"priority"': "priority"},
         },
     ),
 )

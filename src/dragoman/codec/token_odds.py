@@ -104,7 +104,7 @@ def _of_gemini(entry: Json) -> dict[str, Json] | None:
     if not isinstance(entry, dict):
         return None
     token, odds = entry.get(_TOKEN), entry.get("logProbability")
-    return {_TOKEN: token, _ODDS: odds, _BYTES: None} if _is_token(token, odds) else None
+    return {_TOKEN: token, _ODDS: odds} if _is_token(token, odds) else None
 
 
 def _is_token(token: Json, odds: Json) -> bool:
@@ -143,14 +143,26 @@ def _but(fields: Fields, name: str) -> Fields:
     return {key: value for key, value in fields.items() if key != name}
 
 
+def _whole(entry: dict[str, Json]) -> dict[str, Json]:
+    """An entry with all that OpenAI's clients want of one."""
+    tops = [_with_bytes(one) for one in entry.get(_OTHERS) or ()]
+    return {**_with_bytes(entry), _OTHERS: tops}
+
+
+def _with_bytes(entry: dict[str, Json]) -> dict[str, Json]:
+    token = entry[_TOKEN]
+    known = entry.get(_BYTES)
+    return {**entry, _BYTES: list(token.encode("utf-8", "replace")) if known is None else known}
+
+
 def render_entries(entries: list[dict[str, Json]]) -> dict[str, Json]:
     """As a list of their own: Responses and Ollama."""
-    return {"logprobs": entries}
+    return {"logprobs": [_whole(entry) for entry in entries]}
 
 
 def render_choice(entries: list[dict[str, Json]]) -> dict[str, Json]:
     """As a choice of chat tells them."""
-    return {"logprobs": {"content": entries, "refusal": None}}
+    return {"logprobs": {"content": [_whole(entry) for entry in entries], "refusal": None}}
 
 
 def render_candidate(entries: list[dict[str, Json]]) -> dict[str, Json]:

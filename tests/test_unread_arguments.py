@@ -183,3 +183,74 @@ def test_what_stands_under_a_label_may_be_arguments(key: str):
         assert unread_arguments({key: value}) == key
     for plain in ("", "-", "a", "{}", 3, None, True, []):
         assert unread_arguments({key: plain}) == ""
+
+
+#: Keys that are named like arguments; those of KEYS that are not may say anything.
+NAMED = ("args", "Arguments", "partialJson", "raw_arguments", "toolParameters", "input_json")
+PIECES = ('{"bell": "', "a", '"}')
+
+
+def chat_pieces(told: list[Fields], *, place: str) -> bytes:
+    def said(number: int, fields: Fields) -> Fields:
+        head: Fields = {} if number else {"id": "c", "type": "function"}
+        name: Fields = {} if number else {"name": "ring"}
+        if place == "older":
+            return {"function_call": {**name, **fields}}
+        if place == "entry" and "arguments" not in fields:
+            return {"tool_calls": [{"index": 0, **head, "function": name, **fields}]}
+        return {"tool_calls": [{"index": 0, **head, "function": {**name, **fields}}]}
+
+    rows: list[Fields] = [{"index": 0, "delta": said(number, fields)} for number, fields in enumerate(told)]
+    rows.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+
+
+def messages_pieces(told: list[Fields]) -> bytes:
+    body = messages({}, {"mark": 1})
+    mark = b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
+    deltas = [json.dumps({"type": "input_json_delta", **fields}).encode() for fields in told]
+    before, _, behind = body.partition(mark)
+    return before + b"".join(mark + delta + b"}\n\n" for delta in deltas) + behind.split(b"\n\n", 1)[1]
+
+
+def responses_pieces(told: list[Fields]) -> bytes:
+    at = {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "f"}
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "ring", "arguments": ""}
+    return frames(
+        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        *({**at, **fields} for fields in told),
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed", "output": []}},
+    )
+
+
+#: place → (protocol, the body of a call in these pieces, the key of a piece)
+IN_PIECES: dict[str, tuple[str, Callable[[list[Fields]], bytes], str]] = {
+    **{
+        f"chat {place}": ("openai-chat", lambda told, place=place: chat_pieces(told, place=place), "arguments")
+        for place in ("function", "entry", "older")
+    },
+    "messages": ("anthropic-messages", messages_pieces, "partial_json"),
+    "responses": ("openai-responses", responses_pieces, "delta"),
+}
+
+
+@pytest.mark.parametrize("place", IN_PIECES)
+@pytest.mark.parametrize("lost", range(len(PIECES)))
+@pytest.mark.parametrize("key", NAMED)
+def test_a_call_that_lacks_a_piece_is_not_run(place: str, lost: int, key: str):
+    protocol, body, known = IN_PIECES[place]
+    told = [{key if number == lost else known: text} for number, text in enumerate(PIECES)]
+    reply = decode(body(told), protocol=protocol, tools=TOOLS)
+    assert not reply.tool_calls
+    assert reply.failed_calls
+
+
+# A piece of the older form that says neither a name nor arguments may be of any call.
+@pytest.mark.parametrize("place", [place for place in IN_PIECES if place != "chat older"])
+@pytest.mark.parametrize("beside", [{"status": "done"}, {"extra": {"a": 1}}, {"trace": "{x}"}, {"args": None}], ids=str)
+def test_what_is_no_piece_of_arguments_changes_nothing(place: str, beside: Fields):
+    protocol, body, known = IN_PIECES[place]
+    reply = decode(body([{known: PIECES[0]}, beside, *({known: text} for text in PIECES[1:])]), protocol, tools=TOOLS)
+    assert [call.arguments for call in reply.tool_calls] == ["".join(PIECES)]

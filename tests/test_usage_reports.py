@@ -128,3 +128,38 @@ def test_what_is_merged_is_told_by_one_of_both_and_output_grows(one: Usage, othe
         assert bool(found) == bool(first or second)
         if name in ("output", "reasoning") and found is not None:
             assert found == max(first or 0, second or 0)
+
+
+#: A whole answer of each protocol, `@` in its usage.
+ANSWERS = {
+    "openai-chat": {
+        "id": "x", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "cost": "@"},
+    },
+    "openai-responses": {
+        "id": "r", "object": "response", "model": "m", "status": "completed",
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}],
+        "usage": {"input_tokens": 5, "output_tokens": 2, "cost": "@"},
+    },
+    "anthropic-messages": {
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "end_turn", "usage": {"input_tokens": 5, "output_tokens": 2, "cost": "@"},
+    },
+    "gemini-generate": {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 2, "cost": "@"},
+    },
+    "ollama-chat": {
+        "model": "m", "created_at": "2026-11-23T00:00:00Z", "message": {"role": "assistant", "content": "hi"},
+        "done": True, "done_reason": "stop", "prompt_eval_count": 5, "eval_count": 2, "total_duration": "@",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "-1", "0.10", "1" * 400])
+@pytest.mark.parametrize("protocol", ANSWERS)
+def test_a_number_that_is_none_costs_nothing_beside_it(protocol: str, number: str):
+    body = json.dumps(ANSWERS[protocol]).replace('"@"', number).encode()
+    reply = decode(body, protocol=protocol)
+    assert (reply.text, reply.usage.input, reply.usage.output, reply.error) == ("hi", 5, 2, None)

@@ -317,8 +317,11 @@ def test_a_frame_that_nobody_can_read_makes_no_other_call(protocol: str, is_need
     stream = data.draw(STREAMS[protocol])
     frames = [frame.data for frame in stream.frames]
     at = data.draw(st.sampled_from([at for at, frame in enumerate(stream.frames) if frame.call >= 0] or [0]))
-    head, _, text = frames[at].partition(b"data: {")
-    frames[at] = head + data.draw(st.sampled_from(WRECKS)) + text
+    if data.draw(st.booleans()):
+        frames[at] = frames[at][: data.draw(st.integers(1, len(frames[at].rstrip()) - 1))] + b"\n\n"  # cut in it
+    else:
+        head, _, text = frames[at].partition(b"data: {")
+        frames[at] = head + data.draw(st.sampled_from(WRECKS)) + text
     (end, last), *_ = stream.ends.items()
     reply = read(protocol, [*frames, last], tools(is_needy=is_needy), reset=False)
     legitimate = [(call.name, call.arguments()) for call in stream.calls]

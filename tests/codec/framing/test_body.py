@@ -36,6 +36,10 @@ BODIES = [
     (b'data: {"a":1}\r\n\r\ndata: {"b":2}\r\n\r\n', [A, B], [], "events"),
     (b'data: {"a":1}\r\rdata: {"b":2}\r\r', [A, B], [], "events"),
     (b'data: {"a":1}\ndata: {"b":2}\ndata: [DONE]\n', [A, B, DONE], ["single-newline"], "events"),
+    (b'foo: bar\n\ndata: {"a":1}\n\n', [A], ["stray-text"], "events"),  # a field that nobody knows
+    (b'comment\r\ndata: {"a":1}\r\n\r\n', [A], ["stray-text"], "events"),
+    (b'data: {"a":1}\n\nda\n\ndata: {"b":2}\n\n', [A, (b"da", b""), B], ["stray-text"], "events"),
+    (b'data: {"a":1}\n\neve\n\ndata: {"b":2}\n\n', [A, (b"eve", b""), B], ["stray-text"], "events"),
     (b'data: {"a":\ndata: 1}\n\n', [(b'{"a":\n1}', b"")], [], "events"),
     (b'data: {\n"a": 1\n}\n\n', [(b'{\n"a": 1\n}', b"")], [], "events"),
     (b': ping\n\nid: 7\nretry: 9\ndata: {"a":1}\nevent: message\n\n: ping\n', [A], [], "events"),

@@ -31,6 +31,9 @@ _STRAY_LIMIT: Final = 2048
 _STEP: Final = 1024 * 1024  # bytes that gzip gives at once
 _MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
+#: A first line that may be a field of an event stream which nobody knows: readers skip it.
+_OWN_FIELD: Final = re.compile(rb"[A-Za-z][\w-]{0,31}(?=[:\r\n])")
+_MAY_BE_FIELD: Final = re.compile(rb"[A-Za-z][\w-]{0,31}\Z")
 _BOM: Final = b"\xef\xbb\xbf"
 _LF, _CR, _BACKSLASH = b"\n\r\\"  # a byte as a number is looked for several times as fast
 _ESCAPE: Final = 6  # bytes of an escape: `\\u006f`
@@ -47,13 +50,15 @@ class BodyReader:
 
     __slots__ = (
         "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_head", "_is_escaped", "_limit",
-        "_most", "_name", "_size", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
+        "_most", "_of_calls", "_name", "_size", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
     )  # fmt: skip
 
     def __init__(
-        self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, decoder: ref[ReadsBatches] | None = None
-    ) -> None:
-        """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader."""
+        self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, decoder: ref[ReadsBatches] | None = None,
+        of_calls: tuple[bytes, ...] = (),
+    ) -> None:  # fmt: skip
+        """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader.
+        `of_calls`: names of events that tell of calls, so that one without data is a frame that was cut."""
         self.kind: Kind = "unknown"
         self.stray = b""
         self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
@@ -67,7 +72,7 @@ class BodyReader:
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
         self._edge = b""  # the end of a chunk that may be half an escape
         self._is_escaped = False  # keys may be written with escapes
-        self._decoder = decoder
+        self._decoder, self._of_calls = decoder, of_calls
         self._events: EventLines | None = None  # these three once they are needed
         self._array: ArrayItems | None = None
         self._unzip: zlib._Decompress | None = None
@@ -166,7 +171,7 @@ class BodyReader:
 
     def _event_lines(self) -> EventLines:
         if self._events is None:
-            self._events = EventLines(ref(self), self._deviate, self._limit, self._decoder)
+            self._events = EventLines(ref(self), self._deviate, self._limit, self._decoder, self._of_calls)
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
@@ -263,9 +268,9 @@ class BodyReader:
             self.kind = "array"
         elif start[:1] == b"{":
             return self._sniff_object(start)
-        elif len(start) < 6 and _LF not in start:  # `data` may become a field, or a word of a text
+        elif (len(start) < 6 and _LF not in start) or _MAY_BE_FIELD.match(start):  # a field, or a word of a text
             return False
-        elif _FIELD.match(start):
+        elif _FIELD.match(start) or _OWN_FIELD.match(start):
             self.kind = "events"
         else:
             self.kind = "text"

@@ -49,13 +49,16 @@ class EventLines:
     """
 
     __slots__ = (
-        "_data", "_decoder", "_deviate", "_goes_on", "_last", "_limit", "_lines", "_name", "_reader", "_tries",
-        "is_open",
+        "_data", "_decoder", "_deviate", "_goes_on", "_has_name", "_last", "_limit", "_lines", "_name", "_of_calls",
+        "_reader", "_tries", "is_open",
     )  # fmt: skip
 
     def __init__(
-        self, reader: ref[TakesStray], deviate: Deviate, limit: int, decoder: ref[ReadsBatches] | None
-    ) -> None:
+        self, reader: ref[TakesStray], deviate: Deviate, limit: int, decoder: ref[ReadsBatches] | None,
+        of_calls: tuple[bytes, ...],
+    ) -> None:  # fmt: skip
+        """`of_calls`: names of events that tell of calls. One that has such a name, or its beginning, and no data was
+        cut there."""
         self._reader = reader
         self._decoder = decoder
         self._deviate = deviate
@@ -64,6 +67,8 @@ class EventLines:
         self._lines = 0
         self._last = b""
         self._name = b""
+        self._has_name = False  # a line said one, perhaps an empty one
+        self._of_calls = of_calls
         self._tries = 0
         self._goes_on = False  # its beginning was read
         self.is_open = False
@@ -192,7 +197,7 @@ class EventLines:
             if self._lines and self._stands_alone():
                 # a new event begins without a blank line, unless this name closes the event it stands in
                 yield from self._dispatch()
-            self._name = line[6:].strip()
+            self._name, self._has_name = line[6:].strip(), True
             self.is_open = bool(self._lines or self._name)
         elif not line or line[:1] == b":" or line[:3] == b"id:" or line[:6] == b"retry:" or line in (b"data", b"id"):
             if not line:
@@ -211,8 +216,9 @@ class EventLines:
         elif text:
             self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
             if (reader := self._reader()) is not None:
-                reader.add_stray(text)
-            if b"{" in text:  # a frame behind a field's name that is not quite `data:`; whose it was, nobody knows
+                reader.add_stray(text + b"\n")
+            # a frame behind a field's name that is not quite `data:`, or cut in that name; whose it was, nobody knows
+            if b"{" in text or b"data:".startswith(text) or b"event:".startswith(text):
                 yield from self._dispatch()
                 yield text, b""
 
@@ -239,14 +245,17 @@ class EventLines:
         return False
 
     def _dispatch(self) -> Iterator[Frame]:
+        name, is_named = self._name, self._has_name
+        self._name, self._has_name = b"", False
+        self.is_open = False
         if self._lines:
-            data, name = bytes(self._data), self._name
-            self._data, self._lines, self._last, self._name, self._tries = bytearray(), 0, b"", b"", 0
-            self.is_open = False
+            data = bytes(self._data)
+            self._data, self._lines, self._last, self._tries = bytearray(), 0, b"", 0
             if data and not data.isspace():
                 yield data, name
-        self._name = b""
-        self.is_open = False
+                return
+        if is_named and any(known.startswith(name) for known in self._of_calls):
+            yield b"event: " + name, b""
 
 
 def with_line_feeds(data: bytes) -> bytes:

@@ -164,9 +164,8 @@ class OpenCalls:
 
     def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:
         """Close a call: deliver it, or say why not."""
-        if call.unread and call.text.is_empty():
-            problem = f"it has {call.unread!r} and no arguments"
-            self.fail(call, answer, "unreadable", f"tool call {call.name or '(no name)'}: {problem}")
+        if call.unread and (call.is_torn or call.text.is_empty()):
+            self._fail_unread(call, answer)
             return
         if call.kind == "function":
             settled = call.text.settle(proven=proven)
@@ -209,6 +208,11 @@ class OpenCalls:
         if settled.cut_after:
             further = answer.open_call(None, call.name)
             self.fail(further, answer, "cut", f"tool call {call.name}: further arguments in the same call are cut")
+
+    def _fail_unread(self, call: OpenCall, answer: Answer) -> None:
+        kind: CallFailureKind = "unreadable" if call.text.is_empty() else "lost"
+        problem = f"it has {call.unread!r} and no" if call.text.is_empty() else f"a piece of it has {call.unread!r} for"
+        self.fail(call, answer, kind, f"tool call {call.name or '(no name)'}: {problem} arguments")
 
     def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled, answer: Answer) -> bool:
         """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""

@@ -30,7 +30,7 @@ class OpenCall(msgspec.Struct, eq=False):
     `state`: "waiting" for its name (and what came is held), "announced" (its start event left), "whole" or "failed".
     `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
     `is_settled`: nothing of its arguments can come any more. `unread`: the key of what may be its arguments, in a place
-    where none are read.
+    where none are read; `is_torn`: a piece has them there, so that the others are not all.
     """
 
     index: int
@@ -51,6 +51,7 @@ class OpenCall(msgspec.Struct, eq=False):
     live: list[str] | None = None  # takes plain fragments; None while they must be looked at
     repeats: OpenCall | None = None
     unread: str = ""
+    is_torn: bool = False
 
     def is_open(self) -> bool:
         """Whether it is neither whole nor failed."""

@@ -11,8 +11,11 @@ from dragoman._json import TOLD_TWICE
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import repeats_key
 
-#: A call under the keys of the protocols, not an empty list; or as the type of an item or block.
-_CALL: Final = re.compile(rb'(?:tool_calls"\s*:\s*\[\s*[^]\s]|(?:tool_calls|function_?[cC]all)"\s*:\s*\{)')
+#: A call under the keys of the protocols, not an empty list; or as the type of an item or block. A frame may be cut
+#: before the call begins.
+_CALL: Final = re.compile(
+    rb'tool_calls"\s*(?::\s*(?:\[\s*[^]\s]|\[?\s*\Z)|\Z)|(?:tool_calls|function_?[cC]all)"\s*(?::\s*(?:\{|\Z)|\Z)'
+)
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"(?:tool_use|function_call|custom_tool_call)"')
 _NAME: Final = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.){1,512}")')
 _MOST_NAMES: Final = 32

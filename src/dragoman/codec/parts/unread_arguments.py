@@ -23,29 +23,56 @@ _SPELLINGS: Final = frozenset({
 _LABELS: Final = frozenset({
     "call_id", "id", "index", "item_id", "name", "object", "output_index", "sequence_number", "status", "type",
 })  # fmt: skip
+#: What stands in further names of theirs.
+_WORDS: Final = ("args", "argument", "inputjson", "parameter", "params", "partialjson")
 #: Objects that vendors write beside a call, and that say nothing of its arguments.
 _BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
 
 
 def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
-    """The first of a call's fields in which its arguments may stand, "" when there is none.
+    """The first of a call's fields in which its arguments may stand, "" when there is none. One that is named like
+    them comes before others.
 
     Args:
         fields: by name; a `Raw` is the field's JSON text.
         known: those that the place knows.
     """
+    found = ""
     for key, value in fields.items():
         if key in _LABELS and (type(value) is int or (type(value) is str and value[:1].isalnum())):
             continue  # none, for less than the look at any field takes
         if key not in known and _may_be(key, value):
-            return clip(key)
-    return ""
+            if _names_arguments(key):
+                return clip(key)
+            found = found or clip(key)
+    return found
 
 
 def note_unread(call: OpenCall, fields: Mapping[str, Json], *known: str) -> None:
     """See what stands beside the arguments of a call, while it may have none: else they are read."""
     if call.text.phase == "held" and not call.unread:
         call.unread = unread_arguments(fields, *known)
+
+
+def note_unread_piece(call: OpenCall, fields: Mapping[str, Json], *known: str, arguments: str) -> None:
+    """The same for an event that tells a piece of the arguments alone. `arguments`: that, where it is read."""
+    if arguments:
+        note_unread(call, fields, *known)
+    else:
+        mark_unread(call, unread_arguments(fields, *known), is_missing=True)
+
+
+def mark_unread(call: OpenCall, key: str, *, is_missing: bool) -> None:
+    """A piece of a call may have arguments where none are read.
+
+    Args:
+        key: the field's, from `unread_arguments`; "" when there is none.
+        is_missing: the piece has none where they are read. If the field is named like arguments, the call lacks these,
+            whatever else it has.
+    """
+    if key:
+        call.unread = call.unread or key
+        call.is_torn = call.is_torn or (is_missing and _names_arguments(key))
 
 
 def fields_at(frame: bytes, *path: str | int) -> dict[str, Json]:
@@ -67,10 +94,19 @@ def _may_be(key: str, value: Json) -> bool:
         value = None if isinstance(decoded, Malformed) else decoded
     if not value or (isinstance(value, str) and is_placeholder(value)):
         return False
-    name = key.lower().replace("_", "").replace("-", "")
-    if name in _SPELLINGS:
+    name = _plain(key)
+    if name in _SPELLINGS or (not isinstance(value, bool | int | float) and _names_arguments(key)):
         return True
     return (isinstance(value, dict) and name not in _BESIDE) or (isinstance(value, str) and value.lstrip()[0] == "{")
+
+
+def _plain(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
+
+
+def _names_arguments(key: str) -> bool:
+    name = _plain(key)
+    return name in _SPELLINGS or any(word in name for word in _WORDS)
 
 
 def refuse_unread(assembly: Assembly, id: str | None, name: str | None, key: str, native: Native | None = None) -> None:

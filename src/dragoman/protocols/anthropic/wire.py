@@ -18,6 +18,8 @@ from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 NAME: Final[ProtocolName] = "anthropic-messages"
 #: The oldest version that every server knows; what came later is told by the fields themselves.
 API_VERSION: Final = "2023-06-01"
+#: Events that tell of calls.
+CALL_EVENTS: Final = (b"content_block_start", b"content_block_delta", b"content_block_stop")
 UNSET: Final = Raw(b"")
 #: Characters of a call's id.
 _LONGEST_ID: Final = 64

@@ -12,6 +12,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.framing.body import Deviate
+from dragoman.codec.nan import tells_nan
 from dragoman.types import Native, ProtocolName, StopReason
 
 NAME: Final[ProtocolName] = "openai-responses"
@@ -49,6 +50,12 @@ _decode_items = _json.typed_decoder(list[Raw])
 
 TEXT_DELTA: Final = "response.output_text.delta"
 ARGUMENTS_DELTA: Final = "response.function_call_arguments.delta"
+#: Events that tell of calls.
+CALL_EVENTS: Final = (
+    b"response.output_item.added", b"response.output_item.done", b"response.function_call_arguments.delta",
+    b"response.function_call_arguments.done", b"response.custom_tool_call_input.delta",
+    b"response.custom_tool_call_input.done",
+)  # fmt: skip
 
 #: A frame and the path of a value in it.
 Place: TypeAlias = tuple[bytes, tuple[str | int, ...]]
@@ -269,4 +276,6 @@ def oddity(data: bytes) -> tuple[str, str]:
         data.decode()
     except UnicodeDecodeError:
         return "invalid-utf8", "body"
-    return ("lone-surrogate" if rb"\ud" in data.lower() else "control-character"), "body"
+    if rb"\ud" in data.lower():
+        return "lone-surrogate", "body"
+    return ("wrong-type" if tells_nan(data) else "control-character"), "body"

@@ -14,7 +14,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import unread_arguments
+from dragoman.codec.parts.unread_arguments import note_unread_piece, unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.wire import (
     NAME,
@@ -335,11 +335,13 @@ class Blocks:
         delta = event.delta
         if delta is None:
             self._assembly.deviate("missing-field", "content_block_delta.delta")
+            if (block := self.by_index.get(index)) is not None and block.call is not None:
+                self._drop_lost(block.call)
             return
         kind = delta.type or self._tell_delta(delta)
         block = self.by_index.get(index)
-        if block is not None and block.call is not None and not block.call.unread:
-            block.call.unread = unread_arguments(delta_fields(frame), "type", "partial_json")
+        if block is not None and block.call is not None:
+            note_unread_piece(block.call, delta_fields(frame), "type", "partial_json", arguments=delta.partial_json)
         if block is not None and block.kind == "opaque":
             self._grow_opaque(block, delta, frame)
         elif kind == "text_delta":

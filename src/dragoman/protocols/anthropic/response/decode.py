@@ -22,6 +22,7 @@ from dragoman.protocols.anthropic.response.delta_batch import read_burst
 from dragoman.protocols.anthropic.response.lenient import read_event_leniently
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
+    CALL_EVENTS,
     EVENTS,
     NAME,
     SIBLING_REASONS,
@@ -64,7 +65,7 @@ class Decoder:
         bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:
         self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._blocks = Blocks(self._assembly)
         self._last = LastFrame()
         self._grown: Block | None = None  # the block that it let grow

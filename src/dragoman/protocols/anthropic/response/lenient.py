@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
+from dragoman.codec.nan import tells_nan
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.anthropic.wire import UNSET, Delta, StreamEvent, read_fields_leniently
 
@@ -19,10 +20,11 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
     Raises:
         RecursionError: it is nested too deeply.
     """
-    if b"NaN" in frame or b"Infinity" in frame:
+    if is_nan := tells_nan(frame):
         value = _refuse_infinite(value)
     if isinstance(_json.decode(frame), Malformed):
-        assembly.deviate("control-character" if _is_utf8(frame) else "invalid-utf8", "stream")
+        odd = "wrong-type" if is_nan else "control-character"
+        assembly.deviate(odd if _is_utf8(frame) else "invalid-utf8", "stream", "NaN" if is_nan else "")
     fields = read_fields_leniently(value)
     event = StreamEvent(
         type=_loose_text(value.get("type"), "type", assembly),
@@ -77,7 +79,10 @@ def _loose_index(value: Json, assembly: Assembly) -> int:
 
 
 def _refuse_infinite(value: Json, depth: int = 0) -> Json:
-    """A value of the lenient reader in which every `input` with NaN or Infinity is a word that is no JSON object."""
+    """A value of the lenient reader with null for NaN and Infinity, but a word that is no JSON object for each `input`
+    with one in it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, list):
         return [_refuse_infinite(item, depth + 1) for item in value] if depth < _DEPTH else value
     if not isinstance(value, dict) or depth >= _DEPTH:

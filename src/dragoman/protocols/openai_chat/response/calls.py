@@ -11,7 +11,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import refuse_unread
+from dragoman.codec.parts.unread_arguments import mark_unread, refuse_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -82,7 +82,7 @@ class CallReader:
                 self._refuse_both([name])
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
-        call.unread = call.unread or unread
+        mark_unread(call, unread, is_missing=not arguments)
         if not _is_told_once(piece) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
@@ -147,7 +147,7 @@ class CallReader:
             self._lose(unread)
         elif (name or arguments) and not self._is_mirrored(name, arguments):
             call = self._slots.fragment(OUTSIDE, "", name, arguments, where="function_call")
-            call.unread = call.unread or unread
+            mark_unread(call, unread, is_missing=not arguments)
 
     def read_whole_legacy(self, message: Delta) -> None:
         """Take the older `function_call` of a whole message."""

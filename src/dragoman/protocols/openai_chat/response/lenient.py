@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from dragoman import _json
-from dragoman._json import Json, Malformed, Raw
+from dragoman._json import Json, Raw
 from dragoman.codec.error_body import holds_error
+from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
@@ -88,6 +89,8 @@ def say_why_lenient(text: bytes, assembly: Assembly) -> None:
         assembly.deviate("invalid-utf8", "chunk")
     elif min(text) < 0x20:
         assembly.deviate("control-character", "chunk")
+    elif tells_nan(text):
+        assembly.deviate("wrong-type", "chunk", "NaN")
 
 
 def _read_choice_leniently(value: dict[str, Json], deviate: Deviate, where: str) -> Choice:
@@ -238,6 +241,5 @@ def _index(value: Json, deviate: Deviate, where: str) -> int | None:
 
 
 def _clean(value: Json) -> Json:
-    """A value as the strict reader would have given it: of whole characters, without NaN."""
-    strict = None if value is None else _json.decode(_json.encode(value))
-    return None if isinstance(strict, Malformed) else strict
+    """A value as the strict reader would have given it."""
+    return None if value is None else without_nan(value)

@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_unread
+from dragoman.codec.parts.unread_arguments import note_unread_piece
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -31,6 +31,7 @@ from dragoman.protocols.openai_responses.response.unmodelled import created_at, 
 from dragoman.protocols.openai_responses.response.usage import read_cost, read_usage
 from dragoman.protocols.openai_responses.wire import (
     ARGUMENTS_DELTA,
+    CALL_EVENTS,
     INCOMPLETE_REASONS,
     RUNNING,
     SILENT_EVENTS,
@@ -89,7 +90,7 @@ class Decoder:
         self._assembly = Assembly(
             new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False
         )
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._items = Items(self._assembly)
         self._dialect, self._refused = dialect, False
         self._kept: dict[str, Raw] = {}  # the fields that `Start` told
@@ -413,7 +414,7 @@ class Decoder:
             return
         if item.kind != kind:  # free text for a call of JSON, or the other way round
             return self._assembly.contradict(item.call, f"type {value.get('type')}")
-        note_unread(item.call, value, *_ARGUMENTS_OF_STEP[step])
+        note_unread_piece(item.call, value, *_ARGUMENTS_OF_STEP[step], arguments=text)
         if step == "delta":
             if not (self._items.is_surplus(item, text) or item.is_doubtful):
                 self._assembly.add_arguments(item.call, text)

@@ -1,0 +1,33 @@
+"""`NaN`, `Infinity` and numbers that no float holds: no JSON (RFC 8259, section 6), and servers write them."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from dragoman import _json
+from dragoman._json import Json, Malformed
+
+
+def without_nan(value: Json) -> Json:
+    """A value of the lenient reader with null where it has no number, of plain numbers and whole characters; None when
+    it is nested too deeply."""
+    root = [value]
+    places: list[dict[str, Json] | list[Json]] = [root]
+    while places:
+        place = places.pop()
+        members: list[tuple[Json, Json]] = list(place.items() if isinstance(place, dict) else enumerate(place))
+        for key, item in members:
+            if isinstance(item, float) and not isfinite(item):
+                place[key] = None
+            elif isinstance(item, dict | list):
+                places.append(item)
+    try:
+        strict = _json.decode(_json.encode(root[0]))
+    except RecursionError:
+        return None
+    return None if isinstance(strict, Malformed) else strict
+
+
+def tells_nan(frame: bytes) -> bool:
+    """Whether such a word may be in a frame."""
+    return b"NaN" in frame or b"Infinity" in frame

@@ -52,9 +52,8 @@ _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class LenientNumber(float):
-    """A number with a fraction or an exponent, or what stands for one (`NaN`, `Infinity`), and the text that it had.
-    `encode` writes that text: no digit is lost, and what is no JSON stays none. `1e999`, which readers take for an
-    `Infinity`, becomes `NaN`."""
+    """A number with a fraction or an exponent, or what stands for one, and the text that it had. `encode` writes that:
+    no digit is lost, and what is no JSON stays none. `1e999`, to readers an `Infinity`, becomes `NaN`."""
 
     __slots__ = ("text",)
 

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Protocol
 
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
-PROMPT, QUESTION = "›", "[y] once"
+#: A question of a command that no sandbox holds begins the same, and goes on in other words.
+PROMPT, QUESTION = "›", "[y] "
 COLUMNS, LINES = 100, 50
 SECONDS = 60.0
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>]|\x1b\][^\x07]*\x07")

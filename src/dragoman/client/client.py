@@ -52,9 +52,10 @@ class Requester:
     Args:
         config: a configuration that was loaded, or the path of one; None reads the usual one, if there is one.
         strict: True: the first deviation of severity "fault" is a `Failure`; "notes": the first note too; None takes
-            the configuration's word.
-        tools: the way to ask for tools, "auto" to find one that the server takes; None uses the configuration's word.
-        retries: how often a target is asked again (0 to 2); None uses the configuration's word.
+            the configuration's setting.
+        tools: the way to ask for tools, "auto" to find one that the server takes; None uses the configuration's
+            setting.
+        retries: how often a target is asked again (0 to 2); None uses the configuration's setting.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
         on_wire: is called with every request, and with the bytes of its answer and the events that they gave.
         vault: remembers the seals of answers; None takes one in memory.

@@ -38,9 +38,9 @@ def resolve_chain(
     Args:
         name: as the caller has it, a route's alias too; the route `"*"` answers to every name without "/" that no
             other route has. Several: in the order in which they are tried.
-        strict: whether the first deviation fails; None uses the configuration's word.
-        tools: the way to ask for tools; None uses the configuration's word.
-        retries: how often a target is asked again; None uses the configuration's word.
+        strict: whether the first deviation fails; None uses the configuration's setting.
+        tools: the way to ask for tools; None uses the configuration's setting.
+        retries: how often a target is asked again; None uses the configuration's setting.
 
     Raises:
         UsageError: no such provider or route; names the nearest.

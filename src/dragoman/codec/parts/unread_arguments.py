@@ -25,6 +25,8 @@ _LABELS: Final = frozenset({
 })  # fmt: skip
 #: What stands in further names of theirs.
 _WORDS: Final = ("args", "argument", "inputjson", "parameter", "params", "partialjson")
+#: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
+_BLANK: Final = 16
 #: Objects that vendors write beside a call, and that say nothing of its arguments.
 _BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
 
@@ -73,6 +75,11 @@ def mark_unread(call: OpenCall, key: str, *, is_missing: bool) -> None:
     if key:
         call.unread = call.unread or key
         call.is_torn = call.is_torn or (is_missing and _names_arguments(key))
+
+
+def is_blank(arguments: Raw) -> bool:
+    """Whether the JSON text of a call's arguments tells none: nothing, `{}`, `null` or a text of these."""
+    return len(arguments) <= _BLANK and is_placeholder(_json.raw_text(arguments).strip('"'))
 
 
 def fields_at(frame: bytes, *path: str | int) -> dict[str, Json]:

@@ -17,7 +17,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
-from dragoman.codec.parts.settled_arguments import is_placeholder
+from dragoman.codec.parts.unread_arguments import is_blank
 from dragoman.money import MOST_TOKENS
 from dragoman.types import Media, StopReason
 
@@ -47,8 +47,6 @@ KNOWN_PARTS: Final = frozenset({
 #: Signatures that stand in for a missing one, as https://ai.google.dev/gemini-api/docs/thought-signatures has them.
 DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
-#: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
-_BLANK: Final = 16
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
 
@@ -80,7 +78,7 @@ class FunctionCall(msgspec.Struct, gc=False):
 
 def says_nothing(call: FunctionCall) -> bool:
     """Whether a call has no arguments, or blank ones, where they belong."""
-    return len(call.args) <= _BLANK and not call.partialArgs and is_placeholder(_json.raw_text(call.args).strip('"'))
+    return not call.partialArgs and is_blank(call.args)
 
 
 class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):

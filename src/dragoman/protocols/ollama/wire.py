@@ -14,8 +14,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.delta_batch import narrowed
-from dragoman.codec.parts.settled_arguments import is_placeholder
-from dragoman.codec.parts.unread_arguments import unread_arguments
+from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -37,8 +36,6 @@ FOREIGN_REASONS: Final[dict[str, StopReason]] = {
 }  # fmt: skip
 #: Names of objects that a line is wrapped in.
 ENVELOPES: Final = ("data", "result", "response")
-#: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
-_BLANK: Final = 16
 _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
 
 
@@ -243,8 +240,7 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
 def says_nothing(call: Call) -> bool:
     """Whether an entry has no arguments, or blank ones, where they belong."""
     function = call.function
-    told = NOTHING if function is None else function.arguments
-    return len(told) <= _BLANK and is_placeholder(_json.raw_text(told).strip('"'))
+    return is_blank(NOTHING if function is None else function.arguments)
 
 
 def unread_in(call: dict[str, Json]) -> str:

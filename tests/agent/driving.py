@@ -24,12 +24,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
+
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 #: A question of a command that no sandbox holds begins the same, and goes on in other words.
 PROMPT, QUESTION = "›", "[y] "
 COLUMNS, LINES = 100, 50
 SECONDS = 60.0
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>]|\x1b\][^\x07]*\x07")
+
+
+#: Without a sandbox that holds here, each command is asked about, whatever a rule allows.
+IS_SANDBOXED = find_bubblewrap() is not None
 
 
 class Terminal(Protocol):
@@ -68,6 +74,14 @@ def at_prompt(terminal: Terminal, after: str, *, prompt: str = PROMPT) -> str:
                 return text
         assert time.monotonic() < end, f"no prompt after {after!r}; the screen:\n{text[-4000:]}"
         time.sleep(0.05)
+
+
+def allow_the_command(terminal: Terminal) -> None:
+    """Say yes where a rule is not enough."""
+    if not IS_SANDBOXED:
+        wait_for(terminal, QUESTION)
+        time.sleep(0.3)
+        terminal.type("y")
 
 
 def surroundings(place: Path, *, config: Path, home: Path | None = None) -> dict[str, str]:

@@ -160,7 +160,7 @@ def test_the_command_prints_findings_and_fails_with_them(
     assert out.err.count("\n") == 1
     assert main(["doctor", "--local", "--json"]) == 1
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {row["level"] for row in rows} == {"good", "bad"}
+    assert {row["level"] for row in rows if row["subject"] != "chat's commands"} == {"good", "bad"}
     assert all(row["fix"] for row in rows if row["level"] == "bad")
 
 

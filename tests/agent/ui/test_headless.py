@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agent.driving import IS_SANDBOXED
 from agent.playing import Playing, call, playing, say, script
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Part, Request, Text, ToolCall, ToolResult
@@ -55,7 +56,8 @@ def test_a_task_is_done_in_every_protocol(tmp_path: Path, protocol: Any) -> None
     results = [
         part for message in server.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)
     ]
-    assert [part.text for part in results][-1].startswith("x = 2")
+    last = results[-1].text
+    assert last.startswith("x = 2") if IS_SANDBOXED else "nobody is there to ask" in last
 
 
 def test_what_would_ask_is_refused_and_the_model_is_told(tmp_path: Path) -> None:

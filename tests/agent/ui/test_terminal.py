@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from agent import scenes
-from agent.driving import PROMPT, QUESTION, PseudoTerminal, at_prompt, chatting, enter, wait_for
+from agent.driving import (
+    PROMPT,
+    QUESTION,
+    PseudoTerminal,
+    allow_the_command,
+    at_prompt,
+    chatting,
+    enter,
+    wait_for,
+)
 from agent.playing import call, numbered, playing, script
 from agent.test_hostile_repositories import REPOSITORIES, trap
 from agent.test_safe_text import SEQUENCES
@@ -67,6 +76,7 @@ def test_three_hundred_escape_sequences_reach_the_terminal_from_nowhere(tmp_path
             assert isinstance(terminal, PseudoTerminal)
             wait_for(terminal, PROMPT)
             enter(terminal, "go")
+            allow_the_command(terminal)
             at_prompt(terminal, "2 steps · ")
             enter(terminal, "/wire")
             wait_for(terminal, "Finish stop")

@@ -5,7 +5,16 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from agent.driving import PROMPT, QUESTION, PseudoTerminal, at_prompt, chatting, enter, wait_for
+from agent.driving import (
+    PROMPT,
+    QUESTION,
+    PseudoTerminal,
+    allow_the_command,
+    at_prompt,
+    chatting,
+    enter,
+    wait_for,
+)
 from agent.playing import call, numbered, playing
 from dragoman.types import Part, Request, Text, ToolResult
 
@@ -125,6 +134,7 @@ def test_results_unfold_and_a_resumed_conversation_is_shown(tmp_path: Path) -> N
         with chatting(PseudoTerminal, tmp_path, config, "lab/m", "--allow", "run:seq **") as terminal:
             wait_for(terminal, PROMPT)
             enter(terminal, "count")
+            allow_the_command(terminal)
             text = at_prompt(terminal, "2 steps · ")
             assert "15 lines before (Ctrl-O shows all)" in text and "701" not in text.replace('"701"', "").replace(
                 "seq 701", ""

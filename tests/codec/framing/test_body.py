@@ -20,6 +20,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge, write_event, write
 def read(pieces, **settings):
     """Frames, deviation codes (each once) and the reader."""
     codes: list[str] = []
+    settings.setdefault("of_calls", (b"call",))
     reader = BodyReader(lambda code, where, seen: None if code in codes else codes.append(code), **settings)
     frames = [frame for piece in pieces for frame in reader.feed(piece)]
     frames += reader.close()
@@ -40,6 +41,9 @@ BODIES = [
     (b'comment\r\ndata: {"a":1}\r\n\r\n', [A], ["stray-text"], "events"),
     (b'data: {"a":1}\n\nda\n\ndata: {"b":2}\n\n', [A, (b"da", b""), B], ["stray-text"], "events"),
     (b'data: {"a":1}\n\neve\n\ndata: {"b":2}\n\n', [A, (b"eve", b""), B], ["stray-text"], "events"),
+    (b'data: {"a":1}\nevent: call\n\ndata: {"b":2}\nevent: call\n\n', [A, B], [], "events"),  # Bedrock
+    (b'event: ca\n\ndata: {"b":2}\n\n', [(b"event: ca", b""), B], [], "events"),
+    (b'event: ping\n\nevent: call\ndata:\n\n', [(b"event: call", b"")], [], "events"),
     (b'data: {"a":\ndata: 1}\n\n', [(b'{"a":\n1}', b"")], [], "events"),
     (b'data: {\n"a": 1\n}\n\n', [(b'{\n"a": 1\n}', b"")], [], "events"),
     (b': ping\n\nid: 7\nretry: 9\ndata: {"a":1}\nevent: message\n\n: ping\n', [A], [], "events"),

@@ -194,10 +194,11 @@ class EventLines:
                 yield from self._dispatch()
             self._append(value)
         elif line[:6] == b"event:":
-            if self._lines and self._stands_alone():
+            is_behind = bool(self._lines)  # Bedrock names its events behind their data
+            if is_behind and self._stands_alone():
                 # a new event begins without a blank line, unless this name closes the event it stands in
                 yield from self._dispatch()
-            self._name, self._has_name = line[6:].strip(), True
+            self._name, self._has_name = line[6:].strip(), not is_behind
             self.is_open = bool(self._lines or self._name)
         elif not line or line[:1] == b":" or line[:3] == b"id:" or line[:6] == b"retry:" or line in (b"data", b"id"):
             if not line:

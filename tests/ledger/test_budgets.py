@@ -309,3 +309,16 @@ def test_nothing_is_leased_before_others_can_know_of_the_holder(tmp_path: Path) 
         fleet.now += 1
     assert found == [Refusal(charge, "away")] * 2 + [None] * 2
     assert len(tries) == 3
+
+
+def test_what_fits_a_lease_of_a_life_that_just_ended_fits_no_more(tmp_path: Path) -> None:
+    """The first quota of a request fits a lease; the call for the second one tells that this life is over."""
+    fleet = Fleet(tmp_path, 2)
+    one, two = fleet.workers
+    spent, asked = charge_of(quota(), "", NOW), charge_of(Quota("all", "", "requests", 100, "day"), "", NOW)
+    assert one.admit([Need(spent, 500)]) is None
+    one.settle(Need(spent, 500), 0)  # the lease stays until somebody needs it
+    for file in tmp_path.glob("counters.sqlite*"):
+        file.unlink()
+    assert two.admit([Need(spent, spent.limit)]) is None
+    assert one.admit([Need(spent, 500), Need(asked, 1)]) == Refusal(spent, "spent")

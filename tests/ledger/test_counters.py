@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.ledger.checking import check
+from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import LedgerFolder
@@ -264,3 +265,27 @@ def test_nobody_waits_for_the_dead_whose_journal_the_shipper_has(tmp_path: Path)
     assert claim(ours, alive.holder, 1, 0, least=5).outcome == "granted"
     ours.close()
     alive.close()
+
+
+class _Lost:
+    """Counters whose life ends just when a worker tells what it has used; of `Place` what that needs."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+
+    def epoch(self) -> str:
+        return "one"
+
+    def take(self, claim: Claim, *, announces: bool) -> Lease | None:
+        return Lease("lost", epoch="")
+
+    def heard(self, *holders: str) -> None:
+        self.known += holders
+
+
+def test_who_could_not_tell_what_it_used_is_awaited_still() -> None:
+    place = _Lost()
+    counters = RemoteCounters(place, None)  # type: ignore[arg-type]
+    with pytest.raises(CountersAway):
+        counters.greet("a", [Claim(4, "a", 1, Facts(7), 0, 0, 100, 1, "")])
+    assert place.known == []

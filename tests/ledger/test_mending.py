@@ -7,7 +7,7 @@ import os
 import random
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from dragoman.ledger.quotas import QuotaBook, QuotaWatch, read_stored
 from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of, months_in, serial_of
 from dragoman.ledger.stores.mending import COPY_FILE, mend
+from dragoman.ledger.stores.salvage import salvage
 from dragoman.ledger.stores.sqlite import SqliteStore
 from ledger.histories import HOLDER, intent, settlement
 
@@ -231,3 +232,39 @@ def test_what_has_no_room_stays_as_it_is(folder: LedgerFolder, monkeypatch: pyte
     with pytest.raises(StoreAway, match="full"):
         SqliteStore(folder.root).drop_before("2020-01-01")
     assert file.read_bytes() == before
+
+
+def test_what_is_written_while_a_file_is_mended_stands_in_the_new_one(
+    folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else may not meet the damage, and writes while the rows are read."""
+    fill(folder)
+    late = Quota("team", "late", "usd", 1_000_000, "month", "UTC")
+    book = QuotaBook(folder, actor="somebody")
+    book.set(QUOTAS[0])
+    writer = threading.Thread(target=book.set, args=(late,))
+
+    def read(damaged: Path, into: sqlite3.Connection, *, without: Collection[str] = ()) -> int:
+        count = salvage(damaged, into, without=without)
+        if writer.ident is None:
+            writer.start()
+            writer.join(0.5)  # time to write, if nothing holds it up
+        return count
+
+    monkeypatch.setattr("dragoman.ledger.stores.mending.salvage", read)
+    assert mend(folder.root / MAIN_FILE, serial_of(folder.root / MAIN_FILE))
+    writer.join()
+    book.close()
+    assert {quota.name for quota in read_stored(folder)} == {quota.name for quota in (*QUOTAS, late)}
+
+
+def test_keys_that_cannot_be_read_let_nobody_in(folder: LedgerFolder) -> None:
+    """Whatever the cause: here a later dragoman wrote the file."""
+    fill(folder)
+    connection = sqlite3.connect(folder.root / MAIN_FILE)
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    ring = KeyRing(folder)
+    assert ring.has_any
+    assert ring.find(digest_of(KEYS[0])) is None
+    ring.close()

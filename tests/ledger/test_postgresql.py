@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from reliability.engines import PASSWORD, PostgreSQL
@@ -14,8 +15,11 @@ from reliability.engines import PASSWORD, PostgreSQL
 from dragoman.cli.main import main
 from dragoman.config.quotas import Quota
 from dragoman.ledger.checking import check
+from dragoman.ledger.counters.apart import Database
+from dragoman.ledger.counters.roster import SharedRoster
+from dragoman.ledger.counting import open_counters
 from dragoman.ledger.folder import LedgerFolder, place_of
-from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores import postgresql_connection
@@ -235,3 +239,41 @@ def test_a_server_ends_with_who_started_it() -> None:
     while server._folder.exists() and time.monotonic() < until:
         time.sleep(0.05)
     assert not server._folder.exists()
+
+
+def test_counters_are_of_one_life_whatever_the_time_zone_of_who_asks(engines: Engines, tmp_path: Path) -> None:
+    address = engines.server.address
+    there = f"{address}{'&' if '?' in address else '?'}timezone=Asia/Kathmandu"
+    here, far = (open_counters(LedgerFolder(tmp_path, Secret(each)), has_time=True) for each in (address, there))
+    epoch = here.look()
+    assert far.look() == epoch == here.look()
+    here.close()
+    far.close()
+
+
+def test_counters_are_away_where_the_system_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread, no descriptor, no name for the machine: what the quotas say of an outage holds."""
+    address = Secret("postgresql://u@127.0.0.1:1/d")
+
+    def no_room(*given: object, **named: object) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    def no_descriptor() -> NoReturn:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("concurrent.futures.thread.threading.Thread.start", no_room)
+        database = Database(address, "", version="1", patience=1.0)
+        for _ in range(2):
+            with pytest.raises(CountersAway):
+                database.do(lambda connection: connection.fetch("SELECT 1"))
+    with monkeypatch.context() as patched:
+        patched.setattr("asyncio.new_event_loop", no_descriptor)
+        with pytest.raises(CountersAway):
+            database.do(lambda connection: connection.fetch("SELECT 1"))
+        with pytest.raises(StoreAway):
+            postgresql_connection.Connection(address).fetch("SELECT 1")
+    (tmp_path / "file").touch()
+    with pytest.raises(CountersAway):
+        SharedRoster(LedgerFolder(tmp_path / "file"), database).join("x")
+    database.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from reliability.engine_valkey import Valkey
@@ -259,3 +262,18 @@ def test_a_replica_that_takes_over_is_another_life(
         other = open_counters(LedgerFolder(tmp_path, Secret(server.address), Secret(replica.address)), has_time=True)
         assert other.greet("y") != epoch
         other.close()
+
+
+def test_a_valkey_must_show_a_certificate_for_its_own_name(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    seen: list[tuple[str, bool, ssl.VerifyMode]] = []
+
+    def look(context: ssl.SSLContext, *given: object, **named: object) -> NoReturn:
+        seen.append((kind, context.check_hostname, context.verify_mode))
+        raise OSError("seen")
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", look)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Secret(f"valkeys://127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(CountersAway):
+            ValkeyPlace(address, patience=5).epoch()
+    assert seen == [(kind, True, ssl.CERT_REQUIRED)]

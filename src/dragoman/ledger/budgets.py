@@ -116,7 +116,7 @@ class Budgets:
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
         is set apart beyond every lease, and told later."""
-        now = self._now()
+        now, epoch = self._now(), self._epoch
         balances = []
         for need in needs:
             line = self._line(need.charge)
@@ -127,6 +127,8 @@ class Budgets:
                 if cause is not None and (cause == "spent" or need.charge.quota.on_outage == "refuse"):
                     return Refusal(need.charge, cause)
             balances.append(balance)
+        if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
+            return self.admit(needs)
         for need, balance in zip(needs, balances, strict=True):
             balance.reserve(need.amount)
         return None

@@ -18,8 +18,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
-from dragoman.ledger.stores.files import MAIN_FILE, is_damage, read_file, serial_of
+from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.stores.files import MAIN_FILE, read_file, serial_of
 from dragoman.ledger.stores.sqlite import SqliteStore, write_audit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -160,12 +160,10 @@ class KeyRing:
                 self._remembered.clear()
                 found = self._connection.execute("SELECT 1 FROM virtual_key LIMIT 1").fetchone()
                 self._has_any, self._is_known = found is not None, True
-        except (sqlite3.Error, StoreAway) as problem:
+        except (sqlite3.Error, StoreAway):
             self.close()  # what was known stays: where clients needed a key they need one still
-            if not self._is_known and (
-                type(problem) is StoreDamaged or (isinstance(problem, sqlite3.Error) and is_damage(problem))
-            ):
-                self._has_any = True  # whether there are keys nobody can say until the file is mended
+            if not self._is_known:
+                self._has_any = True  # whether there are keys nobody can say until the file can be read
 
 
 def _find(connection: sqlite3.Connection, digest: bytes) -> VirtualKey | None:

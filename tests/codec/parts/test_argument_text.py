@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_same
 
 ROWS = [
@@ -215,3 +216,13 @@ def test_a_flood_of_placeholders_is_read_in_linear_time(unit: str) -> None:
         text.add(beginning + unit * (1_000_000 // len(unit)))
         assert text.settle(proven=True).text in (None, "{}", '{"a":1}')
         assert time.process_time() - begun < 2
+
+
+def test_no_open_call_shows_its_arguments() -> None:
+    """What an error report has of local variables is kept by others."""
+    call = OpenCall(3, id="c", name="ring", kind="function")
+    call.text.add('{"word": "open sesame"')
+    call.pending.append("open sesame")
+    call.arguments = '{"word": "open sesame"}'
+    assert repr(call) == "<OpenCall 3 waiting>"
+    assert repr(call.text) == "<ArgumentText live>"

@@ -53,6 +53,9 @@ class ArgumentText(msgspec.Struct, eq=False):
     _surplus: list[str] = []
     _restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.phase}>"  # arguments may hold secrets
+
     def add(self, text: str) -> str:
         """Take the next fragment; gives the text that may leave now ("" while nothing may)."""
         if self.phase == "live":

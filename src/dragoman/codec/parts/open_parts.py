@@ -53,6 +53,9 @@ class OpenCall(msgspec.Struct, eq=False):
     unread: str = ""
     is_torn: bool = False
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.index} {self.state}>"  # arguments may hold secrets
+
     def is_open(self) -> bool:
         """Whether it is neither whole nor failed."""
         return self.state in ("waiting", "announced")

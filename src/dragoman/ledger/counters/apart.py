@@ -49,7 +49,11 @@ class Database:
                 raise CountersAway("the database has not answered yet")
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-counters")
-            future: Future[_T] = self._executor.submit(self._work, work)
+            try:
+                future: Future[_T] = self._executor.submit(self._work, work)
+            except RuntimeError:  # there is no room for a thread, or the process ends
+                self._executor = None  # the next call begins one; this one would keep what it was given
+                raise CountersAway("no thread to ask the database") from None
             self._pending = future
         try:
             return future.result(self._patience)

@@ -10,7 +10,7 @@ from typing import Final
 from dragoman.ledger.leases import LEASE_SECONDS
 
 #: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = "1"
+VERSION: Final = "2"
 
 TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS holder(
@@ -29,15 +29,19 @@ CREATE TABLE IF NOT EXISTS counter_share(
 CREATE OR REPLACE FUNCTION counter_clock(given float8) RETURNS float8 LANGUAGE sql AS $$
   SELECT coalesce(given, extract(epoch FROM clock_timestamp())::float8) $$;
 
+-- As a number: the text of a time depends on the time zone of who asks.
+CREATE OR REPLACE FUNCTION counter_server() RETURNS text LANGUAGE sql AS $$
+  SELECT extract(epoch FROM pg_postmaster_start_time())::numeric::text $$;
+
 CREATE OR REPLACE FUNCTION counter_epoch() RETURNS text LANGUAGE sql AS $$
-  SELECT epoch FROM counter_life WHERE server = pg_postmaster_start_time()::text $$;
+  SELECT epoch FROM counter_life WHERE server = counter_server() $$;
 
 CREATE OR REPLACE FUNCTION counter_begin(new_epoch text, awaits text[], given float8) RETURNS text
 LANGUAGE plpgsql AS $$ BEGIN
   LOCK TABLE counter_life IN EXCLUSIVE MODE;
   IF counter_epoch() IS NULL THEN
     DELETE FROM counter_life; DELETE FROM counter_awaited;
-    INSERT INTO counter_life VALUES(true, new_epoch, pg_postmaster_start_time()::text, counter_clock(given));
+    INSERT INTO counter_life VALUES(true, new_epoch, counter_server(), counter_clock(given));
     INSERT INTO counter_awaited SELECT DISTINCT unnest(awaits);
   END IF;
   RETURN counter_epoch(); END $$;

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias, final
 import msgspec
 
 from dragoman.ledger.accounts import is_concurrent, is_recorded
-from dragoman.ledger.interfaces import Account, Claim, Lease, Seed
+from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
 from dragoman.ledger.leases import LEASE_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
@@ -182,7 +182,9 @@ class RemoteCounters:
         """
         epoch = self.look()
         for claim in claims:
-            self._place.take(msgspec.structs.replace(claim, epoch=epoch), announces=True)
+            lease = self._place.take(msgspec.structs.replace(claim, epoch=epoch), announces=True)
+            if lease is not None and lease.outcome == "lost":
+                raise CountersAway("another life of the counters has begun meanwhile")
         self._place.heard(holder)
         return epoch
 

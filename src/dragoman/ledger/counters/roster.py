@@ -11,7 +11,7 @@ from dragoman.ledger.accounts import is_of_tokens
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.remote import Spent
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Account, Seed
+from dragoman.ledger.interfaces import Account, CountersAway, Seed
 from dragoman.ledger.leases import LEASE_SECONDS
 from dragoman.ledger.seeding import live_holders
 from dragoman.ledger.stores.postgresql_connection import Connection
@@ -43,7 +43,10 @@ class SharedRoster:
         self._database = database
 
     def join(self, holder: str) -> None:
-        machine = machine_of(self._folder)
+        try:
+            machine = machine_of(self._folder)
+        except OSError as problem:
+            raise CountersAway(f"the name of this machine: {problem.strerror}") from None
 
         def work(connection: Connection) -> None:
             with connection.transaction():

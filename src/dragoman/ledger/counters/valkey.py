@@ -40,6 +40,7 @@ _MOST: Final = 2**53
 #: Accounts that are read at once.
 _AT_ONCE: Final = 500
 _NO_TLS: Final = "tls=off"
+_WITH_TLS: Final = ("valkeys:", "rediss:")
 
 
 class ValkeyPlace:
@@ -137,7 +138,7 @@ class ValkeyPlace:
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         found = {}
-        for account, fields in self._read(accounts):
+        for account, fields in self._filled(self._read(accounts)):
             amounts = [amount for amount, _, _ in _shares(fields).values() if amount is not None]
             found[account] = int(fields["closed"]) + int(fields["adjusted"]) + sum(amounts)
         return found
@@ -192,12 +193,12 @@ class ValkeyPlace:
         listed = self._for_all(lambda pipeline, keys: pipeline.smembers(keys[3]))
         names = sorted(int(name) for names in listed for name in names)
         found = self._read(names)
-        gone = set(names) - {account for account, fields in self._read(names, only_filled=False) if fields}
-        for account in gone:
-            self._do(partial(_unlist, account=account))
-        return found
+        for account, fields in found:
+            if not fields:
+                self._do(partial(_unlist, account=account))
+        return self._filled(found)
 
-    def _read(self, accounts: Collection[Account], *, only_filled: bool = True) -> list[tuple[Account, dict[str, str]]]:
+    def _read(self, accounts: Collection[Account]) -> list[tuple[Account, dict[str, str]]]:
         names = list(accounts)
         found: list[tuple[Account, dict[str, str]]] = []
         for first in range(0, len(names), _AT_ONCE):
@@ -210,8 +211,9 @@ class ValkeyPlace:
                 return pipeline.execute()
 
             found += zip(some, self._do(run), strict=True)
-        if not only_filled:
-            return found
+        return found
+
+    def _filled(self, found: list[tuple[Account, dict[str, str]]]) -> list[tuple[Account, dict[str, str]]]:
         return [
             (account, fields) for account, fields in found
             if self._lives and fields.get("life") == self._lives[_bucket(account)] and fields["seeded"] == "1"
@@ -250,9 +252,11 @@ class ValkeyPlace:
         return work(self._client)
 
     def _connected(self) -> Any:
+        # The driver would take any host's certificate.
+        tls = {"ssl_check_hostname": True} if self.name.startswith(_WITH_TLS) else {}
         return valkey.Valkey.from_url(
             self._url.reveal(), single_connection_client=True, decode_responses=True, socket_timeout=self._patience,
-            socket_connect_timeout=self._patience, retry=Retry(NoBackoff(), 0), valkey_connect_func=self._meet,
+            socket_connect_timeout=self._patience, retry=Retry(NoBackoff(), 0), valkey_connect_func=self._meet, **tls,
         )  # fmt: skip
 
     def _meet(self, connection: Any) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.ledger.locking import FileLock
-from dragoman.ledger.stores.files import BESIDE, MAIN_FILE, Serial, open_file, serial_of
+from dragoman.ledger.stores.files import BESIDE, MAIN_FILE, Serial, is_busy, open_file, serial_of
 from dragoman.ledger.stores.salvage import salvage
 from dragoman.ledger.stores.schema import MAIN, MONTH
 
@@ -39,20 +39,25 @@ def mend(file: Path, serial: Serial) -> str:
     with _alone(file.parent):
         if serial_of(file) != serial:
             return ""
-        aside = _kept(file)
-        new = file.with_name(f"{file.name}.new")
-        _remove(new)
-        is_main = file.name == MAIN_FILE
-        with closing(open_file(new, MAIN if is_main else MONTH)) as connection:
-            connection.execute("BEGIN")
-            salvage(aside, connection, without=() if is_main else _DERIVED)
-            if is_main and (copy := file.with_name(COPY_FILE)).exists():
-                salvage(copy, connection)  # what stands there already is newer
-            connection.execute("COMMIT")
-        for suffix in BESIDE:
-            Path(f"{file}{suffix}").unlink(missing_ok=True)  # its log would be taken for that of the new one
-        os.replace(new, file)
-        return aside.name
+        with _nobody_writing(file):
+            return _replaced(file)
+
+
+def _replaced(file: Path) -> str:
+    aside = _kept(file)
+    new = file.with_name(f"{file.name}.new")
+    _remove(new)
+    is_main = file.name == MAIN_FILE
+    with closing(open_file(new, MAIN if is_main else MONTH)) as connection:
+        connection.execute("BEGIN")
+        salvage(aside, connection, without=() if is_main else _DERIVED)
+        if is_main and (copy := file.with_name(COPY_FILE)).exists():
+            salvage(copy, connection)  # what stands there already is newer
+        connection.execute("COMMIT")
+    for suffix in BESIDE:
+        Path(f"{file}{suffix}").unlink(missing_ok=True)  # its log would be taken for that of the new one
+    os.replace(new, file)
+    return aside.name
 
 
 def keep_copy(main: sqlite3.Connection, folder: Path) -> None:
@@ -77,6 +82,18 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.give_back()
+
+
+@contextmanager
+def _nobody_writing(file: Path) -> Iterator[None]:
+    """Who writes waits, and finds the new file then: what stands in the old one alone would be lost."""
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as problem:
+            if is_busy(problem):
+                raise  # somebody writes for long: the next who finds the damage mends it
+        yield  # whatever else is wrong: nobody can write
 
 
 def _kept(file: Path) -> Path:

@@ -133,8 +133,8 @@ class Connection:
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         self.close()
-        self._loop = asyncio.new_event_loop()
         try:
+            self._loop = asyncio.new_event_loop()
             self._connection = self._loop.run_until_complete(asyncio.wait_for(self._connect(), CONNECT_SECONDS))
         except Exception as problem:  # the driver lets through what a server that dies makes of its own protocol
             self._fail(problem)

@@ -216,8 +216,13 @@ class SqliteStore:
         path = self._path(month)
         serial = serial_of(path)
         try:
-            connection = self._opened(month, path, serial)
-            connection.execute("BEGIN IMMEDIATE")
+            while True:
+                connection = self._opened(month, path, serial)
+                connection.execute("BEGIN IMMEDIATE")
+                serial = serial_of(path)
+                if serial == self._serials[path]:
+                    break
+                connection.rollback()  # it was mended while this one waited: what is written here would be lost
             yield connection
             connection.execute("COMMIT")
         except sqlite3.IntegrityError as problem:
@@ -248,7 +253,8 @@ class SqliteStore:
             if self._is_dropped(month):
                 raise Refused(f"the attempts of {month} were dropped")
             found = self._months[month] = open_file(path, MONTH)
-        self._serials[path] = serial_of(path)
+        # Of before it was opened: if another one came between, the next look finds that.
+        self._serials[path] = serial_of(path) if serial == (0, 0) else serial
         return found
 
     def _is_dropped(self, month: str) -> bool:

@@ -74,7 +74,7 @@ class CountingEngines:
             from dragoman.ledger.counters.postgresql import PostgresqlPlace
 
             database = self.database()
-            database.do(lambda connection: connection.execute(f"TRUNCATE {_TABLES}"))
+            database.do(lambda connection: connection.execute(f"TRUNCATE {COUNTER_TABLES}"))
             counters = RemoteCounters(PostgresqlPlace(database, now=now), ledger)
         else:
             from dragoman.ledger.counters.valkey import ValkeyPlace
@@ -102,7 +102,7 @@ class CountingEngines:
             database = self.database()
             database.do(lambda connection: connection.execute("UPDATE counter_life SET server = 'before'"))
             if is_empty:
-                database.do(lambda connection: connection.execute(f"TRUNCATE {_TABLES}"))
+                database.do(lambda connection: connection.execute(f"TRUNCATE {COUNTER_TABLES}"))
             database.close()
         elif is_empty:
             self.valkey.ask("FLUSHALL")
@@ -116,4 +116,4 @@ class CountingEngines:
             self._valkey.__exit__()
 
 
-_TABLES: Final = "counter_life, counter_awaited, counter_account, counter_share"
+COUNTER_TABLES: Final = "counter_life, counter_awaited, counter_account, counter_share"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,15 +19,17 @@ from dragoman.config.quotas import Quota
 from dragoman.ledger.checking import check
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.roster import SharedRoster
-from dragoman.ledger.counting import open_counters
+from dragoman.ledger.counting import fold_ended, open_counters, read_totals
 from dragoman.ledger.folder import LedgerFolder, place_of
-from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
+from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Refused, StoreAway
+from dragoman.ledger.journal import Journal
 from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores import postgresql_connection
 from dragoman.ledger.stores.postgresql import PostgresqlStore
 from dragoman.ledger.stores.postgresql_reading import open_postgresql
 from dragoman.secret import Secret
+from ledger.counting_engines import COUNTER_TABLES, CountingEngines
 from ledger.engines import Engines, dump
 from ledger.histories import HOLDER, START, intent, settlement
 
@@ -276,4 +280,48 @@ def test_counters_are_away_where_the_system_has_no_room(tmp_path: Path, monkeypa
     (tmp_path / "file").touch()
     with pytest.raises(CountersAway):
         SharedRoster(LedgerFolder(tmp_path / "file"), database).join("x")
+    database.close()
+
+
+def test_many_machines_count_and_sweep_at_once(counting: CountingEngines, engines: Engines, tmp_path: Path) -> None:
+    """T8: each goes through the accounts in an order of its own; nobody locks another one up, and nothing is lost. T9:
+    each has one connection."""
+    machines, accounts, turns = 6, range(4, 84, 4), 5
+    database = counting.database()
+    database.do(lambda connection: connection.execute(f"TRUNCATE holder, {COUNTER_TABLES}"))
+
+    def count(number: int) -> tuple[set[str], int]:
+        name = f"machine-{number}"
+        address = engines.server.address
+        folder = LedgerFolder(
+            tmp_path / name, Secret(f"{address}{'&' if '?' in address else '?'}application_name={name}")
+        )
+        journal, counters, watching = (
+            Journal(folder.journals),
+            open_counters(folder, has_time=True),
+            counting.database(),
+        )
+        epoch = counters.greet(journal.holder)
+        journal.say_leasing()
+        counters.join(journal.holder)
+        order, said = list(accounts), set()
+        for turn in range(1, turns + 1):
+            random.Random(number * turns + turn).shuffle(order)
+            for account in order:
+                claim = Claim(account, journal.holder, turn, Facts(turn), 0, 0, 1_000, 1, epoch)
+                said.add(counters.take(claim).outcome)
+            fold_ended(folder)
+        open_now = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
+        until = time.monotonic() + 10  # those of the sweeps end
+        while (found := watching.do(lambda connection: connection.fetch(open_now, name))[0][0]) > 1:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for each in (watching, counters, journal):
+            each.close()
+        return said, found
+
+    with ThreadPoolExecutor(machines) as pool:
+        assert list(pool.map(count, range(machines))) == [({"granted"}, 1)] * machines
+    folder = LedgerFolder(tmp_path / "reader", Secret(engines.server.address))
+    assert read_totals(folder, accounts) == dict.fromkeys(accounts, machines * turns)
     database.close()

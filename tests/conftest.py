@@ -6,6 +6,8 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +21,9 @@ settings.register_profile("test", settings.get_profile("search"), derandomize=Tr
 settings.register_profile("soak", settings.get_profile("search"), max_examples=5000)
 settings.load_profile(next((name for name in ("soak", "search") if os.environ.get(f"DRAGOMAN_{name.upper()}")), "test"))
 
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and so would each program that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end.
 LONG = (

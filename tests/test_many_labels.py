@@ -153,4 +153,4 @@ def test_many_pieces_are_read_in_linear_time(protocol: str, seed: int):
         body = bodies.get(count) or bodies.setdefault(count, stream(protocol, seed, count))
         return decode(body, protocol=protocol, tools=TOOLS)
 
-    assert exponent(run, 100) <= MOST_EXPONENT
+    assert exponent(run, 200) <= MOST_EXPONENT

@@ -23,7 +23,7 @@ from dragoman.types import ToolCall
 
 #: How many calls of one response may wait for a label, or be meant by a piece that has none. One more, and each of them
 #: fails: a look at all of them stays short, however many pieces come.
-MOST_WAITING: Final = 128
+MOST_WAITING: Final = 256
 
 
 class Answer(Interface):

@@ -98,14 +98,17 @@ class Blocks:
         if earlier is not None:
             self._assembly.deviate("reused-index", f"content_block {index}")
             rivals, rival = [*earlier.rivals], earlier.told
+            is_cut = not earlier.is_ended and earlier.call is not None and earlier.call.text.is_started()
             if earlier.is_ended or earlier.call is None or earlier.told or not earlier.call.text.is_empty():
                 self.stop(index)
             else:
                 rivals.append(earlier)
             self.open(index, fields)
             self._crowd(self.by_index[index], rivals, rival)
-            return
-        self.open(index, fields)
+            if is_cut and (call := self.by_index[index].call) is not None:  # what comes may go on with the other one
+                self._drop_lost(call)
+        else:
+            self.open(index, fields)
 
     def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:
         """A block has the index of others that had no end, and no arguments but those of their starts."""
@@ -309,7 +312,7 @@ class Blocks:
                 self._assembly.deviate("part-not-closed", f"content_block {index}")
             if block.call is not None:
                 self._compare_rival(block, block.call)
-                if not is_good and block.call.kind == "function" and block.call.text.is_empty() and not block.told:
+                if not is_good and block.call.kind == "function" and block.call.text.is_empty():
                     words = f"tool call {block.call.name or '(no name)'}: neither its end came nor a stop reason"
                     self._assembly.drop_call(block.call, "cut", words)
                 elif is_good and block.told:
@@ -387,10 +390,7 @@ class Blocks:
             self._assembly.add(block.part, text)
             return
         self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")
-        if kind == "text":
-            self._assembly.text(text)
-        else:
-            self._assembly.thinking(text)
+        (self._assembly.text if kind == "text" else self._assembly.thinking)(text)
 
     def _grow_call(self, index: int, block: Block | None, text: str) -> None:
         if not text.strip() and (block is None or block.takes != "input_json_delta"):

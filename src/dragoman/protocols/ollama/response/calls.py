@@ -125,9 +125,16 @@ class CallReader:
             self._assembly.deviate("repeated-name", entry.where)
             self._grow(last, entry)
             return
+        if entry.id and (earlier := self._waiting_with(entry)) is not None:
+            self._assembly.deviate("repeated-name", entry.where)
+            self._grow(earlier, entry)
+            return
         if last is not None and last.call.is_open():  # it leaves first, whatever comes of it
             self._assembly.calls.announce(last.call, self._assembly)
-        if (is_plain := is_plain_object(arguments)) or _is_over(arguments):
+        named = self._assembly.calls.call_of(entry.id) if entry.id else None
+        if named is not None and not named.name and is_placeholder(arguments):  # its arguments came without its name
+            self._refuse_begun(entry)
+        elif (is_plain := is_plain_object(arguments)) or _is_over(arguments):
             self._last = None
             self._assembly.whole_call(entry.id, entry.name, arguments, is_plain=is_plain)
         else:
@@ -135,6 +142,17 @@ class CallReader:
             self._last = _Held(call, entry.number)
             self._hold(self._last, entry)
             self._assembly.add_arguments(call, arguments)
+
+    def _waiting_with(self, entry: Entry) -> _Held | None:
+        """The call of an entry's id and name that waits for arguments."""
+        named = self._assembly.calls.call_of(entry.id)
+        if named is None or named.name != entry.name:
+            return None
+        return next((held for held in self._held if held.call is named and held.waits()), None)
+
+    def _refuse_begun(self, entry: Entry) -> None:
+        message = f"tool call {entry.name}: arguments came before it under its id, without a name"
+        self._assembly.drop_call(self._assembly.open_call(None, entry.name, wait=True), "lost", message)
 
     def _hold(self, begun: _Held, entry: Entry) -> None:
         """Know a call that waits. Where many do, an entry without a name may be of any of them: they are lost."""
@@ -169,7 +187,7 @@ class CallReader:
             if not named:
                 waiting = [held for held in self._held if held.waits()]
                 named = [held for held in waiting if held.number is None] if len(waiting) == 1 else []
-        elif not named and self._last is not None:
+        elif not named and self._last is not None and not (entry.id and self._last.call.id):
             named = [self._last]
         waiting = [held for held in named if held.waits()]
         if len(waiting) == 1:

@@ -288,6 +288,8 @@ def minicpm5(calls: Calls) -> Written:
 
 
 _M3 = "]<]minimax[>["
+#: The prefix of the tags that Claude writes.
+_CLAUDE = "antml:"
 
 
 def minimax_m3(calls: Calls) -> Written:
@@ -421,6 +423,17 @@ FORMS: tuple[Form, ...] = (
         trims=True,
     ),
     Form("anthropic-tags", "bare", invoke("", "", ""), "tag", ("</parameter>",), trims=True),
+    Form(
+        "anthropic-tags",
+        "prefixed",
+        invoke(_CLAUDE, f"<{_CLAUDE}function_calls>\n", f"</{_CLAUDE}function_calls>"),
+        "tag",
+        (f"</{_CLAUDE}parameter>",),
+        trims=True,
+    ),
+    Form(
+        "anthropic-tags", "prefixed and bare", invoke(_CLAUDE, "", ""), "tag", (f"</{_CLAUDE}parameter>",), trims=True
+    ),
     Form(
         "harmony",
         "channel",

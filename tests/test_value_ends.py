@@ -87,7 +87,8 @@ def test_how_families_follow_each_other_does_not_hang_on_how_the_text_is_cut():
         whole = play(text, "stop", len(text))
         for size in (1, 30):
             reply = play(text, "stop", size)
-            seen, same = [(exact(delivered(one)), one.text) for one in (reply, whole)]
+            # White space alone before the first call has been told when it came in a piece of its own.
+            seen, same = [(exact(delivered(one)), one.text.lstrip()) for one in (reply, whole)]
             assert seen == same or (reply.error and whole.error), text
 
 

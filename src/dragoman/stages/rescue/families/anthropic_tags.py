@@ -10,7 +10,9 @@ from dragoman.stages.rescue.argument_tags import invoke_calls
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
 
 _PREFIX: Final = "antml:"
-_ENDS: Final = ("</function_calls>", f"</{_PREFIX}function_calls>", "</minimax:tool_call>")
+_SPELLINGS: Final = ("", _PREFIX)
+_BLOCK_ENDS: Final = tuple(f"</{prefix}function_calls>" for prefix in _SPELLINGS)
+_ENDS: Final = (*_BLOCK_ENDS, "</minimax:tool_call>")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -22,12 +24,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 FAMILY = Family(
     name="anthropic-tags",
-    openers=tuple(f"<{prefix}{tag}" for prefix in ("", _PREFIX) for tag in ("function_calls>", "invoke name=")),
+    openers=tuple(f"<{prefix}{tag}" for prefix in _SPELLINGS for tag in ("function_calls>", "invoke name=")),
     parse=_parse,
     source="https://github.com/openclaw/openclaw/issues/97750 (read 2026-11-22)",
-    residue=(
-        "</invoke>",
-        "</function_calls>",
-    ),
-    value_ends=("</parameter>",),
+    residue=(*(f"</{prefix}invoke>" for prefix in _SPELLINGS), *_BLOCK_ENDS),
+    value_ends=tuple(f"</{prefix}parameter>" for prefix in _SPELLINGS),
 )

@@ -38,16 +38,17 @@ _STARTS: Final = frozenset({TextStart, ThinkingStart, ToolCallStart})
 _ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd, ToolCallFailed})
 _BESIDE_PARTS: Final = frozenset({Start, UsageUpdate, NativeEvent, Deviation, Finish, Failure})
 #: What opens or closes a part: while nothing waits, the one that is open grows unseen.
-_EDGES: Final = _STARTS | _ENDS | {PartEvent}
+_EDGES: Final = _STARTS | _ENDS | {PartEvent, Finish}
 
 
 class Sequencer:
     """Puts interleaved parts one after the other. A `dragoman.protocol.Stage`."""
 
-    __slots__ = ("_failed", "_limit", "_live", "_size", "_waiting", "handles")
+    __slots__ = ("_failed", "_limit", "_live", "_size", "_start", "_waiting", "handles")
 
     def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
         self._live = -1  # index of the open part
+        self._start: Event | None = None  # with which it opened
         self._waiting: dict[int, list[Event]] = {}  # by part, in order of opening
         self._size = 0
         self._limit = limit
@@ -79,12 +80,15 @@ class Sequencer:
                     if live >= 0:
                         break
                     live = index
+                    self._start = event
                 elif kind in _ENDS:
                     if 0 <= live != index:
                         break
                     live = -1
                 elif live != index and (live >= 0 or kind is not PartEvent):
                     break
+            elif kind is Finish and live >= 0:
+                break
             passed += 1
         self._live = live
         return passed
@@ -100,6 +104,7 @@ class Sequencer:
             index = index_of(event)
             if self._live < 0:
                 self._live = index
+                self._start = event
                 out.append(event)
             else:
                 self._wait(index, event, out)
@@ -119,6 +124,8 @@ class Sequencer:
             else:
                 self._wait(event.index, event, out)
         else:
+            if kind is Finish:
+                self._end_open(out)
             assert kind in _BESIDE_PARTS, f"not an event: {kind.__name__}"
             out.append(event)
 
@@ -133,9 +140,23 @@ class Sequencer:
         """Let the parts that wait go, up to the first that is still open."""
         while self._waiting and self._live < 0:
             index = next(iter(self._waiting))
-            for event in self._waiting.pop(index):
+            events = self._waiting.pop(index)
+            for event in events:
                 out.append(event)
                 self._size -= len(event.text) if isinstance(event, TextDelta | ToolCallDelta | ThinkingDelta) else 0
             last = type(out[-1])
             if last not in (TextEnd, ToolCallEnd, ThinkingEnd, ToolCallFailed, PartEvent):
                 self._live = index
+                self._start = events[0]
+
+    def _end_open(self, out: list[Event]) -> None:
+        """The answer ends: what is open ends here, so that nothing waits behind it. A call that did not end failed."""
+        while self._live >= 0:
+            start = self._start
+            if isinstance(start, ToolCallStart):
+                message = f"tool call {start.name}: the answer ends before its end"
+                out.append(ToolCallFailed(start.index, start.id, start.name, "cut", message))
+            else:
+                out.append((ThinkingEnd if isinstance(start, ThinkingStart) else TextEnd)(self._live))
+            self._live = -1
+            self._release(out)

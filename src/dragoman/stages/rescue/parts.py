@@ -8,22 +8,6 @@ from dragoman.stages.rescue.runner import Found
 from dragoman.stages.rescue.scan import Scanner
 
 
-class Part:
-    """A text or thinking part that is scanned."""
-
-    __slots__ = ("held", "index", "is_ended", "is_thinking", "raw", "scanner", "space", "start")
-
-    def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
-        self.start = start
-        self.scanner = scanner
-        self.index = -1  # of the part that is open in the output
-        self.space = ""  # white space behind a call: markup, unless prose follows
-        self.is_thinking = isinstance(start, ThinkingStart)
-        self.held: list[Found] = []  # of thinking: what was found from its first call on
-        self.raw: list[str] = []  # of thinking: the text that has not left
-        self.is_ended = False
-
-
 class Call:
     """A rescued call that is open."""
 
@@ -36,6 +20,23 @@ class Call:
         self.family = family  # that wrote it
         self.text = ArgumentText()
         self.waits = waits  # it may say again what a structured call said
+
+
+class Part:
+    """A text or thinking part that is scanned."""
+
+    __slots__ = ("call", "held", "index", "is_ended", "is_thinking", "raw", "scanner", "space", "start")
+
+    def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
+        self.start = start
+        self.scanner = scanner
+        self.index = -1  # of the part that is open in the output
+        self.space = ""  # white space behind a call: markup, unless prose follows
+        self.is_thinking = isinstance(start, ThinkingStart)
+        self.held: list[Found] = []  # of thinking: what was found from its first call on
+        self.raw: list[str] = []  # of thinking: the text that has not left
+        self.is_ended = False
+        self.call: Call | None = None  # the one that is open in it: several texts may be open, each with a call
 
 
 class Places:

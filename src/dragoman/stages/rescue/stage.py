@@ -52,7 +52,7 @@ class Rescue:
     """The stage for one response. A `dragoman.protocol.Stage`."""
 
     __slots__ = (
-        "_call", "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events",
+        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events",
         "_new_id", "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_unproven", "handles",
     )  # fmt: skip
 
@@ -63,7 +63,6 @@ class Rescue:
         self._out: list[Event] = []
         self._parts: dict[int, Part] = {}  # those that are open, and thinking that holds a call
         self._pending: Part | None = None  # a text part that ended and may be the whole message
-        self._call: Call | None = None
         self._places = Places()
         self._found_calls = 0
         self._has_answer = False
@@ -170,14 +169,14 @@ class Rescue:
         part = self._parts[event.index]
         part.is_ended = True
         was_thinking = isinstance(event, TextEnd) and event.was_thinking
-        if isinstance(event, TextEnd) and part.scanner.is_held() and not was_thinking:
+        if isinstance(event, TextEnd) and part.scanner.is_held() and not was_thinking and self._pending is None:
             self._pending = part
             del self._parts[event.index]
             return
         if was_thinking and part.scanner.is_reading():
             self._ended.refuse()
         self._scanned(part, "", part.scanner.end(is_message=False))
-        if not was_thinking:
+        if not (was_thinking or any(not other.is_ended and not other.is_thinking for other in self._parts.values())):
             self._settle_ended()
         self._close(part, event)
         if not part.held:
@@ -187,7 +186,7 @@ class Rescue:
 
     def _close(self, part: Part, event: TextEnd | ThinkingEnd | None = None) -> None:
         """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
-        if part.index < 0 and event is not None and not part.held and not self._call and part.scanner.family == "":
+        if part.index < 0 and event is not None and not part.held and not part.call and part.scanner.family == "":
             self._open(part)
         if part.index < 0:
             return
@@ -210,7 +209,7 @@ class Rescue:
         else:
             self._close(part)
             part.space = ""
-            self._act(action)
+            self._act(part, action)
 
     def _prose(self, part: Part, text: str) -> None:
         if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
@@ -229,7 +228,7 @@ class Rescue:
         if part.index < 0:
             self._open(part)
 
-    def _act(self, action: Found) -> None:
+    def _act(self, part: Part, action: Found) -> None:
         """A call of the text opens, grows or ends."""
         if isinstance(action, Open):
             self._settle_unproven(is_whole=True)
@@ -237,12 +236,12 @@ class Rescue:
             self._found_calls += 1
             waits = any(name == action.name for name, _ in self._structured)
             index, id = self._fresh_index(), f"call_{self._new_id()}"
-            self._call = Call(index, id, action.name, family=action.family, waits=waits)
+            part.call = Call(index, id, action.name, family=action.family, waits=waits)
             self._out.append(Deviation("rescued-call", f"call {index}", action.family))
             if not waits:
                 self._out.append(ToolCallStart(index, id, action.name))
             return
-        if (call_open := self._call) is None:
+        if (call_open := part.call) is None:
             return
         if isinstance(action, Piece):
             self._behind_calls("", of_call=len(action.text))
@@ -250,7 +249,7 @@ class Rescue:
             if text and not call_open.waits:
                 self._out.append(ToolCallDelta(call_open.index, text))
         elif isinstance(action, Close):
-            self._call = None
+            part.call = None
             if action.is_proven:
                 self._end_call(call_open, action)
             else:
@@ -375,7 +374,10 @@ class Rescue:
                     self._thought_between(part, "".join(action.text for action in actions if isinstance(action, Prose)))
                     continue
                 for action in actions:
-                    self._act(action)
+                    self._act(part, action)
+            call, part.call = part.call, None
+            if call is not None:
+                self._end_call(call, Close(""))
         self._settle_unproven(is_whole=by_itself)
         self._settle_ended()
         usable = self._found_calls - self._failed

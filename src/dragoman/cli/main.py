@@ -66,6 +66,16 @@ _LONGEST: Final = 600  # characters of the line that says what failed
 INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Writes an option's value once, as Python 3.13 does by itself."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
 class Command(Protocol):
     """What a command's module offers. Its docstring is the description of its help, `EXAMPLE` the end."""
 
@@ -119,7 +129,7 @@ def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
         prog=f"dragoman {name}",
         description=command.__doc__,
         epilog=f"example:\n{command.EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     command.add_arguments(parser)
@@ -212,7 +222,7 @@ def _main_parser() -> argparse.ArgumentParser:
         epilog=f"{listing}\n\nexample:\n"
         '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json\n\n'
         f"dragoman help COMMAND tells more about one.\n\n{_ENVIRONMENT}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")

@@ -31,6 +31,10 @@ def within(begin: str, end: str) -> Callable[[str], str]:
     return lambda text: f"It says: {begin}{text}{end} and no more.\n\n"
 
 
+def in_one_line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
 ELEMENTS = (
     "pre", "code", "samp", "kbd", "textarea", "blockquote", "xmp", "q", "example", "examples", "bad_example",
     "example-call", "Sample", "snippet", "quote", "transcript", "tool_response", "tool_result", "tool_results",
@@ -84,7 +88,21 @@ CLOSED: dict[str, Callable[[str], str]] = {
     "a row": lambda text: f"| a | b |\n|---|---|\n{lines(text, '| x | ')}\n\n",
     "a row without bars at its edge": lambda text: f"a | b\n--- | ---\n{lines(text, 'x | ')}\n\n",
     "a row of one": lambda text: f"{lines(text, '|')}\n\n",
+    "a fence behind words": around("Like so: ```python\nraw = (", ")\n```"),
+    "a fence behind words, of paragraphs": around("Like so:\tA ````\nA\n\n```\n", "\n\n````"),
+    "a fence behind words that ends behind some": around("1. Like so: ````c++\nA", "\nB````"),
+    "comments": lambda text: f"def f():\n{lines(text, '    # ')}\n    return 1\n\n",
+    "comments without a blank": lambda text: f"def f():\n{lines(text, '#')}\n    return 1\n\n",
+    "comments of C": lambda text: f"Code:\n\n{lines(text, '// ')}\nint x;\n\n",
+    "documentation of Rust": lambda text: f"{lines(text, '  /// It gives ')}\nfn x();\n\n",
+    "a log": lambda text: f"2026-11-23 10:00:01 INFO vllm: output={in_one_line(text)}\n[10:00:02] done\n\n",
+    "a log of levels": lambda text: f"INFO 11-23 10:00:01 [engine.py:12] {in_one_line(text)}\n\n",
+    "a log in brackets": lambda text: f"A\n[2026-11-23T10:00:01.123Z] [WARNING] {in_one_line(text)}\n\n",
     "an element in quotation marks": lambda text: f'He wrote "<samp>\n{text}\n</samp>".\n\n',
+}
+#: What lasts up to the end of the call, so that a fence that the call leaves open stays open.
+ON_SOME_LINES: dict[str, Callable[[str], str]] = {
+    "a log of lines": lambda text: f"It says:\n2026-11-23 10:00:01 INFO vllm: output={text}\n10:00:02 DEBUG done",
 }
 OPEN: dict[str, str] = {
     **{f"<{name}>": f"<{name}>\n" for name in ELEMENTS},
@@ -99,6 +117,15 @@ NAMED = (
     "A line with <pre> in it.\n\n",
     "Some <b>bold</b> <i>text</i>, <table>, <details>, <list>, <response/>.\n",
     "- one\n- two\n\n",
+    "x = 1```\n",
+    "Sure ```a``` and ``` b ```\n",
+    "Sure: ```python\nA\n```\n",
+    "# A\n",
+    "#1: ",
+    "See https://a.b//c # d ",
+    "2026-11-23 10:00:01 INFO done\n",
+    "[10:00:01] me: ",
+    "INFO: ",
     "a -> b --> c\n---\n",
     "x < y | z\n",
 )
@@ -122,12 +149,13 @@ def forms_in(name: str) -> list[Form]:
     return [form for form in FORMS if name not in TOKENS or "<|start|>assistant" not in form.write([CALL]).text()]
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("name", [*CLOSED, *ON_SOME_LINES])
 def test_what_is_shown_is_no_call(name: str):
+    show = CLOSED.get(name) or ON_SOME_LINES[name]
     for form in forms_in(name):
         written = form.write([CALL]).text().strip()
         for size in sizes(name, form.name):
-            assert_text(form, name, CLOSED[name](written).strip(), size)
+            assert_text(form, name, show(written).strip(), size)
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -141,9 +169,9 @@ def test_what_is_shown_in_a_context_that_never_ends_is_no_call(name: str):
 @pytest.mark.parametrize("name", [*CLOSED, *NAMED])
 def test_a_call_behind_what_is_shown_is_one(name: str):
     for form in forms_in(name):
-        if form.where == "message":
-            continue
         lead = CLOSED[name](form.write([CALL]).text().strip()) if name in CLOSED else name
+        if form.where == "message" or (form.where == "line" and not lead.endswith("\n")):
+            continue
         for size in sizes(name, form.name):
             reply = play(lead + form.write([CALL]).text(), "stop", size)
             assert exact(delivered(reply)) == exact([CALL]), f"{form.family}/{form.name} behind {lead!r}"

@@ -11,6 +11,8 @@ from typing import Final
 from dragoman.stages.rescue import contexts
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
+#: The same behind words of its line, which end before it.
+_FENCE_BEHIND: Final = re.compile(r".*[\s.:!?。：！？](`{3,}+)[\w+#.-]*+\s*$")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 _TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
@@ -18,6 +20,8 @@ _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])([\"'“‘«„‹])$|([「『�
 _QUOTE_ENDS: Final = {
     '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』", "《": "》",
 }  # fmt: skip
+#: What closes a quotation that lasts to the end of its line.
+_NOTHING: Final = "none"
 _MOST_WAITING: Final = 32
 #: Characters of a text that is read at once: so many long ones would keep the whole answer in memory.
 _LONG: Final = 128
@@ -31,12 +35,14 @@ class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_carry", "_depth", "_fence", "_inline", "_is_blank", "_is_block", "_is_paragraph", "_is_quoted",
-        "_is_within", "_kind", "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
+        "_carry", "_depth", "_fence", "_inline", "_is_behind", "_is_blank", "_is_block", "_is_paragraph",
+        "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at",
+        "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._fence = ""  # the run that opened a fence
+        self._is_behind = False  # it stood behind words
         self._inline = 0  # backticks that opened inline code
         self._run = 0  # backticks at the very end, which may go on
         self._shown = ""  # the context that is open: an element's name, a comment, a turn, what closes a result
@@ -103,10 +109,12 @@ class Code:
         return self._inline_now()
 
     def quote(self) -> str:
-        """What closes the quotation that is open on this line, or right before what comes next; else ""."""
+        """What closes the quotation that is open on this line, or right before what comes next; else "". Nothing that
+        is written closes what a log tells."""
         self._read()
         behind = _QUOTED.search(self._last)
-        return self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
+        quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
+        return quote or (_NOTHING if contexts.is_logged(self._line) else "")
 
     def is_line_start(self) -> bool:
         """Whether only white space stands before, on this line."""
@@ -231,18 +239,35 @@ class Code:
         found = _FENCE.match(line)
         return found if found is not None and not (found[1][0] == "`" and "`" in found[2]) else None
 
+    def _fence_behind(self) -> re.Match[str] | None:
+        """The line's end as the opening of a fence behind words: backticks that close nothing, and a language."""
+        if self._inline < _FENCE_RUN or self._is_within or len(self._line) == _KEPT:
+            return None
+        if contexts.is_shown_line(self._line, self._kind):
+            return None
+        found = _FENCE_BEHIND.match(self._line)
+        return found if found is not None and len(found[1]) == self._inline else None
+
+    def _is_fence_end(self, begun: re.Match[str] | None) -> bool:
+        """Whether the line ends the fence; `begun`: it as the opening of one. Backticks anywhere end one that stood
+        behind words, as they end inline code."""
+        if self._is_behind and self._fence in self._line:
+            return True
+        run = begun[1] if begun is not None and not begun[2].strip() else ""
+        return run[:1] == self._fence[0] and len(run) >= len(self._fence)
+
     def _end_line(self) -> None:
         self._end_run()
         self._end_context_line()
         found = self._fence_begun()
         if self._fence:
             self._inline = 0
-            run = found[1] if found is not None and not found[2].strip() else ""
-            if run[:1] == self._fence[0] and len(run) >= len(self._fence):
+            if self._is_fence_end(found):
                 self._fence = ""
             self._is_paragraph = False
-        elif found is not None:
-            self._fence, self._inline, self._is_paragraph = found[1], 0, False
+        elif (opened := found or self._fence_behind()) is not None:
+            self._fence, self._inline, self._is_paragraph = opened[1], 0, False
+            self._is_behind = found is None
         elif self._is_blank:
             self._inline = 0  # inline code ends with its paragraph
             self._is_paragraph = False

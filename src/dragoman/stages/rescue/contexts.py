@@ -1,4 +1,5 @@
-"""What shows text that nobody says now: elements of markup, comments, results of tools, turns of others, tables, diffs.
+"""What shows text that nobody says now: elements of markup, comments, results of tools, turns of others, tables, diffs,
+logs.
 
 Calls in it are quoted, so that they stay text. The one place that names such contexts; `code.py` follows them.
 Sources: HTML (elements whose text is shown as it is), CommonMark 0.31 and GitHub's tables, unified diffs, and the chat
@@ -153,18 +154,28 @@ def nests(name: str) -> bool:
 
 # ------------------------------------------------------------ lines
 
-_QUOTED_LINE: Final = re.compile(r" {0,3}[>|]")
+#: A quoted line, a row of a table, or a comment of code that stands in no fence.
+_SHOWN_LINE: Final = re.compile(r" {0,3}[>|]|\s*+(?://|#(?![\w#]))")
+#: A line of a log: a time of day, and how grave it is.
+_LOG_LINE: Final = re.compile(
+    r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
+)
 _DIFF_HEAD: Final = re.compile(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
 _FIRST: Final = frozenset("@di+-")
 _CHANGED: Final = re.compile(r"\+|-(?![\s-])")
 
 
 def is_shown_line(line: str, kind: str) -> bool:
-    """Whether a line, as far as it has come, is a block quote, a row of a table or a line of a diff. `kind`: what the
-    lines before it are."""
-    if _QUOTED_LINE.match(line) is not None or kind == "rows":
+    """Whether a line, as far as it has come, is a block quote, a row of a table, a line of a diff or a comment of
+    code. `kind`: what the lines before it are."""
+    if _SHOWN_LINE.match(line) is not None or kind == "rows":
         return True
     return line == "-" or _CHANGED.match(line) is not None or (kind == "diff" and line[:1] in ("-", " ", "@", "\\"))
+
+
+def is_logged(line: str) -> bool:
+    """Whether a line is a log's: what begins in it may go on in the lines behind it."""
+    return _LOG_LINE.match(line) is not None
 
 
 def kind_behind(line: str, kind: str) -> str:

@@ -131,6 +131,7 @@ def begun_at_a_terminal(folder: Path, *command: str) -> tuple[int, int]:
     """A process with a terminal of its own, its output in the file `out`: its id, and our end of the terminal."""
     process, ours = pty.fork()
     if process == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that run under `nohup` ignore it
         os.chdir(folder)
         os.execvp("sh", ["sh", "-c", 'exec "$@" >out 2>&1', "sh", *command])
     return process, ours

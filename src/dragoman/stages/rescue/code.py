@@ -11,8 +11,10 @@ from typing import Final
 from dragoman.stages.rescue import contexts
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
-#: The same behind words of its line, which end before it.
-_FENCE_BEHIND: Final = re.compile(r".*[\s.:!?。：！？](`{3,}+)[\w+#.-]*+\s*$")
+#: What may follow a fence that stands behind words: its language.
+_LANGUAGE: Final = re.compile(r"[\w+#.-]*+\s*+$")
+#: What stands between those words and the fence, white space beside.
+_WORDS_END: Final = tuple(".:!?。：！？")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 _TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
@@ -239,14 +241,17 @@ class Code:
         found = _FENCE.match(line)
         return found if found is not None and not (found[1][0] == "`" and "`" in found[2]) else None
 
-    def _fence_behind(self) -> re.Match[str] | None:
-        """The line's end as the opening of a fence behind words: backticks that close nothing, and a language."""
+    def _fence_behind(self) -> str:
+        """The backticks that open a fence behind words at the line's end: they close nothing, and a language follows;
+        else ""."""
         if self._inline < _FENCE_RUN or self._is_within or len(self._line) == _KEPT:
-            return None
+            return ""
         if contexts.is_shown_line(self._line, self._kind):
-            return None
-        found = _FENCE_BEHIND.match(self._line)
-        return found if found is not None and len(found[1]) == self._inline else None
+            return ""
+        end = self._line.rfind("`") + 1
+        words = self._line[:end].rstrip("`")
+        is_fence = end - len(words) == self._inline and _LANGUAGE.match(self._line, end) is not None
+        return "`" * self._inline if is_fence and (words[-1:].isspace() or words.endswith(_WORDS_END)) else ""
 
     def _is_fence_end(self, begun: re.Match[str] | None) -> bool:
         """Whether the line ends the fence; `begun`: it as the opening of one. Backticks anywhere end one that stood
@@ -265,8 +270,8 @@ class Code:
             if self._is_fence_end(found):
                 self._fence = ""
             self._is_paragraph = False
-        elif (opened := found or self._fence_behind()) is not None:
-            self._fence, self._inline, self._is_paragraph = opened[1], 0, False
+        elif opened := found[1] if found is not None else self._fence_behind():
+            self._fence, self._inline, self._is_paragraph = opened, 0, False
             self._is_behind = found is None
         elif self._is_blank:
             self._inline = 0  # inline code ends with its paragraph

@@ -17,7 +17,8 @@ from dragoman.cli.main import main
 from dragoman.gateway.server import client_addresses
 from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.keys import KeyRing, VirtualKey
+from dragoman.ledger.key_ring import KeyRing
+from dragoman.ledger.keys import VirtualKey
 from gateway.recording import Recording, recording, rows
 from gateway.running import Running, stream_of
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from reliability.engines import MISSING, PostgreSQL
 
@@ -18,7 +19,9 @@ from dragoman.secret import Secret
 from ledger.histories import START
 
 KINDS: Final = ("sqlite",) if MISSING else ("sqlite", "postgresql")
-_TABLES: Final = "attempt, adjustment, usage_hour, spend, price, set_aside, dropped, audit"
+_TABLES: Final = (
+    "attempt, adjustment, usage_hour, spend, price, set_aside, dropped, audit, quota, virtual_key, key_digest"
+)
 
 
 class Engines:
@@ -47,6 +50,20 @@ class Engines:
             return
         folder = LedgerFolder(root, Secret(self.server.address))
         yield folder, self._emptied(folder)
+
+    @contextmanager
+    def database(self, name: str) -> Iterator[str]:
+        """The address of an empty database of its own."""
+        from dragoman.ledger.stores.postgresql_connection import Connection
+
+        connection = Connection(Secret(self.server.address))
+        connection.execute(f"CREATE DATABASE {name}")
+        address = urlsplit(self.server.address)
+        try:
+            yield urlunsplit(address._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            connection.close()
 
     def close(self) -> None:
         """No more tests."""

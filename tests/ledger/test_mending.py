@@ -16,7 +16,8 @@ from dragoman.config.quotas import Quota
 from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway, StoreDamaged
-from dragoman.ledger.keys import KeyBook, KeyRing, VirtualKey
+from dragoman.ledger.key_ring import KeyRing
+from dragoman.ledger.keys import KeyBook, VirtualKey
 from dragoman.ledger.quotas import QuotaBook, QuotaWatch, read_stored
 from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of, months_in, serial_of
@@ -125,7 +126,7 @@ def test_a_damaged_file_lets_nobody_in_until_it_is_mended(folder: LedgerFolder) 
 
 def test_a_file_that_takes_the_place_of_another_is_seen(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has the one before open would never hear of a key that is disabled, nor of a quota that is changed."""
-    monkeypatch.setattr("dragoman.ledger.keys._LOOK", 0.0)
+    monkeypatch.setattr("dragoman.ledger.key_ring._LOOK", 0.0)
     fill(folder)
     ring, watch = KeyRing(folder), QuotaWatch(folder)
     watch.has_changed()
@@ -142,7 +143,7 @@ def test_a_file_that_takes_the_place_of_another_is_seen(folder: LedgerFolder, mo
 
 
 def test_nobody_meets_a_moment_without_keys(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.ledger.keys._LOOK", 0.0)
+    monkeypatch.setattr("dragoman.ledger.key_ring._LOOK", 0.0)
     fill(folder)
     is_over = threading.Event()
     seen: set[bool] = set()

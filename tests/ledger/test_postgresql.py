@@ -23,11 +23,13 @@ from dragoman.ledger.counting import fold_ended, open_counters, read_totals
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Refused, StoreAway
 from dragoman.ledger.journal import Journal
+from dragoman.ledger.keys import KeyBook, VirtualKey
 from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores import postgresql_connection
 from dragoman.ledger.stores.postgresql import PostgresqlStore
 from dragoman.ledger.stores.postgresql_reading import open_postgresql
+from dragoman.ledger.stores.postgresql_schema import LOCK, STEPS, VERSION
 from dragoman.secret import Secret
 from ledger.counting_engines import COUNTER_TABLES, CountingEngines
 from ledger.engines import Engines, dump
@@ -198,7 +200,7 @@ def test_partitions_are_made_ahead_and_when_a_row_asks_for_one(engines: Engines,
 def test_tables_of_a_later_version_are_left_alone(opened: tuple[LedgerFolder, PostgresqlStore]) -> None:
     folder, store = opened
     with store._writing() as connection:
-        connection.execute("UPDATE meta SET value = '99'")
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
     store.close()
     try:
         with pytest.raises(StoreAway, match="a later dragoman"):
@@ -207,7 +209,30 @@ def test_tables_of_a_later_version_are_left_alone(opened: tuple[LedgerFolder, Po
             check(folder)
     finally:
         with store._connection.transaction():
-            store._connection.execute("UPDATE meta SET value = '1'")
+            store._connection.execute(f"UPDATE meta SET value = '{VERSION}' WHERE name = 'version'")
+
+
+def test_tables_of_an_earlier_version_are_brought_up(engines: Engines, tmp_path: Path) -> None:
+    """In a database of its own, by two at once; what stood there stands."""
+    with engines.database("earlier") as address:
+        connection = postgresql_connection.Connection(Secret(address))
+        with connection.transaction():
+            connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            connection.execute("CREATE SCHEMA dragoman")
+            connection.execute(STEPS[0])
+            connection.execute("INSERT INTO price VALUES(1, 'lab/m', 's', '{}')")
+        with ThreadPoolExecutor(2) as pool:
+            books = [KeyBook(LedgerFolder(tmp_path, Secret(address)), actor="me") for _ in "12"]
+            list(
+                pool.map(
+                    lambda each: each[1].add(VirtualKey(name=f"key-{each[0]}"), bytes([each[0]]) * 32), enumerate(books)
+                )
+            )
+        assert [key.name for key in books[0].list()] == ["key-0", "key-1"]
+        assert connection.fetch("SELECT value FROM meta WHERE name = 'version'") == [(str(VERSION),)]
+        assert connection.fetch("SELECT target FROM price") == [("lab/m",)]
+        for each in (connection, *books):
+            each.close()
 
 
 def test_commands_read_and_write_it(

@@ -13,7 +13,8 @@ import msgspec
 
 from dragoman.events import Failure
 from dragoman.gateway.messages import Head, query_values
-from dragoman.ledger.keys import KeyRing, VirtualKey
+from dragoman.ledger.key_ring import KeyRing
+from dragoman.ledger.keys import VirtualKey
 from dragoman.secret import Secret
 
 _KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")

@@ -6,28 +6,25 @@ Keys stand in the configuration's file or in the store; a name of the file stand
 from __future__ import annotations
 
 import re
-import sqlite3
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Final, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway
-from dragoman.ledger.stores.files import MAIN_FILE, read_file, serial_of
-from dragoman.ledger.stores.sqlite import SqliteStore, write_audit
+from dragoman.ledger.interfaces import Refused
+from dragoman.ledger.stores.managing import Change, open_managed
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-#: Seconds for which a look at the store holds.
-_LOOK: Final = 0.25
-#: Keys that are remembered, those that are none of ours among them.
-_MOST_REMEMBERED: Final = 10_000
-_FIELDS: Final = "name, owner, team, labels, models, routes, expires, disabled, created"
+#: Columns of a key.
+KEY_FIELDS: Final = "name, owner, team, labels, models, routes, expires, disabled, created"
+_ALL: Final = f"SELECT {KEY_FIELDS} FROM virtual_key ORDER BY name"
+_ENDS: Final = "UPDATE key_digest SET until = ? WHERE key = ? AND coalesce(until > ?, true)"
+_HAS: Final = "SELECT 1 FROM virtual_key WHERE name = ?"
 
 
 @final
@@ -73,112 +70,118 @@ def check_name(name: str) -> str:
     return name
 
 
-class KeyRing:
-    """Finds keys by their digest. For one thread; the store is looked at again a quarter of a second after a look."""
+class KeyBook:
+    """The store's keys, for those who manage them. The audit has every change.
 
-    __slots__ = (
-        "_connection", "_file", "_has_any", "_is_known", "_looked", "_now", "_of_file", "_remembered", "_serial",
-        "_version",
-    )  # fmt: skip
+    Beside a PostgreSQL there may be keys of this machine alone, made while its ledger stood in files: they go on here,
+    and are changed here, until the store has one of their name.
+    """
 
-    def __init__(
-        self,
-        folder: LedgerFolder | None,
-        of_file: Mapping[bytes, VirtualKey] = {},
-        *,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """`folder` None: there is no store. `of_file`: by digest."""
-        self._file = None if folder is None else folder.root / MAIN_FILE
+    __slots__ = ("_actor", "_machine", "_now", "_store")
+
+    def __init__(self, folder: LedgerFolder, *, actor: str, now: Callable[[], float] = time.time) -> None:
+        """`actor`: who changes, for the audit."""
+        self._store = open_managed(folder, now=now)
+        self._machine = None if folder.store is None else open_managed(LedgerFolder(folder.root), now=now)
+        self._actor = actor
         self._now = now
-        self._connection: sqlite3.Connection | None = None
-        self._version = -1
-        self._serial = (0, 0)  # of the file that is open
-        self._looked = 0.0
-        self._has_any = self._is_known = False
-        self._remembered: dict[bytes, VirtualKey | None] = {}
-        self.take(of_file)
 
-    def take(self, of_file: Mapping[bytes, VirtualKey]) -> None:
-        """Go by these keys of the configuration's file from now on."""
-        self._of_file = dict(of_file)
+    def add(self, key: VirtualKey, digest: bytes) -> None:
+        """A new key.
 
-    @property
-    def has_any(self) -> bool:
-        """Whether there is a key at all, so that clients need one."""
-        if self._of_file:
-            return True
-        self._look()
-        return self._has_any
+        Raises:
+            Refused: there is one of this name.
+            StoreAway: the store cannot be written.
+        """
+        if self._machine is not None and self._machine.select(_HAS, key.name):
+            raise Refused(f"there is a key {key.name} already, on this machine")
+        with self._store.changing() as change:
+            if change.select(_HAS, key.name):
+                raise Refused(f"there is a key {key.name} already")
+            key = msgspec.structs.replace(key, created=int(self._now()))
+            change.execute(f"INSERT INTO virtual_key({KEY_FIELDS}) VALUES(?,?,?,?,?,?,?,?,?)", key.name, *_values(key))
+            change.execute("INSERT INTO key_digest VALUES(?,?,NULL)", digest, key.name)
+            change.note(self._actor, "key new", key.name, {"key": msgspec.to_builtins(key)})
 
-    def find(self, digest: bytes) -> VirtualKey | None:
-        """The key with this SHA-256; None: none of ours, expired or disabled."""
-        key = self._of_file.get(digest)
-        if key is None:
-            self._look()
-            key = self._known(digest) if self._has_any else None
-        return key if key is not None and key.holds_at(self._now()) else None
+    def list(self) -> list[VirtualKey]:
+        """The store's, by name.
+
+        Raises:
+            StoreAway: the store cannot be read.
+        """
+        return [read_key(row) for row in self._store.select(_ALL)]
+
+    def of_machine(self) -> Sequence[VirtualKey]:
+        """Those of this machine alone, beside the store's, by name. Raises as `list`."""
+        if self._machine is None:
+            return []
+        names = {key.name for key in self.list()}
+        return [key for row in self._machine.select(_ALL) if (key := read_key(row)).name not in names]
+
+    def alter(self, key: VirtualKey) -> VirtualKey:
+        """Give the key of this name another owner and team, other labels, models, routes, another end; whether it is
+        disabled stays. Gives the key as it is now.
+
+        Raises:
+            Refused, StoreAway: as `disable`.
+        """
+        with self._changing(key.name) as change:
+            before = read_key(change.select(f"SELECT {KEY_FIELDS} FROM virtual_key WHERE name = ?", key.name)[0])
+            key = msgspec.structs.replace(key, disabled=before.disabled, created=before.created)
+            change.execute(
+                "UPDATE virtual_key SET owner = ?, team = ?, labels = ?, models = ?, routes = ?, expires = ?, "
+                "disabled = ?, created = ? WHERE name = ?", *_values(key), key.name,
+            )  # fmt: skip
+            both = {"before": msgspec.to_builtins(before), "after": msgspec.to_builtins(key)}
+            change.note(self._actor, "key alter", key.name, both)
+        return key
+
+    def disable(self, name: str, *, at: int | None) -> None:
+        """Disable a key from now on, or enable it (`at` None).
+
+        Raises:
+            Refused: there is none of this name.
+            StoreAway: the store cannot be written.
+        """
+        with self._changing(name) as change:
+            change.execute("UPDATE virtual_key SET disabled = ? WHERE name = ?", at, name)
+            change.note(self._actor, "key enable" if at is None else "key disable", name, {"disabled": at})
+
+    def rotate(self, name: str, digest: bytes, *, keep_seconds: int) -> None:
+        """Give a key another secret; the ones before hold for so many seconds more.
+
+        Raises:
+            Refused, StoreAway: as `disable`.
+        """
+        until = int(self._now()) + keep_seconds
+        with self._changing(name) as change:
+            change.execute(
+                "UPDATE key_digest SET until = ? WHERE key = ? AND coalesce(until > ?, true)", until, name, until
+            )
+            change.execute("INSERT INTO key_digest VALUES(?,?,NULL)", digest, name)
+            change.note(self._actor, "key rotate", name, {"before_until": until})
 
     def close(self) -> None:
-        """The next look opens the store anew."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            connection.close()
-        self._remembered.clear()
+        """Nothing more is changed."""
+        self._store.close()
+        if self._machine is not None:
+            self._machine.close()
 
-    def _known(self, digest: bytes) -> VirtualKey | None:
-        if digest in self._remembered:
-            return self._remembered[digest]
-        if len(self._remembered) >= _MOST_REMEMBERED:
-            self._remembered.clear()
-        try:
-            found = None if self._connection is None else _find(self._connection, digest)
-        except sqlite3.Error:
-            return None  # a key that cannot be looked up lets nobody in
-        if found is None or found.name not in {key.name for key in self._of_file.values()}:
-            self._remembered[digest] = found
-            return found
-        return None
-
-    def _look(self) -> None:
-        """See whether the store's keys have changed."""
-        now = time.monotonic()
-        if now - self._looked < _LOOK or self._file is None:
-            return
-        self._looked = now
-        try:
-            if self._connection is None or serial_of(self._file) != self._serial:
-                self.close()  # somebody removed it, or put another in its place
-                self._serial = serial_of(self._file)
-                self._connection, self._version = read_file(self._file), -1
-            if self._connection is None:
-                self._has_any, self._is_known = False, True
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[Change]:
+        """Where the key stands. Raises Refused, StoreAway."""
+        with self._store.changing() as change:
+            if change.select(_HAS, name):
+                yield change
                 return
-            [version] = self._connection.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                self._version = version
-                self._remembered.clear()
-                found = self._connection.execute("SELECT 1 FROM virtual_key LIMIT 1").fetchone()
-                self._has_any, self._is_known = found is not None, True
-        except (sqlite3.Error, StoreAway):
-            self.close()  # what was known stays: where clients needed a key they need one still
-            if not self._is_known:
-                self._has_any = True  # whether there are keys nobody can say until the file can be read
+        if self._machine is None or not self._machine.select(_HAS, name):
+            raise Refused(f"there is no key {name}")
+        with self._machine.changing() as change:
+            yield change
 
 
-def _find(connection: sqlite3.Connection, digest: bytes) -> VirtualKey | None:
-    found = connection.execute(
-        f"SELECT {_FIELDS}, until FROM key_digest JOIN virtual_key ON name = key WHERE digest = ?", (digest,)
-    ).fetchone()
-    if found is None:
-        return None
-    key, until = _read(found[:-1]), found[-1]
-    if until is None or (key.expires is not None and key.expires <= until):
-        return key
-    return msgspec.structs.replace(key, expires=until)  # a secret that was rotated away
-
-
-def _read(row: tuple[Any, ...]) -> VirtualKey:
+def read_key(row: Sequence[Any]) -> VirtualKey:
+    """A row of `KEY_FIELDS`."""
     name, owner, team, labels, models, routes, expires, disabled, created = row
     return VirtualKey(
         name=name,
@@ -193,95 +196,16 @@ def _read(row: tuple[Any, ...]) -> VirtualKey:
     )
 
 
+def _values(key: VirtualKey) -> tuple[object, ...]:
+    """In the order of `KEY_FIELDS`, without the name."""
+    texts = (_text(key.labels), _text(key.models), _text(key.routes))
+    return key.owner, key.team, *texts, key.expires, key.disabled, key.created
+
+
 def _decoded(text: str, kind: type) -> Any:
     value = _json.decode(text.encode())
     return value if isinstance(value, kind) else kind()
 
 
-# ---------------------------------------------------------------- changing them
-
-
-class KeyBook:
-    """The store's keys, for those who manage them. The audit has every change."""
-
-    __slots__ = ("_actor", "_folder", "_now", "_store")
-
-    def __init__(self, folder: LedgerFolder, *, actor: str, now: Callable[[], float] = time.time) -> None:
-        """`actor`: who changes, for the audit."""
-        self._folder = folder
-        self._store = SqliteStore(folder.root, now=now)
-        self._actor = actor
-        self._now = now
-
-    def add(self, key: VirtualKey, digest: bytes) -> None:
-        """A new key.
-
-        Raises:
-            Refused: there is one of this name.
-            StoreAway: the store cannot be written.
-        """
-        created = int(self._now())
-        with self._store.changing() as main:
-            if main.execute("SELECT 1 FROM virtual_key WHERE name = ?", (key.name,)).fetchone():
-                raise Refused(f"there is a key {key.name} already")
-            values = (
-                key.name, key.owner, key.team, _text(key.labels), _text(key.models), _text(key.routes), key.expires,
-                key.disabled, created,
-            )  # fmt: skip
-            main.execute(f"INSERT INTO virtual_key({_FIELDS}) VALUES(?,?,?,?,?,?,?,?,?)", values)
-            main.execute("INSERT INTO key_digest VALUES(?,?,NULL)", (digest, key.name))
-            self._note(main, "new", key.name, {"key": msgspec.to_builtins(key)})
-
-    def list(self) -> list[VirtualKey]:
-        """All of them, by name.
-
-        Raises:
-            StoreAway: the store cannot be read.
-        """
-        main = read_file(self._folder.root / MAIN_FILE)
-        if main is None:
-            return []
-        with closing(main):
-            return [_read(row) for row in main.execute(f"SELECT {_FIELDS} FROM virtual_key ORDER BY name")]
-
-    def disable(self, name: str, *, at: int | None) -> None:
-        """Disable a key from now on, or enable it (`at` None).
-
-        Raises:
-            Refused: there is none of this name.
-            StoreAway: as `add`.
-        """
-        with self._store.changing() as main:
-            if not main.execute("UPDATE virtual_key SET disabled = ? WHERE name = ?", (at, name)).rowcount:
-                raise Refused(f"there is no key {name}")
-            self._note(main, "enable" if at is None else "disable", name, {"disabled": at})
-
-    def rotate(self, name: str, digest: bytes, *, keep_seconds: int) -> None:
-        """Give a key another secret; the ones before hold for so many seconds more.
-
-        Raises:
-            Refused, StoreAway: as `disable`.
-        """
-        until = int(self._now()) + keep_seconds
-        with self._store.changing() as main:
-            if main.execute("SELECT 1 FROM virtual_key WHERE name = ?", (name,)).fetchone() is None:
-                raise Refused(f"there is no key {name}")
-            main.execute("UPDATE key_digest SET until = min(coalesce(until, ?), ?) WHERE key = ?", (until, until, name))
-            main.execute("INSERT INTO key_digest VALUES(?,?,NULL)", (digest, name))
-            self._note(main, "rotate", name, {"before_until": until})
-
-    def close(self) -> None:
-        """Nothing more is changed."""
-        self._store.close()
-
-    def _note(self, main: sqlite3.Connection, action: str, name: str, change: dict[str, Any]) -> None:
-        write_audit(main, int(self._now() * 1_000_000), self._actor, f"key {action}", name, change)
-
-
 def _text(value: object) -> str:
     return _json.encode(msgspec.to_builtins(value)).decode()
-
-
-def folder_of(state: Path | None) -> LedgerFolder | None:
-    """The ledger's folder of a gateway's state folder."""
-    return None if state is None else LedgerFolder.of(state)

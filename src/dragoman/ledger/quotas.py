@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any, Final
 
@@ -15,20 +15,25 @@ from dragoman.config.quotas import Quota
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.stores.files import MAIN_FILE, read_file, serial_of
-from dragoman.ledger.stores.sqlite import SqliteStore, write_audit
+from dragoman.ledger.stores.managing import open_managed
 
-_ALL: Final = "SELECT body FROM quota ORDER BY name"
+ALL_QUOTAS: Final = "SELECT body FROM quota ORDER BY name"
+_SET: Final = "INSERT INTO quota VALUES(?,?) ON CONFLICT(name) DO UPDATE SET body = excluded.body"
 
 
 class QuotaBook:
-    """The store's quotas, for whoever manages them. Every change stands in the audit."""
+    """The store's quotas, for whoever manages them. Every change stands in the audit.
 
-    __slots__ = ("_actor", "_folder", "_now", "_store")
+    Beside a PostgreSQL there may be quotas of this machine alone, made while its ledger stood in files: they hold here
+    until they are removed here, where the store has none of their name.
+    """
+
+    __slots__ = ("_actor", "_machine", "_now", "_store")
 
     def __init__(self, folder: LedgerFolder, *, actor: str, now: Callable[[], float] = time.time) -> None:
         """`actor`: who changes, for the audit."""
-        self._folder = folder
-        self._store = SqliteStore(folder.root, now=now)
+        self._store = open_managed(folder, now=now)
+        self._machine = None if folder.store is None else open_managed(LedgerFolder(folder.root), now=now)
         self._actor = actor
         self._now = now
 
@@ -39,42 +44,56 @@ class QuotaBook:
             StoreAway: the store cannot be written.
         """
         at = int(self._now() * 1_000_000)
-        with self._store.changing() as main:
-            found = main.execute("SELECT body FROM quota WHERE name = ?", (quota.name,)).fetchone()
-            before = None if found is None else _read(found[0])
+        with self._store.changing() as change:
+            found = change.select("SELECT body FROM quota WHERE name = ?", quota.name)
+            before = read_body(found[0][0]) if found else None
             # Newer than the one before, whatever the clock says.
             generation = at if before is None else max(at, before.generation + 1)
             quota = msgspec.structs.replace(quota, generation=generation)
-            main.execute(
-                "INSERT OR REPLACE INTO quota VALUES(?,?)", (quota.name, _json.encode(_fields(quota)).decode())
-            )
-            change: dict[str, Any] = {"before": None if before is None else before.shown, "after": quota.shown}
-            write_audit(main, at, self._actor, "quota set", quota.name, change)
+            body = _json.encode(msgspec.to_builtins(quota)).decode()
+            change.execute(_SET, quota.name, body)
+            both = {"before": None if before is None else before.shown, "after": quota.shown}
+            change.note(self._actor, "quota set", quota.name, both)
         return before
 
     def remove(self, quota: Quota) -> None:
-        """Take a quota away. What was spent stands.
+        """Take a quota away, of the store and of this machine. What was spent stands.
 
         Raises:
             Refused: there is none of its name.
             StoreAway: as `set`.
         """
-        with self._store.changing() as main:
-            if not main.execute("DELETE FROM quota WHERE name = ?", (quota.name,)).rowcount:
-                raise Refused(f"there is no quota for {quota.name}")
-            write_audit(main, int(self._now() * 1_000_000), self._actor, "quota remove", quota.name, {})
+        removed = False
+        for place in (self._store, self._machine):
+            if place is None or not place.select("SELECT 1 FROM quota WHERE name = ?", quota.name):
+                continue
+            with place.changing() as change:
+                change.execute("DELETE FROM quota WHERE name = ?", quota.name)
+                change.note(self._actor, "quota remove", quota.name, {})
+            removed = True
+        if not removed:
+            raise Refused(f"there is no quota for {quota.name}")
 
     def list(self) -> list[Quota]:
-        """All of them.
+        """All of the store.
 
         Raises:
             StoreAway: the store cannot be read.
         """
-        return read_stored(self._folder)
+        return read_bodies(self._store.select(ALL_QUOTAS))
+
+    def of_machine(self) -> Sequence[Quota]:
+        """Those of this machine alone that hold beside the store's. Raises as `list`."""
+        if self._machine is None:
+            return []
+        stored = self.list()
+        return merged(stored, read_bodies(self._machine.select(ALL_QUOTAS)))[len(stored) :]
 
     def close(self) -> None:
         """Nothing more is changed."""
         self._store.close()
+        if self._machine is not None:
+            self._machine.close()
 
 
 def read_stored(folder: LedgerFolder) -> list[Quota]:
@@ -148,18 +167,19 @@ def _all(main: sqlite3.Connection) -> list[Quota]:
     try:
         if main.execute("SELECT 1 FROM sqlite_master WHERE name = 'quota'").fetchone() is None:
             return []  # of an earlier dragoman
-        return [quota for (body,) in main.execute(_ALL) if (quota := _read(body)) is not None]
+        return read_bodies(main.execute(ALL_QUOTAS))
     except sqlite3.Error as problem:
         raise StoreAway(str(problem)) from None
 
 
-def _fields(quota: Quota) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(quota)
-    return fields
+def read_bodies(rows: Iterable[Sequence[Any]]) -> list[Quota]:
+    """Of rows of `ALL_QUOTAS`, without those that a later dragoman wrote."""
+    return [quota for (body,) in rows if (quota := read_body(body)) is not None]
 
 
-def _read(body: str) -> Quota | None:
+def read_body(body: str) -> Quota | None:
+    """A quota as it is kept; None: a later dragoman wrote it."""
     try:
         return msgspec.convert(_json.decode(body.encode()), Quota)
     except msgspec.ValidationError:
-        return None  # a later dragoman wrote it
+        return None

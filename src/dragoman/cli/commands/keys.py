@@ -27,6 +27,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
+from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.keys import KeyBook, VirtualKey, check_name
 
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         return _unnamed(as_json=options.json)
     if options.action != "list" and options.name is None:
         raise UsageError(f"{options.action}: expected the name of a key")
-    book = KeyBook(ledger_folder(options), actor=actor())
+    book = KeyBook(LedgerFolder(ledger_folder(options).root), actor=actor())
     try:
         return _named(book, options)
     except (StoreAway, Refused) as problem:

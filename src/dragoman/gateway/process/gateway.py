@@ -33,7 +33,7 @@ from dragoman.gateway.telemetry.metrics import GENERATION, READY
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
-from dragoman.ledger.keys import KeyRing
+from dragoman.ledger.key_ring import KeyRing
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName

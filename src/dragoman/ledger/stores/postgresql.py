@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, final
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import month_of
-from dragoman.ledger.stores.postgresql_connection import Connection, StoreCollided
+from dragoman.ledger.stores.postgresql_connection import Connection, StoreCollided, numbered
 from dragoman.ledger.stores.postgresql_schema import (
     LOCK,
     SCHEMA,
-    TABLES,
+    STEPS,
     TYPES,
     VERSION,
     next_month,
@@ -102,8 +102,8 @@ class PostgresqlStore:
                 raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
             if connection.fetch("SELECT 1 FROM adjustment WHERE attempt = $1 AND id = $2", attempt, id):
                 return False
-            self._write_audit(
-                connection, actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()}
+            PostgresqlChange(connection, self._now).note(
+                actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()}
             )
             priced = connection.fetch("SELECT 1 FROM adjustment WHERE attempt = $1 AND prices <> 0", attempt)
             prices = int(found[0][1] is None and not priced)
@@ -117,7 +117,7 @@ class PostgresqlStore:
 
     def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
         with self._writing() as connection:
-            self._write_audit(connection, actor, action, subject, change)
+            PostgresqlChange(connection, self._now).note(actor, action, subject, change)
 
     def drop_before(self, day: str) -> list[str]:
         self._is_ready = False  # so that the next months are made
@@ -133,6 +133,18 @@ class PostgresqlStore:
                 connection.execute(f"DROP TABLE {partition_of('attempt', month)}, {partition_of('adjustment', month)}")
         self._months.difference_update(old)
         return held
+
+    @contextmanager
+    def changing(self) -> Iterator[PostgresqlChange]:
+        """See `Managed`."""
+        with self._writing() as connection:
+            connection.execute(_LOCKED)  # first of all, so that changes end in the order of their audit entries
+            yield PostgresqlChange(connection, self._now)
+
+    def select(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """See `Managed`."""
+        with self._writing() as connection:
+            return connection.fetch(numbered(statement), *values)
 
     def close(self) -> None:
         self._is_ready = False
@@ -198,17 +210,6 @@ class PostgresqlStore:
                 connection.execute(render_partitions(month))
         self._months |= months
 
-    def _write_audit(
-        self, connection: Connection, actor: str, action: str, subject: str, change: dict[str, Any]
-    ) -> None:
-        connection.execute(_LOCKED)  # one after the other: each entry's digest covers the one before it
-        last = connection.fetch("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1") or [(0, bytes(32))]
-        number, previous = last[0][0] + 1, last[0][1]
-        at, text = self._micros(), _json.encode(change).decode()
-        digest = audit_digest(previous, (number, at, actor, action, subject, text))
-        values = (number, at, actor, action, subject, text, previous, digest)
-        connection.execute("INSERT INTO audit VALUES($1, $2, $3, $4, $5, $6, $7, $8)", *values)
-
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """One transaction, in tables that are there. Raises StoreAway, Refused."""
@@ -223,6 +224,33 @@ class PostgresqlStore:
         return int(self._now() * 1_000_000)
 
 
+@final
+class PostgresqlChange:
+    """See `Change`."""
+
+    __slots__ = ("_connection", "_now")
+
+    def __init__(self, connection: Connection, now: Callable[[], float]) -> None:
+        self._connection = connection
+        self._now = now
+
+    def select(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._connection.fetch(numbered(statement), *values)
+
+    def execute(self, statement: str, *values: object) -> int:
+        return self._connection.execute(numbered(statement), *values)
+
+    def note(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
+        connection = self._connection
+        connection.execute(_LOCKED)  # one after the other: each entry's digest covers the one before it
+        last = connection.fetch("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1") or [(0, bytes(32))]
+        number, previous = last[0][0] + 1, last[0][1]
+        at, text = int(self._now() * 1_000_000), _json.encode(change).decode()
+        digest = audit_digest(previous, (number, at, actor, action, subject, text))
+        values = (number, at, actor, action, subject, text, previous, digest)
+        connection.execute("INSERT INTO audit VALUES($1, $2, $3, $4, $5, $6, $7, $8)", *values)
+
+
 def prepare(connection: Connection, now: float | None = None) -> None:
     """Make the tables where there are none, and the partitions of this month and the next ones; in a transaction.
 
@@ -233,8 +261,11 @@ def prepare(connection: Connection, now: float | None = None) -> None:
     connection.execute(_LOCKED)
     if not connection.fetch("SELECT 1 FROM pg_namespace WHERE nspname = $1", SCHEMA):
         connection.execute(f"CREATE SCHEMA {SCHEMA}")
-    if read_version(connection) is None:
-        connection.execute(TABLES)
+    version = read_version(connection) or 0
+    for statements in STEPS[version:]:
+        connection.execute(statements)
+    if version < VERSION:
+        connection.execute("UPDATE meta SET value = $1 WHERE name = 'version'", str(VERSION))
     for _ in range(_AHEAD + 1):
         if not connection.fetch("SELECT 1 FROM dropped WHERE month = $1", month):
             connection.execute(render_partitions(month))

@@ -194,6 +194,12 @@ class Connection:
         return masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
 
 
+def numbered(statement: str) -> str:
+    """A statement with `$1`, `$2` in place of each `?`."""
+    first, *rest = statement.split("?")
+    return first + "".join([f"${place}{text}" for place, text in enumerate(rest, 1)])
+
+
 async def _awaited(work: Any) -> Any:
     """The driver's cursors can be awaited, and are no coroutines."""
     return await work

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, final
 
 from dragoman.ledger.stores.postgresql import months_of, read_version
-from dragoman.ledger.stores.postgresql_connection import Connection
+from dragoman.ledger.stores.postgresql_connection import Connection, numbered
 from dragoman.ledger.stores.postgresql_schema import CHARGES, partition_of
 from dragoman.secret import Secret
 
@@ -49,7 +49,7 @@ class PostgresqlReading:
                 statement = statement.replace(f":{name}", f"{partition_of(name, month)} AS {name}")
             for name in _SUMS:
                 statement = statement.replace(f":{name}", f"(SELECT * FROM {name} WHERE month = '{month}') AS {name}")
-        return self._connection.fetch_each(_numbered(statement), *values)
+        return self._connection.fetch_each(numbered(statement), *values)
 
     def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
         for name in _SUMS:
@@ -62,9 +62,3 @@ class PostgresqlReading:
     def sizes(self) -> dict[str, int]:
         statement = "SELECT pg_total_relation_size(CAST(? AS text)::regclass)"
         return {month: next(self.select(None, statement, partition_of("attempt", month)))[0] for month in self.months()}
-
-
-def _numbered(statement: str) -> str:
-    """With `$1`, `$2` in place of each `?`."""
-    first, *rest = statement.split("?")
-    return first + "".join([f"${place}{text}" for place, text in enumerate(rest, 1)])

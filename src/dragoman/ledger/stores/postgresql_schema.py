@@ -13,8 +13,6 @@ from typing import Final
 from dragoman.ledger.records import REASONS, STATES
 from dragoman.ledger.stores.schema import ADJUSTED, COLUMNS, GROUPS, SUMS, listed, tokens_of
 
-#: Of the tables; a schema of a later one is left alone.
-VERSION: Final = 1
 SCHEMA: Final = "dragoman"
 #: Who changes tables, or writes the audit, has this advisory lock.
 LOCK: Final = 0x647261_676F6D61
@@ -36,7 +34,7 @@ _CHARGED: Final = """
   DO UPDATE SET nano = spend.nano + excluded.nano, tokens = spend.tokens + excluded.tokens"""
 _REFUSES: Final = "USING ERRCODE = 'restrict_violation'"
 
-TABLES: Final = f"""
+_TABLES: Final = f"""
 CREATE TABLE meta(name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE attempt(
   {", ".join(f"{name} {kind}{' NOT NULL' if name in _NEEDED else ''}" for name, kind in TYPES.items())},
@@ -102,8 +100,25 @@ CREATE TRIGGER attempt_stays BEFORE DELETE ON attempt FOR EACH ROW EXECUTE FUNCT
 CREATE TRIGGER adjustment_stays BEFORE UPDATE OR DELETE ON adjustment
   FOR EACH ROW EXECUTE FUNCTION stays('adjustment');
 CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION stays('audit');
-INSERT INTO meta VALUES('version', '{VERSION}');
+INSERT INTO meta VALUES('version', '1');
 """
+
+#: Virtual keys and quotas, as in the file of one machine.
+_MANAGED: Final = """
+CREATE TABLE quota(name text PRIMARY KEY, body text NOT NULL);
+CREATE TABLE virtual_key(
+  name text PRIMARY KEY, owner text NOT NULL, team text NOT NULL, labels text NOT NULL, models text NOT NULL,
+  routes text NOT NULL, expires bigint, disabled bigint, created bigint NOT NULL);
+CREATE TABLE key_digest(
+  digest bytea PRIMARY KEY CHECK (length(digest) = 32), key text NOT NULL REFERENCES virtual_key, until bigint);
+CREATE INDEX key_digest_key ON key_digest(key);
+"""
+
+#: What makes tables of version 1 of none, of version 2 of these, and so on. They are added to and never changed: a
+#: gateway of the version before goes on with the connection that it has.
+STEPS: Final = (_TABLES, _MANAGED)
+#: Of the tables; a schema of a later one is left alone.
+VERSION: Final = len(STEPS)
 
 #: As `schema.CHARGES`.
 CHARGES: Final = f"""

@@ -1,0 +1,64 @@
+"""Keys and quotas in each store: the same commands, the same answers, the same audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.quotas import Quota
+from dragoman.ledger.checking import check
+from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Refused
+from dragoman.ledger.keys import KeyBook, VirtualKey
+from dragoman.ledger.quotas import QuotaBook
+from ledger.engines import KINDS, Engines, dump, now
+
+CI = VirtualKey(name="ci", owner="anna", team="research", labels={"cost": "4711"}, models=("a/*",), expires=2**40)
+
+
+def change_all(folder: LedgerFolder) -> tuple[list[VirtualKey], list[Quota], list[str]]:
+    """Every change once; what stands then, and what was refused."""
+    keys, quotas = KeyBook(folder, actor="me", now=now), QuotaBook(folder, actor="me", now=now)
+    refused = []
+    keys.add(CI, b"1" * 32)
+    keys.add(VirtualKey(name="b"), b"2" * 32)
+    for attempt in (
+        lambda: keys.add(CI, b"3" * 32),
+        lambda: keys.add(VirtualKey(name="c"), b"2" * 32),  # another's secret
+        lambda: keys.disable("nobody", at=1),
+        lambda: keys.rotate("nobody", b"4" * 32, keep_seconds=1),
+        lambda: quotas.remove(Quota("all", "", "usd", 1)),
+    ):
+        with pytest.raises(Refused) as problem:
+            attempt()
+        refused.append(type(problem.value).__name__)
+    keys.rotate("ci", b"5" * 32, keep_seconds=100)
+    keys.rotate("ci", b"6" * 32, keep_seconds=50)
+    keys.disable("b", at=7)
+    keys.alter(VirtualKey(name="b", owner="ben", disabled=None))
+    assert quotas.set(Quota("all", "", "usd", 5, "month")) is None
+    before = quotas.set(Quota("all", "", "usd", 6, "month"))
+    assert before is not None and before.amount == 5
+    quotas.set(Quota("key", "ci", "concurrent", 2))
+    quotas.remove(Quota("key", "ci", "concurrent", 2))
+    found = keys.list(), quotas.list(), refused
+    keys.close()
+    quotas.close()
+    return found
+
+
+def test_all_stores_have_the_same_keys_quotas_and_audit(engines: Engines, tmp_path: Path) -> None:
+    found = []
+    for kind in KINDS:
+        with engines.open(kind, tmp_path / kind) as (folder, _):
+            found.append((change_all(folder), dump(folder)["audit"]))
+            assert check(folder).is_sound
+    (keys, quotas, _), audit = found[0]
+    assert [(key.name, key.owner, key.disabled) for key in keys] == [("b", "ben", 7), ("ci", "anna", None)]
+    assert [(quota.name, quota.amount) for quota in quotas] == [("all usd per month", 6)]
+    assert [row[3] for row in audit] == [
+        "key new", "key new", "key rotate", "key rotate", "key disable", "key alter", "quota set", "quota set",
+        "quota set", "quota remove",
+    ]  # fmt: skip
+    assert all(each == found[0] for each in found)

@@ -44,6 +44,7 @@ RELIABILITY: Final = {
     "R28": "r28_rate_limits",
     "R31": "r31_store_away",
     "R32": "r32_shared_budget",
+    "R33": "r33_replica",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",
     "H6": "h06_linear",

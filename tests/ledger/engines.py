@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 from reliability.engines import MISSING, PostgreSQL
 
@@ -58,9 +57,8 @@ class Engines:
 
         connection = Connection(Secret(self.server.address))
         connection.execute(f"CREATE DATABASE {name}")
-        address = urlsplit(self.server.address)
         try:
-            yield urlunsplit(address._replace(path=f"/{name}"))
+            yield self.server.address_of(name)
         finally:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
             connection.close()

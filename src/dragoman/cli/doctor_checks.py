@@ -19,6 +19,8 @@ from dragoman.errors import MissingExtra
 from dragoman.events import Failure
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.replica.age import age_words
+from dragoman.ledger.replica.file import read_age
 from dragoman.ledger.stores.opening import open_reading
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
@@ -135,8 +137,9 @@ def _on_store(folder: LedgerFolder, store: Secret) -> Finding:
         with open_reading(folder):
             return Finding("good", "ledger", place_of(store))
     except (StoreAway, MissingExtra) as problem:
-        fix = "check ledger.store; what is recorded waits in the state folder until it answers"
-        return Finding("bad", "ledger", str(problem), fix)
+        fix = "check ledger.store; what is recorded waits in the state folder until it answers, and its keys hold here "
+        fix += "for ledger.replica_max_age_seconds"
+        return Finding("bad", "ledger", f"{problem} ({age_words(read_age(folder))} by this machine)", fix)
 
 
 def _on_incomplete(provider: Provider) -> Finding:

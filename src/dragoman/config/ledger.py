@@ -16,10 +16,6 @@ from dragoman.secret import Secret
 
 #: What a key, an owner and a team may be called, and what a key is known by.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-#: Why `dragoman budget set` is none beside a PostgreSQL.
-OF_FILE_ONLY: Final = (
-    "expected none beside a ledger in PostgreSQL: they stand on one machine; write them as [[quotas]], on each"
-)
 _SCHEMES: Final = ("postgresql", "postgres")
 _COUNTERS: Final = ("valkey", "valkeys", "redis", "rediss")
 _WITHOUT_TLS: Final = ("valkey", "redis")
@@ -40,7 +36,8 @@ class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `store`: `sqlite`, in the state folder, or the address of a PostgreSQL (`postgresql://USER:PASSWORD@HOST/DATABASE`)
     that several machines may share, by reference (`env:`, `file:`) or as it is. `counters`: `store`, where limits are
     counted beside the rows, or the address of a Valkey or Redis (`valkey://USER:PASSWORD@HOST:PORT`) beside a
-    PostgreSQL."""
+    PostgreSQL. `replica_max_age_seconds`: without a word of a PostgreSQL for so long, keys that stand in it let nobody
+    in."""
 
     enabled: bool = True
     durability: Literal["process", "power"] = "process"
@@ -48,6 +45,7 @@ class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     journals_mib: Annotated[int, msgspec.Meta(ge=4)] = 1_024
     store: Secret | None = None
     counters: Secret | None = None
+    replica_max_age_seconds: Annotated[float, msgspec.Meta(gt=0)] = 86_400
 
 
 @final

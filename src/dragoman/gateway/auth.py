@@ -20,6 +20,8 @@ from dragoman.secret import Secret
 _KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
 #: Host headers that are remembered.
 _KEPT: Final = 64
+#: Seconds after which a client may ask again whose key cannot be checked.
+_AWAY_SECONDS: Final = 30.0
 _SHA256: Final = "sha256:"
 _AUTHORITY: Final = re.compile(
     r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]{2,45})\]|(?P<plain>[A-Za-z0-9._-]{1,255}))(?::[0-9]{0,5})?"
@@ -70,6 +72,9 @@ class Guard:
         if is_foreign:
             return Failure("permission", "requests from other sites' pages are not taken", 403)
         if needs_key and self.has_keys and not self.owner(head):
+            if self._ring is not None and self._ring.is_too_old:
+                words = "the keys of this gateway's store cannot be checked now"
+                return Failure("overloaded", words, 503, _AWAY_SECONDS, code="keys_away")
             return Failure("auth", "expected a client key of this gateway", 401)
         return None
 

@@ -1,4 +1,9 @@
-"""Who shows a key: found by the SHA-256 of what is shown, in the configuration's file and in the store."""
+"""Who shows a key: found by the SHA-256 of what is shown.
+
+Keys stand in the configuration's file, in the store, and beside a PostgreSQL in the file of this machine, too; a name
+of an earlier one of these stands over the same one of a later one. Of a PostgreSQL's keys this machine has a copy. When
+the store was not heard for too long nobody can say which of them still hold: they let nobody in until it is.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +17,25 @@ import msgspec
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.keys import KEY_FIELDS, VirtualKey, read_key
-from dragoman.ledger.stores.files import MAIN_FILE, read_file, serial_of
+from dragoman.ledger.replica.age import Moment
+from dragoman.ledger.replica.age import now as moment_now
+from dragoman.ledger.replica.file import ReplicaWatch
+from dragoman.ledger.stores.files import MAIN_FILE
+from dragoman.ledger.stores.watching import WatchedFile
 
 #: Seconds for which a look at the store holds.
 _LOOK: Final = 0.25
 #: Keys that are remembered, those that are none of ours among them.
 _MOST_REMEMBERED: Final = 10_000
+#: Seconds without a word of the store after which its keys are none.
+MAX_AGE: Final = 86_400.0
 
 
 class KeyRing:
     """Finds keys by their digest. For one thread; the store is looked at again a quarter of a second after a look."""
 
     __slots__ = (
-        "_connection", "_file", "_has_any", "_is_known", "_looked", "_now", "_of_file", "_remembered", "_serial",
-        "_version",
+        "_looked", "_machine", "_max_age", "_names", "_now", "_of_file", "_replica", "_store", "_too_old",
     )  # fmt: skip
 
     def __init__(
@@ -33,22 +43,26 @@ class KeyRing:
         folder: LedgerFolder | None,
         of_file: Mapping[bytes, VirtualKey] = {},
         *,
+        max_age: float = MAX_AGE,
         now: Callable[[], float] = time.time,
+        moment: Callable[[], Moment] = moment_now,
     ) -> None:
-        """`folder` None: there is no store. `of_file`: by digest."""
-        self._file = None if folder is None else folder.root / MAIN_FILE
+        """`folder` None: there is no store. `of_file`: by digest. `max_age`: seconds without a word of a PostgreSQL
+        after which its keys are none."""
         self._now = now
-        self._connection: sqlite3.Connection | None = None
-        self._version = -1
-        self._serial = (0, 0)  # of the file that is open
+        self._max_age = max_age
         self._looked = 0.0
-        self._has_any = self._is_known = False
-        self._remembered: dict[bytes, VirtualKey | None] = {}
+        self._too_old = False
+        self._machine = None if folder is None else _Keys(WatchedFile(folder.root / MAIN_FILE))
+        has_copy = folder is not None and folder.store is not None
+        self._replica = ReplicaWatch(folder, moment=moment) if folder is not None and has_copy else None
+        self._store = None if self._replica is None else _Keys(self._replica)
         self.take(of_file)
 
     def take(self, of_file: Mapping[bytes, VirtualKey]) -> None:
         """Go by these keys of the configuration's file from now on."""
         self._of_file = dict(of_file)
+        self._names = {key.name for key in of_file.values()}
 
     @property
     def has_any(self) -> bool:
@@ -56,61 +70,119 @@ class KeyRing:
         if self._of_file:
             return True
         self._look()
-        return self._has_any
+        return any(place is not None and place.has_any for place in (self._store, self._machine)) or self._is_unheard
+
+    @property
+    def is_too_old(self) -> bool:
+        """Whether the store was not heard for so long that nobody can say who is let in by a key of it."""
+        self._look()
+        return self._too_old
 
     def find(self, digest: bytes) -> VirtualKey | None:
         """The key with this SHA-256; None: none of ours, expired or disabled."""
         key = self._of_file.get(digest)
         if key is None:
             self._look()
-            key = self._known(digest) if self._has_any else None
+            key = self._stored(digest)
         return key if key is not None and key.holds_at(self._now()) else None
+
+    def seconds(self) -> float | None:
+        """How long ago the store was heard, infinite: never; None where there is none of several machines."""
+        self._look()
+        return None if self._replica is None else self._replica.seconds()
 
     def close(self) -> None:
         """The next look opens the store anew."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            connection.close()
-        self._remembered.clear()
+        for place in (self._store, self._machine):
+            if place is not None:
+                place.close()
 
-    def _known(self, digest: bytes) -> VirtualKey | None:
+    @property
+    def _is_unheard(self) -> bool:
+        """Whether there is a store of which nothing is known here: it may have keys."""
+        return self._replica is not None and self._replica.heard is None
+
+    def _stored(self, digest: bytes) -> VirtualKey | None:
+        if self._store is not None and (key := self._store.find(digest)) is not None:
+            return None if self._too_old or key.name in self._names else key
+        key = None if self._machine is None else self._machine.find(digest)
+        if key is None or key.name in self._names or (self._store is not None and self._store.has(key.name)):
+            return None
+        return key
+
+    def _look(self) -> None:
+        """See whether the store's keys have changed."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return
+        self._looked = now
+        for place in (self._store, self._machine):
+            if place is not None:
+                place.look()
+        self._too_old = self._replica is not None and self._replica.seconds() > self._max_age
+
+
+class _Keys:
+    """The keys of one file.
+
+    Attributes:
+        has_any: whether it has a key, or may have one.
+    """
+
+    __slots__ = ("_is_known", "_remembered", "_watched", "has_any")
+
+    def __init__(self, watched: WatchedFile | ReplicaWatch) -> None:
+        self._watched = watched
+        self._remembered: dict[bytes, VirtualKey | None] = {}
+        self.has_any = self._is_known = False
+
+    def look(self) -> None:
+        """See whether it has others now."""
+        try:
+            if not self._watched.has_changed():
+                return
+            self._remembered.clear()
+            connection = self._watched.connection
+            self.has_any = connection is not None and _has_one(connection)
+            self._is_known = True
+        except (sqlite3.Error, StoreAway):
+            self.close()  # what was known stays: where clients needed a key they need one still
+            if not self._is_known:
+                self.has_any = True  # whether there are keys nobody can say until the file can be read
+
+    def find(self, digest: bytes) -> VirtualKey | None:
+        """The key with this SHA-256, whether it holds or not."""
+        connection = self._watched.connection
+        if not self.has_any or connection is None:
+            return None
         if digest in self._remembered:
             return self._remembered[digest]
         if len(self._remembered) >= _MOST_REMEMBERED:
             self._remembered.clear()
         try:
-            found = None if self._connection is None else _find(self._connection, digest)
+            found = self._remembered[digest] = _find(connection, digest)
         except sqlite3.Error:
             return None  # a key that cannot be looked up lets nobody in
-        if found is None or found.name not in {key.name for key in self._of_file.values()}:
-            self._remembered[digest] = found
-            return found
-        return None
+        return found
 
-    def _look(self) -> None:
-        """See whether the store's keys have changed."""
-        now = time.monotonic()
-        if now - self._looked < _LOOK or self._file is None:
-            return
-        self._looked = now
+    def has(self, name: str) -> bool:
+        """Whether there is a key of this name, or nobody can say."""
+        if self._watched.connection is None:
+            return self.has_any
         try:
-            if self._connection is None or serial_of(self._file) != self._serial:
-                self.close()  # somebody removed it, or put another in its place
-                self._serial = serial_of(self._file)
-                self._connection, self._version = read_file(self._file), -1
-            if self._connection is None:
-                self._has_any, self._is_known = False, True
-                return
-            [version] = self._connection.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                self._version = version
-                self._remembered.clear()
-                found = self._connection.execute("SELECT 1 FROM virtual_key LIMIT 1").fetchone()
-                self._has_any, self._is_known = found is not None, True
-        except (sqlite3.Error, StoreAway):
-            self.close()  # what was known stays: where clients needed a key they need one still
-            if not self._is_known:
-                self._has_any = True  # whether there are keys nobody can say until the file can be read
+            found = self._watched.connection.execute("SELECT 1 FROM virtual_key WHERE name = ?", (name,)).fetchone()
+        except sqlite3.Error:
+            return True
+        return found is not None
+
+    def close(self) -> None:
+        """The next look opens it anew."""
+        self._remembered.clear()
+        self._watched.close()
+
+
+def _has_one(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM virtual_key LIMIT 1").fetchone() is not None
 
 
 def _find(connection: sqlite3.Connection, digest: bytes) -> VirtualKey | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +13,10 @@ from dragoman import _json
 from dragoman.config.quotas import Quota
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
-from dragoman.ledger.stores.files import MAIN_FILE, read_file, serial_of
+from dragoman.ledger.replica.file import ReplicaWatch
+from dragoman.ledger.stores.files import MAIN_FILE
 from dragoman.ledger.stores.managing import open_managed
+from dragoman.ledger.stores.watching import WatchedFile
 
 ALL_QUOTAS: Final = "SELECT body FROM quota ORDER BY name"
 _SET: Final = "INSERT INTO quota VALUES(?,?) ON CONFLICT(name) DO UPDATE SET body = excluded.body"
@@ -97,23 +98,25 @@ class QuotaBook:
 
 
 def read_stored(folder: LedgerFolder) -> list[Quota]:
-    """The store's quotas.
+    """The store's quotas, and those of this machine beside them; of a PostgreSQL as this machine's copy has them.
 
     Raises:
-        StoreAway: the store cannot be read.
+        StoreAway: they cannot be read.
     """
-    main = read_file(folder.root / MAIN_FILE)
-    if main is None:
-        return []
-    with closing(main):
-        return _all(main)
+    watch = QuotaWatch(folder)
+    try:
+        return watch.read()
+    finally:
+        watch.close()
 
 
-def merged(of_file: Iterable[Quota], stored: Iterable[Quota]) -> tuple[Quota, ...]:
-    """Those of the file, and those of the store that it does not have."""
-    file = tuple(of_file)
-    names = {quota.name for quota in file}
-    return file + tuple(quota for quota in stored if quota.name not in names)
+def merged(*places: Iterable[Quota]) -> tuple[Quota, ...]:
+    """Those of the first place, and of each other one those that no place before it has."""
+    found: dict[str, Quota] = {}
+    for place in places:
+        for quota in place:
+            found.setdefault(quota.name, quota)
+    return tuple(found.values())
 
 
 class QuotaWatch:
@@ -123,52 +126,52 @@ class QuotaWatch:
         quotas: as they were read last. `are_known`: they could be read, or there is no store.
     """
 
-    __slots__ = ("_connection", "_file", "_serial", "_version", "are_known", "quotas")
+    __slots__ = ("_found", "_watched", "are_known", "quotas")
 
     def __init__(self, folder: LedgerFolder) -> None:
-        self._file = folder.root / MAIN_FILE
-        self._connection: sqlite3.Connection | None = None
-        self._serial = (0, 0)  # of the file that is open
-        self._version = -1
+        of_machine = WatchedFile(folder.root / MAIN_FILE)
+        self._watched: list[WatchedFile | ReplicaWatch] = [of_machine]
+        if folder.store is not None:
+            self._watched.insert(0, ReplicaWatch(folder))
+        self._found: list[list[Quota]] = [[] for _ in self._watched]
         self.quotas: list[Quota] = []
         self.are_known = False
 
     def has_changed(self) -> bool:
         """Look; whether `quotas` are others now. What cannot be read stays as it was known."""
+        before = self.quotas
         try:
-            if self._connection is None or serial_of(self._file) != self._serial:
-                self.close()  # somebody removed it, or put another in its place
-                self._serial = serial_of(self._file)
-                self._connection, self._version = read_file(self._file), -1
-            if self._connection is None:
-                return self._is_new([])
-            [version] = self._connection.execute("PRAGMA data_version").fetchone()
-            if version == self._version:
-                return False
-            self._version = version
-            return self._is_new(_all(self._connection))
-        except (sqlite3.Error, StoreAway):
-            self.close()
-            return False
+            self.quotas = self.read()
+            self.are_known = True
+        except StoreAway:
+            pass
+        return self.quotas != before
+
+    def read(self) -> list[Quota]:
+        """Those of all places that hold beside each other.
+
+        Raises:
+            StoreAway: one of the places cannot be read.
+        """
+        for place, watched in enumerate(self._watched):
+            if watched.has_changed():
+                self._found[place] = _all(watched)
+        return list(merged(*self._found))
 
     def close(self) -> None:
         """The next look opens the store anew."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            connection.close()
-
-    def _is_new(self, quotas: list[Quota]) -> bool:
-        before, self.quotas, self.are_known = self.quotas, quotas, True
-        return before != quotas
+        for watched in self._watched:
+            watched.close()
 
 
-def _all(main: sqlite3.Connection) -> list[Quota]:
-    """Raises StoreAway."""
+def _all(watched: WatchedFile | ReplicaWatch) -> list[Quota]:
+    """Raises StoreAway; then the next look reads them again."""
     try:
-        if main.execute("SELECT 1 FROM sqlite_master WHERE name = 'quota'").fetchone() is None:
-            return []  # of an earlier dragoman
-        return read_bodies(main.execute(ALL_QUOTAS))
+        return [] if watched.connection is None else read_bodies(watched.connection.execute(ALL_QUOTAS))
     except sqlite3.Error as problem:
+        if "no such table" in str(problem):
+            return []  # of an earlier dragoman
+        watched.close()
         raise StoreAway(str(problem)) from None
 
 

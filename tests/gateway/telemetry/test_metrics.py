@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.gateway.telemetry.metrics import ATTEMPTS, BREAKERS, DURATION, LAG, REQUESTS, SERIES, UNDER_WAY, Metrics
+from dragoman.gateway.telemetry.metrics import (
+    ATTEMPTS,
+    BREAKERS,
+    DURATION,
+    LAG,
+    REPLICA_AGE,
+    REQUESTS,
+    SERIES,
+    UNDER_WAY,
+    Metrics,
+)
 
 DONE = ("openai-chat", "coder", "zhipu", "done")
 
@@ -95,3 +105,9 @@ def test_workers_add_up_and_one_that_died_is_not_forgotten(tmp_path: Path) -> No
     again.add(REQUESTS, DONE)
     found = samples(first.render([files[1]]))
     assert (found[name], found["dragoman_requests_under_way"]) == (4.0, 0.0)
+
+
+def test_the_age_of_a_copy_that_never_was_is_infinite() -> None:
+    metrics = Metrics()
+    metrics.set(REPLICA_AGE, float("inf"))
+    assert b"\ndragoman_ledger_replica_age_seconds +Inf\n" in metrics.render(())

@@ -25,7 +25,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
-from dragoman.config.ledger import OF_FILE_ONLY
+from dragoman.config.ledger import check_amounts
 from dragoman.config.quotas import (
     EACH,
     UTC_NAME,
@@ -75,11 +75,9 @@ def run(options: argparse.Namespace) -> int:
     config = load_settings(options)
     if config.server.state is None or not config.ledger.enabled:
         raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
-    if options.action == "set" and config.ledger.store is not None:
-        raise ConfigError(OF_FILE_ONLY)
     if options.action != "list" and options.scope is None:
         raise UsageError(f"{options.action}: expected a scope, as team:research or all")
-    book = QuotaBook(LedgerFolder.of(config.server.state), actor=actor())
+    book = QuotaBook(_folder(config), actor=actor())
     try:
         match options.action:
             case "set":
@@ -95,6 +93,11 @@ def run(options: argparse.Namespace) -> int:
     finally:
         book.close()
     return DONE
+
+
+def _folder(config: Config) -> LedgerFolder:
+    assert config.server.state is not None
+    return LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
 
 
 def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
@@ -115,6 +118,8 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     quota = _checked(msgspec.structs.replace(table, **fields))
     if quota.name in {each.name for each in config.quotas}:
         raise UsageError(f"set: the configuration's file has a quota for {quota.name}, which stands over this one")
+    if config.ledger.counters is not None:
+        check_amounts((quota,))
     before = book.set(quota)
     hint(f"{quota.name}: {'' if before is None else f'{before.shown}, now '}{quota.shown}\n")
 
@@ -129,7 +134,7 @@ def _checked(table: QuotaConfig) -> Quota:
 def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
     found = [
         quota
-        for quota in book.list()
+        for quota in (*book.list(), *book.of_machine())
         if quota.place == options.scope
         and options.unit in (None, quota.unit)
         and (options.per in (None, quota.per) or quota.unit == "concurrent")
@@ -142,10 +147,10 @@ def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
 
 
 def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
-    stored = book.list()
-    quotas = merged(config.quotas, stored)
+    stored = merged(config.quotas, book.list())
+    quotas = merged(stored, book.of_machine())
     for number, quota in enumerate(quotas):
-        place = "file" if number < len(config.quotas) else "ledger"
+        place = "file" if number < len(config.quotas) else "ledger" if number < len(stored) else "machine"
         if as_json:
             write(_json.encode({**quota_fields(quota), "from": place}) + b"\n")
         else:
@@ -156,7 +161,6 @@ def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
 
 
 def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
-    assert config.server.state is not None
     try:
         kind, value = read_scope(options.scope, "show")
     except ConfigError as problem:
@@ -167,9 +171,8 @@ def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     scopes = Scopes(labels={name: label}) if kind == "label" else Scopes()
     if kind not in ("label", "all"):
         scopes = msgspec.convert({kind: value}, Scopes)
-    quotas = [quota for quota in merged(config.quotas, book.list()) if quota.scope == kind]
-    folder = LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
-    found = read_standings(folder, quotas, scopes, now=time.time())
+    quotas = [quota for quota in merged(config.quotas, book.list(), book.of_machine()) if quota.scope == kind]
+    found = read_standings(_folder(config), quotas, scopes, now=time.time())
     for standing in found:
         if options.json:
             write(_json.encode(standing_fields(standing)) + b"\n")

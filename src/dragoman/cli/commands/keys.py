@@ -27,7 +27,6 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
-from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.keys import KeyBook, VirtualKey, check_name
 
@@ -35,6 +34,9 @@ EXAMPLE = "  dragoman keys new ci --team research --models 'ollama/*' --expires 
 
 _BYTES: Final = 32
 _PREFIX: Final = "dragoman-"  # so that a key that leaked is found by those who look for keys
+#: Where a key stands: in the ledger, or beside a PostgreSQL in the files of this machine.
+_LEDGER: Final = "ledger"
+_MACHINE: Final = "machine"
 _ACTIONS: Final = ("new", "list", "show", "disable", "enable", "rotate")
 
 
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         return _unnamed(as_json=options.json)
     if options.action != "list" and options.name is None:
         raise UsageError(f"{options.action}: expected the name of a key")
-    book = KeyBook(LedgerFolder(ledger_folder(options).root), actor=actor())
+    book = KeyBook(ledger_folder(options), actor=actor())
     try:
         return _named(book, options)
     except (StoreAway, Refused) as problem:
@@ -102,17 +104,22 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
         case "enable":
             book.disable(name, at=None)
         case "list":
-            keys = book.list()
-            for key in keys:
-                _show(key, as_json=options.json)
+            keys = _placed(book)
+            for key, place in keys:
+                _show(key, place, as_json=options.json)
             if not keys:
                 hint("there are no keys with names: dragoman keys new NAME makes one\n")
         case _:
-            found = [key for key in book.list() if key.name == name]
+            found = [(key, place) for key, place in _placed(book) if key.name == name]
             if not found:
                 raise Refused(f"there is no key {name}")
-            _show(found[0], as_json=options.json)
+            _show(*found[0], as_json=options.json)
     return DONE
+
+
+def _placed(book: KeyBook) -> list[tuple[VirtualKey, str]]:
+    """All keys, and where each stands."""
+    return [*((key, _LEDGER) for key in book.list()), *((key, _MACHINE) for key in book.of_machine())]
 
 
 def _described(options: argparse.Namespace) -> VirtualKey:
@@ -142,9 +149,9 @@ def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:
     hint("this is the key, for the client: it is not kept anywhere and not shown again\n")
 
 
-def _show(key: VirtualKey, *, as_json: bool) -> None:
+def _show(key: VirtualKey, place: str, *, as_json: bool) -> None:
     if as_json:
-        write(_json.encode(msgspec.to_builtins(key)) + b"\n")
+        write(_json.encode({**msgspec.to_builtins(key), "from": place}) + b"\n")
         return
     words = [key.name]
     words += [f"{name} {value}" for name, value in (("owner", key.owner), ("team", key.team)) if value]
@@ -154,6 +161,8 @@ def _show(key: VirtualKey, *, as_json: bool) -> None:
         words.append(f"expires {_day(key.expires)}")
     if key.disabled is not None:
         words.append(f"disabled {_day(key.disabled)}")
+    if place == _MACHINE:
+        words.append("(on this machine alone)")
     say("  ".join(words) + "\n")
 
 

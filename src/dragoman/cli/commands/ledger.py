@@ -26,6 +26,8 @@ from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
+from dragoman.ledger.replica.age import age_words
+from dragoman.ledger.replica.file import read_age
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.money import nano_from_usd, render_usd
 
@@ -85,13 +87,18 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
     with open_reading(folder) as reading:
         months = reading.sizes()
     place = "sqlite" if folder.store is None else place_of(folder.store)
+    age = None if folder.store is None else read_age(folder)
     if as_json:
         listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
-        write(_json.encode({"folder": str(folder.root), "store": place, "journals": listed, "months": months}) + b"\n")
+        fields = {"folder": str(folder.root), "store": place, "journals": listed, "months": months}
+        known = None if age is None or age == float("inf") else age
+        write(_json.encode({**fields, "replica_age_seconds": known}) + b"\n")
         return DONE
     say(f"{folder.root}\n")
     if folder.store is not None:
         say(f"{place}\n")
+    if age is not None:
+        say(f"its keys and quotas here: {age_words(age)}\n")
     for each in journals:
         life = "live" if each.is_live else "its writer has ended"
         say(f"journal {each.holder}: {life}, {each.waiting} waiting, {each.going_on} going on, {each.size} bytes\n")

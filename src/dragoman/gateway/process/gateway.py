@@ -29,11 +29,12 @@ from dragoman.gateway.server.body_memory import BodyMemory
 from dragoman.gateway.server.client_addresses import ClientAddresses
 from dragoman.gateway.server.connection import Connection, Shared
 from dragoman.gateway.storage.stores import Stores
-from dragoman.gateway.telemetry.metrics import GENERATION, READY
+from dragoman.gateway.telemetry.metrics import GENERATION, READY, REPLICA_AGE
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.ledger.key_ring import KeyRing
+from dragoman.ledger.replica.age import replica_words
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
@@ -53,6 +54,9 @@ _FIRST_LOOK_SECONDS: Final = 1.0
 _BOTH: Final = "localhost"
 _LOOPBACKS: Final = ("127.0.0.1", "::1")
 _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+#: What the notice of the copy of keys is about.
+_REPLICA: Final = "keys"
 
 #: Asks a server with this key for its models; none when it does not answer.
 Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]]
@@ -88,7 +92,8 @@ class Gateway:
         server = config.server
         self._addresses = ClientAddresses(most=server.connections_per_address, trusted=server.trusted_proxies)
         self._memory = BodyMemory(server.memory_mib * 1024 * 1024)
-        self._ring = KeyRing(None if ledger is None else ledger.folder, virtual_keys(config))
+        folder, max_age = None if ledger is None else ledger.folder, config.ledger.replica_max_age_seconds
+        self._ring = KeyRing(folder, virtual_keys(config), max_age=max_age)
         self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys.clients, ring=self._ring)
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
@@ -271,6 +276,18 @@ class Gateway:
         if weak:
             self.observer.tell("config", weak)
 
+    def _tell_age(self) -> None:
+        """How old the copy of the store's keys is, if there is one."""
+        seconds = self._ring.seconds()
+        if seconds is None:
+            return
+        self.observer.metrics.set(REPLICA_AGE, seconds)
+        words = replica_words(seconds, is_too_old=self._ring.is_too_old)
+        if words:
+            self.observer.notices[_REPLICA] = words
+        else:
+            self.observer.notices.pop(_REPLICA, None)
+
     def _ask_for_records(self) -> None:
         """Where clients have keys, quotas hold, or a store is named, what cannot be recorded is not sent."""
         if self._ledger is not None:
@@ -362,6 +379,7 @@ class Gateway:
             if self._ledger is not None:
                 self._ledger.tick()
                 self._ask_for_records()
+            self._tell_age()
             client, health_table = self._client, self._client.target_states.health_table
             asked = {target for route in client.config.routes.values() for target in route.targets}
             breakers = [(target, health_table.is_open(target)) for target in sorted(asked)]

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from dragoman.config import Config, Quota, split_address
-from dragoman.config.ledger import OF_FILE_ONLY
+from dragoman.config import Config, split_address
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
@@ -32,8 +32,7 @@ from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.ledger.counting import fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import StoreAway, StoreDamaged
-from dragoman.ledger.quotas import read_stored
+from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.stores.sqlite import SqliteStore
@@ -212,20 +211,20 @@ def _check_store(config: Config) -> None:
     """Whether requests can be recorded in PostgreSQL. It need not be there now.
 
     Raises:
-        ConfigError: there is no state folder for what waits, or limits stand in it.
+        ConfigError: there is no state folder for what waits, or it cannot be read.
         MissingExtra: the driver is not installed.
     """
     folder = _ledger_folder(config)
     if folder is None:
         raise ConfigError("ledger.store: expected server.state, the folder in which records wait for it")
-    if _stored_here(folder):
-        raise ConfigError(f"quotas of `dragoman budget set` in {folder.root}: {OF_FILE_ONLY}; `dragoman budget remove`")
+    _look_here(folder)
     open_store(folder).close()
     open_counters(folder).close()
+    _copy_first(folder)
 
 
-def _stored_here(folder: LedgerFolder) -> list[Quota]:
-    """The quotas of the folder's own file, which has the keys too and is mended where it is damaged.
+def _look_here(folder: LedgerFolder) -> None:
+    """Read the folder's own file, which may have keys and quotas of this machine, and is mended where it is damaged.
 
     Raises:
         ConfigError: it cannot be read.
@@ -234,11 +233,25 @@ def _stored_here(folder: LedgerFolder) -> list[Quota]:
     try:
         with contextlib.suppress(StoreDamaged):  # it is mended
             own.look()
-        return read_stored(folder)
     except StoreAway as problem:
         raise ConfigError(f"{folder.root}: {problem}") from None
     finally:
         own.close()
+
+
+def _copy_first(folder: LedgerFolder) -> None:
+    """Where this machine never heard the store, ask for its keys before the first client comes. While it is away the
+    shipper asks again."""
+    from dragoman.ledger.replica.refreshing import ReplicaKeeper
+
+    keeper = ReplicaKeeper(folder)
+    try:
+        if not keeper.has_heard():
+            keeper.refresh()
+    except (StoreAway, Refused, OSError):
+        pass
+    finally:
+        keeper.close()
 
 
 def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:
@@ -257,6 +270,11 @@ def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> No
     tell = partial(tell_shipped, metrics=metrics)
     fold = partial(fold_ended, folder)
     store = open_store(folder)
+    if folder.store is not None:
+        from dragoman.ledger.replica.refreshing import ReplicaKeeper
+
+        # It ends with the process.
+        threading.Thread(target=ReplicaKeeper(folder).run, args=(threading.Event(),), daemon=True).start()
     Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
 
 

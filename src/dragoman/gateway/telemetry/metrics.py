@@ -78,10 +78,17 @@ LEDGER_ROWS: Final = Family(
 LEDGER_PROBLEM: Final = Family(
     "dragoman_ledger_problem", "gauge", "Whether journals wait for the store: 0 or 1.", merge="max"
 )
+REPLICA_AGE: Final = Family(
+    "dragoman_ledger_replica_age_seconds",
+    "gauge",
+    "Since when a PostgreSQL was not heard, whose keys and quotas this machine has a copy of.",
+    merge="max",
+)
 
 FAMILIES: Final = (
     REQUESTS, FAILURES, ATTEMPTS, FALLBACKS, TOKENS, COST, DEVIATIONS, DURATION, FIRST, UNDER_WAY, UPSTREAM, BREAKERS,
     READY, LAG, GENERATION, RELOADS, DROPPED, LEDGER_ATTEMPTS, LEDGER_UNRECORDED, LEDGER_ROWS, LEDGER_PROBLEM,
+    REPLICA_AGE,
 )  # fmt: skip
 
 
@@ -209,7 +216,8 @@ _MERGE: Final[dict[str, Callable[[Iterable[float]], float]]] = {"sum": sum, "max
 def _samples(family: Family, labels: tuple[str, ...], numbers: list[float]) -> Iterator[str]:
     pairs = [f'{name}="{_escape(value)}"' for name, value in zip(family.labels, labels, strict=False)]
     if not family.over:
-        yield f"{family.name}{_braced(pairs)} {numbers[0]:.15g}"
+        shown = "+Inf" if numbers[0] == float("inf") else f"{numbers[0]:.15g}"
+        yield f"{family.name}{_braced(pairs)} {shown}"
         return
     total = 0.0
     for bound, number in zip((*map(str, family.over), "+Inf"), numbers, strict=False):

@@ -17,6 +17,8 @@ from dragoman.ledger.records import started_of
 from dragoman.ledger.stores.schema import MONTH, OLDER_MONTH, VERSION
 
 MAIN_FILE: Final = "ledger.sqlite"
+#: This machine's copy of keys and quotas of a PostgreSQL.
+REPLICA_FILE: Final = "replica.sqlite"
 #: What SQLite has beside a file.
 BESIDE: Final = ("-wal", "-shm")
 #: Which file stands at a path: device and number.

@@ -149,6 +149,18 @@ DELETE FROM spend;
 INSERT INTO spend {CHARGES};
 """
 
+#: Virtual keys and quotas.
+MANAGED: Final = """
+CREATE TABLE IF NOT EXISTS quota(name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS virtual_key(
+  name TEXT PRIMARY KEY, owner TEXT NOT NULL, team TEXT NOT NULL, labels TEXT NOT NULL, models TEXT NOT NULL,
+  routes TEXT NOT NULL, expires INTEGER, disabled INTEGER, created INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS key_digest(
+  digest BLOB PRIMARY KEY CHECK (length(digest) = 32), key TEXT NOT NULL REFERENCES virtual_key, until INTEGER)
+  WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS key_digest_key ON key_digest(key);
+"""
+
 #: What is not of one month. `usage_hour` is that of months whose files were dropped.
 MAIN: Final = f"""
 CREATE TABLE IF NOT EXISTS price(
@@ -158,7 +170,6 @@ CREATE TABLE IF NOT EXISTS set_aside(
 CREATE TABLE IF NOT EXISTS dropped(month TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 {_USAGE}
 {_SPEND}
-CREATE TABLE IF NOT EXISTS quota(name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS audit(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
   change TEXT NOT NULL, previous BLOB NOT NULL, digest BLOB NOT NULL);
@@ -166,11 +177,4 @@ CREATE TRIGGER IF NOT EXISTS audit_frozen BEFORE UPDATE ON audit
   BEGIN SELECT RAISE(ABORT, 'the audit does not change'); END;
 CREATE TRIGGER IF NOT EXISTS audit_stays BEFORE DELETE ON audit
   BEGIN SELECT RAISE(ABORT, 'the audit is not deleted'); END;
-CREATE TABLE IF NOT EXISTS virtual_key(
-  name TEXT PRIMARY KEY, owner TEXT NOT NULL, team TEXT NOT NULL, labels TEXT NOT NULL, models TEXT NOT NULL,
-  routes TEXT NOT NULL, expires INTEGER, disabled INTEGER, created INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS key_digest(
-  digest BLOB PRIMARY KEY CHECK (length(digest) = 32), key TEXT NOT NULL REFERENCES virtual_key, until INTEGER)
-  WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS key_digest_key ON key_digest(key);
-"""
+{MANAGED}"""

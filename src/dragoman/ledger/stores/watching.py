@@ -1,0 +1,51 @@
+"""A file of SQLite that others write: opened when it is there, and looked at for changes without reading it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.stores.files import read_file, serial_of
+
+
+class WatchedFile:
+    """For one thread.
+
+    Attributes:
+        connection: to read with; None: there is no file.
+    """
+
+    __slots__ = ("_file", "_serial", "_version", "connection")
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.connection: sqlite3.Connection | None = None
+        self._serial = (0, 0)  # of the file that is open
+        self._version = -1
+
+    def has_changed(self) -> bool:
+        """Look; whether it may hold something else than at the last look that gave no error. True while there is none.
+
+        Raises:
+            StoreAway: it cannot be read; the next look opens it anew.
+        """
+        try:
+            if self.connection is None or serial_of(self._file) != self._serial:
+                self.close()  # somebody removed it, or put another in its place
+                self._serial = serial_of(self._file)
+                self.connection, self._version = read_file(self._file), -1
+            if self.connection is None:
+                return True
+            [version] = self.connection.execute("PRAGMA data_version").fetchone()
+        except (sqlite3.Error, StoreAway) as problem:
+            self.close()
+            raise StoreAway(str(problem)) from None
+        before, self._version = self._version, version
+        return bool(before != version)
+
+    def close(self) -> None:
+        """The next look opens it anew."""
+        if self.connection is not None:
+            connection, self.connection = self.connection, None
+            connection.close()

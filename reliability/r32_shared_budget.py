@@ -62,11 +62,12 @@ class Fleet:
         self.gateways: list[Gateway] = []
         self._stack = stack
 
-    def start(self, port: int, usd: float) -> None:
+    def start(self, port: int, usd: float, more: str = "", *, workers: int = _WORKERS) -> None:
+        """`more`: lines of the quota."""
         shared = _SHARED.format(store=self.server.address, counters=self.counters, usd=usd)
         for state in self._states:
-            text = CONFIG.format(state=state, port=port) + shared
-            self.gateways.append(self._stack.enter_context(Gateway(text, "--workers", str(_WORKERS))))
+            text = CONFIG.format(state=state, port=port) + shared + more
+            self.gateways.append(self._stack.enter_context(Gateway(text, "--workers", str(workers))))
 
     def lose(self, fault: str) -> None:
         """One engine is killed, and comes back as the fault says."""
@@ -127,8 +128,8 @@ async def drill(kind: str, fault: str, kills: int) -> Result:
         while 503 in last and time.monotonic() < rested + 200:  # who was away is asked again every four seconds
             await asyncio.sleep(0.5)
             last = [await ask(gateway.port, TOKENS) for gateway in fleet.gateways]
-        await asyncio.to_thread(_until_settled, fleet.folders, account)
-        leased, spent, found = await asyncio.to_thread(_standing, fleet.folders[0], account)
+        await asyncio.to_thread(until_settled, fleet.folders, account)
+        leased, spent, found = await asyncio.to_thread(standing, fleet.folders[0], account)
     provider.close()
     billed = sum(Billing.tokens) * NANO_PER_TOKEN
     over = max(0, billed - limit)
@@ -190,18 +191,19 @@ async def _call(fleet: Fleet, statuses: Counter[int], count: int, end: asyncio.E
         await asyncio.sleep(random.uniform(0, 0.5))
 
 
-def _until_settled(folders: list[LedgerFolder], account: int) -> None:
+def until_settled(folders: list[LedgerFolder], account: int) -> None:
     """All rows have an end, and what nobody needs went back."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         with contextlib.suppress(CountersAway, StoreAway):
-            leased, spent, rows = _standing(folders[0], account)
+            leased, spent, rows = standing(folders[0], account)
             if leased == spent == rows:
                 return
         time.sleep(0.5)
 
 
-def _standing(folder: LedgerFolder, account: int) -> tuple[int, int, int]:
+def standing(folder: LedgerFolder, account: int) -> tuple[int, int, int]:
+    """What is leased of an account, what the rows charge it, and what they cost."""
     with open_reading(folder) as reading:
         going = sum(
             count

@@ -54,7 +54,7 @@ class Fleet:
     """Gateways that share a PostgreSQL, a provider, and a machine from which keys are changed."""
 
     def __init__(
-        self, server: PostgreSQL, port: int, stack: ExitStack, *, age: float, workers: int, machines: int
+        self, server: PostgreSQL, port: int, stack: ExitStack, *, age: float, workers: int, machines: int, more: str
     ) -> None:
         self.server = server
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
@@ -63,10 +63,12 @@ class Fleet:
         self.add("ci")
         self.add("load")
         self.gateways = []
+        self.folders = []
         digest = hashlib.sha256(_FILE_KEY.encode()).hexdigest()
         for _ in range(machines):
             state = stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-"))
-            text = _CONFIG.format(state=state, port=port) + _MORE.format(store=_STORE, age=age, digest=digest)
+            text = _CONFIG.format(state=state, port=port) + _MORE.format(store=_STORE, age=age, digest=digest) + more
+            self.folders.append(LedgerFolder.of(Path(state), Secret(server.address)))
             environ = {_STORE: server.address}
             self.gateways.append(stack.enter_context(Gateway(text, "--workers", str(workers), environ=environ)))
 
@@ -136,13 +138,15 @@ class Fleet:
 
 @contextlib.asynccontextmanager
 async def fleet(  # type: ignore[misc]
-    server: PostgreSQL, *, age: float, workers: int = 2, machines: int = _MACHINES
+    server: PostgreSQL, *, age: float, workers: int = 2, machines: int = _MACHINES, more: str = ""
 ) -> Iterator[Fleet]:
     """One that serves."""
     provider = await asyncio.get_running_loop().create_server(Counting, "127.0.0.1", 0)
     with ExitStack() as stack:
         port = provider.sockets[0].getsockname()[1]
-        yield await asyncio.to_thread(Fleet, server, port, stack, age=age, workers=workers, machines=machines)
+        yield await asyncio.to_thread(
+            Fleet, server, port, stack, age=age, workers=workers, machines=machines, more=more
+        )
     provider.close()
 
 
@@ -208,7 +212,7 @@ def many_keys(count: int, looks: int) -> Result:
         replica = Replica(folder)
         keys = ((f"key-{n}", "anna", "research", "{}", '["*"]', '["*"]', None, None, 1) for n in range(count))
         digests = ((_digest(n), f"key-{n}", None) for n in range(count))
-        replica.write(Heard(1, b"", 1, 0.0, now()), since=None, keys=keys, digests=digests, is_whole=True)
+        replica.write(Heard(1, b"", (), 0.0, now()), since=None, keys=keys, digests=digests, is_whole=True)
         replica.close()
         with closing(sqlite3.connect(folder.root / REPLICA_FILE)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

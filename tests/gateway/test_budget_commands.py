@@ -99,6 +99,9 @@ def test_a_budget_is_set_raised_shown_and_removed_while_the_gateway_runs(
         (["set", "key:ci", "5/day", "--unit", "concurrent"], "a number alone"),
         (["set", "everyone", "5/day"], "a scope"),
         (["set", "all", "5/day", "--zone", "Nowhere"], "time zone"),
+        (["set", "all", "5/day", "--on-outage", "serve"], "overdraft: missing: how many usd may be served"),
+        (["set", "all", "5/day", "--on-outage", "serve", "--overdraft", "-1"], "a number of usd in digits"),
+        (["set", "all", "5/day", "--overdraft", "1"], 'overdraft: expected only beside on_outage = "serve"'),
         (["set"], "a scope"),
         (["show", "key:*"], "one of them"),
     ],
@@ -120,6 +123,13 @@ def test_one_of_several_zones_is_removed(
         budget("remove", "all", "--zone", zone)
         left = {json.loads(line)["zone"] for line in budget("list", "--json").splitlines()}
         assert left == set(zones[number + 1 :])
+
+
+def test_what_is_served_without_counters_stands_in_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budget = Budget(tmp_path, capsys)
+    budget("set", "all", "5/day", "--on-outage", "serve", "--overdraft", "0.25")
+    [line] = budget("list", "--json").splitlines()
+    assert (json.loads(line)["on_outage"], json.loads(line)["overdraft"]) == ("serve", "0.25")
 
 
 def test_the_files_quota_stands_over_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

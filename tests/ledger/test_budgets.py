@@ -15,6 +15,7 @@ from dragoman.ledger.accounts import Accounts, Charge, Scopes, charge_of
 from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.interfaces import Claim, CountersAway, Lease, Seed
+from dragoman.ledger.leases import LEASE_SECONDS
 
 NOW = 1_795_305_600.0
 LIMIT = 50_000  # micro-dollars
@@ -138,13 +139,80 @@ class Away:
         raise CountersAway("locked")
 
 
-@pytest.mark.parametrize("policy", ["refuse", "serve"])
-def test_while_the_counters_are_away_the_quota_says_what_becomes_of_requests(policy: str) -> None:
-    budgets = Budgets(Away(), "one")
-    charge = charge_of(quota(on_outage=policy), "", NOW)
-    found = budgets.admit([Need(charge, 5)])
-    assert found == (None if policy == "serve" else Refusal(charge, "away"))
-    assert budgets.used(charge) == ((0, 5) if policy == "serve" else (0, 0))
+class Gone:
+    """Counters that can be asked until they are gone."""
+
+    is_shared = True
+
+    def __init__(self, counters: SqliteCounters) -> None:
+        self.counters: SqliteCounters | Away = counters
+
+    @property
+    def epoch(self) -> str:
+        return self.counters.epoch
+
+    def take(self, claim: Claim) -> Lease:
+        return self.counters.take(claim)
+
+    def look(self) -> str:
+        return self.counters.look()
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        return self.counters.greet(holder, claims)
+
+
+def test_while_the_counters_are_away_the_quota_says_what_becomes_of_requests(tmp_path: Path) -> None:
+    """Who never could ask them has no part of what is served without them."""
+    budgets = Budgets(Away(), "one", holders=lambda: ["one"])
+    for policy, overdraft in (("refuse", 0), ("serve", 5)):
+        charge = charge_of(quota(on_outage=policy, overdraft=overdraft), "", NOW)
+        assert budgets.admit([Need(charge, 5)]) == Refusal(charge, "away")
+
+
+@pytest.mark.parametrize("holders", [["one"], ["one", "two"], ["two"], []])
+def test_what_is_served_while_the_counters_are_away_is_the_overdraft_at_most(
+    tmp_path: Path, holders: list[str]
+) -> None:
+    """L9: divided by those who may have leases; who is not among them began later, and has no part."""
+    fleet, overdraft = Fleet(tmp_path, 1), 100_000
+    counters = Gone(fleet.counters())
+    worker = Budgets(counters, "one", holders=lambda: holders, now=lambda: fleet.now)
+    lenient = charge_of(quota(on_outage="serve", overdraft=overdraft // 1_000), "", NOW)
+    strict = charge_of(quota(zone="Asia/Tokyo"), "", NOW)
+    need = Need(lenient, 1_000)
+    assert worker.admit([need]) is None  # it has begun, and told of this one
+    worker.settle(need, 1_000)
+    counters.counters = Away()
+    for _ in range(2):
+        fleet.now += 2 * LEASE_SECONDS
+        assert worker.admit([Need(strict, 1)]) == Refusal(strict, "away")
+        while worker.admit([need]) is None:
+            worker.settle(need, 1_000)
+        share = overdraft // len(holders) if "one" in holders else 0
+        assert worker.used(lenient) == (1_000 + share, 0)
+    counters.counters = fleet.counters()
+    fleet.now += 1
+    worker.tick(NOW)
+    assert counters.counters.totals([lenient.account]) == {lenient.account: 1_000 + share}  # it is told
+
+
+def test_an_overdraft_that_was_used_is_not_there_a_second_time(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 1)
+    counters = Gone(fleet.counters())
+    worker = Budgets(counters, "one", holders=lambda: ["one"], now=lambda: fleet.now)
+    charge = charge_of(quota(on_outage="serve", overdraft=1), "", NOW)
+    everything = Need(charge, charge.limit)
+    assert worker.admit([everything]) is None
+    worker.settle(everything, charge.limit)
+    for _ in range(2):
+        counters.counters = Away()
+        fleet.now += 2 * LEASE_SECONDS
+        while worker.admit([Need(charge, 500)]) is None:
+            worker.settle(Need(charge, 500), 500)
+        assert worker.used(charge) == (charge.limit + 1_000, 0)
+        counters.counters = fleet.counters()
+        fleet.now += 1
+        worker.tick(NOW)
 
 
 def test_a_lease_makes_calls_rare_and_a_refusal_is_remembered(tmp_path: Path) -> None:
@@ -179,8 +247,8 @@ def test_while_the_counters_begin_anew_the_quota_says_what_becomes_of_requests(t
         seeds=lambda accounts: dict.fromkeys(accounts, Seed()), adjusted=lambda account: 0,
         live=set, leasing=lambda: {"somebody"}, now=lambda: 1.0,
     )  # fmt: skip
-    budgets = Budgets(silent, "one", now=lambda: 1.0)
-    strict, lenient = (charge_of(quota(on_outage=policy, zone=zone), "", NOW) for policy, zone in
+    budgets = Budgets(silent, "one", holders=lambda: ["one"], now=lambda: 1.0)
+    strict, lenient = (charge_of(quota(on_outage=policy, zone=zone, overdraft=1), "", NOW) for policy, zone in
                        (("refuse", "UTC"), ("serve", "Europe/Berlin")))  # fmt: skip
     assert budgets.admit([Need(strict, 5)]) == Refusal(strict, "settling")
     assert budgets.admit([Need(lenient, 5)]) is None
@@ -322,3 +390,13 @@ def test_what_fits_a_lease_of_a_life_that_just_ended_fits_no_more(tmp_path: Path
         file.unlink()
     assert two.admit([Need(spent, spent.limit)]) is None
     assert one.admit([Need(spent, 500), Need(asked, 1)]) == Refusal(spent, "spent")
+
+
+def test_who_has_ended_for_the_others_uses_no_lease(tmp_path: Path) -> None:
+    worker = Fleet(tmp_path, 1).workers[0]
+    charge = charge_of(quota(), "", NOW)
+    for _ in range(2):
+        assert worker.admit([Need(charge, 1)]) is None
+        worker.has_ended = True
+        assert worker.admit([Need(charge, 1)]) == Refusal(charge, "away")
+        worker.has_ended = False

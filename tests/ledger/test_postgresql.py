@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from dragoman.cli.main import main
 from dragoman.config.quotas import Quota
 from dragoman.ledger.checking import check
 from dragoman.ledger.counters.apart import Database
-from dragoman.ledger.counters.roster import SharedRoster
+from dragoman.ledger.counters.roster import SharedRoster, machine_of
 from dragoman.ledger.counting import fold_ended, open_counters, read_totals
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Refused, StoreAway
@@ -304,6 +305,19 @@ def test_counters_are_away_where_the_system_has_no_room(tmp_path: Path, monkeypa
     with pytest.raises(CountersAway):
         SharedRoster(LedgerFolder(tmp_path / "file"), database).join("x")
     database.close()
+
+
+@pytest.mark.parametrize("left", [None, "", "0123", "\ufffd" * 16])
+def test_a_machine_has_one_name_whatever_a_power_cut_left_of_it(tmp_path: Path, left: str | None) -> None:
+    """Of no name all machines would be one, and each would take the others' workers for ended."""
+    folder = LedgerFolder(tmp_path / "ledger")
+    if left is not None:
+        folder.root.mkdir()
+        (folder.root / "machine").write_text(left)
+    with ThreadPoolExecutor(8) as pool:
+        [name] = set(pool.map(lambda _: machine_of(folder), range(16)))
+    assert re.fullmatch("[0-9a-f]{16}", name) and (folder.root / "machine").read_text() == name
+    assert sorted(path.name for path in folder.root.iterdir()) == ["machine", "machine.lock"]
 
 
 def test_many_machines_count_and_sweep_at_once(counting: CountingEngines, engines: Engines, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from dragoman.config.quotas import Quota
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Head
 from dragoman.ledger import key_ring
+from dragoman.ledger.counters.roster import machine_of
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.key_ring import KeyRing
@@ -24,6 +26,7 @@ from dragoman.ledger.replica.age import Moment, seconds_between
 from dragoman.ledger.replica.refreshing import ReplicaKeeper
 from dragoman.ledger.stores.files import REPLICA_FILE
 from dragoman.ledger.stores.postgresql import PostgresqlStore
+from dragoman.ledger.stores.postgresql_connection import Connection
 from dragoman.secret import Secret
 from ledger.engines import Engines
 
@@ -244,6 +247,37 @@ def test_a_gateway_serves_while_the_store_is_away_until_its_copy_is_too_old(engi
 
     with engines.open("postgresql", tmp_path):
         asyncio.run(main())
+
+
+def test_a_worker_that_others_take_for_ended_makes_room_for_another(engines: Engines, tmp_path: Path) -> None:
+    """Its machine was cut off for a day: under its name it would get no lease until somebody began the gateway anew."""
+
+    async def drill(each: Fleet, connection: Connection) -> tuple[set[str], set[str], set[int]]:
+        [gateway], [folder] = each.gateways, each.folders
+        await each.until(200, each.secrets["load"], 30)
+        statement = "SELECT id FROM holder WHERE machine = $1 AND ended IS NULL"
+        live = partial(connection.fetch, statement, machine_of(folder))
+        first = await asyncio.to_thread(live)
+        await asyncio.to_thread(connection.execute, "UPDATE holder SET ended = clock_timestamp()")
+        seen = set()
+        async with asyncio.timeout(60):
+            while not (second := await asyncio.to_thread(live)):
+                seen.add((await each.ask(gateway, each.secrets["load"]))[0])
+        await each.until(200, each.secrets["load"], 30)
+        return {id for (id,) in first}, {id for (id,) in second}, seen
+
+    async def main() -> tuple[set[str], set[str], set[int]]:
+        quota = '[[quotas]]\nscope = "all"\nrequests = 1000000\nper = "day"\n'
+        async with fleet(engines.server, age=DAY, workers=1, machines=1, more=quota) as each:
+            return await drill(each, connection)
+
+    with engines.open("postgresql", tmp_path):
+        connection = Connection(Secret(engines.server.address))
+        try:
+            first, second, seen = asyncio.run(main())
+        finally:
+            connection.close()
+    assert len(first) == len(second) == 1 and first != second and seen <= {200, 503}
 
 
 def test_a_machine_that_never_heard_the_store_lets_in_by_its_file_alone(tmp_path: Path) -> None:

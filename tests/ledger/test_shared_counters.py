@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import pytest
 from reliability.engine_valkey import Valkey
 from reliability.engines import PostgreSQL
@@ -26,6 +27,8 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Seed
 from dragoman.ledger.journal import Journal
 from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.replica.file import ReplicaWatch
+from dragoman.ledger.replica.refreshing import ReplicaKeeper
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_store
 from dragoman.secret import Secret
@@ -57,7 +60,10 @@ class Machine:
         self.journal = Journal(self.folder.journals)
         self.counters = open_counters(self.folder, has_time=True)
         self.now = 1.0
-        self.budgets = Budgets(self.counters, self.journal.holder, begin=self._begin, now=lambda: self.now)
+        self.replica = ReplicaWatch(self.folder)
+        self.budgets = Budgets(
+            self.counters, self.journal.holder, begin=self._begin, holders=self.replica.holders, now=lambda: self.now
+        )
         self.store = open_store(self.folder)
         self.shipper = Shipper(self.folder, self.store, batch=64, fold=lambda: fold_ended(self.folder))
 
@@ -106,6 +112,32 @@ def lose(engines: tuple[PostgreSQL, Valkey | None], *, is_empty: bool) -> None:
         valkey.kill()
         valkey.start(is_empty=is_empty)
     time.sleep(0.6)  # one try a second
+
+
+def test_what_is_served_while_the_counters_are_away_is_the_overdraft(
+    engines_of: tuple[PostgreSQL, Valkey | None], tmp_path: Path
+) -> None:
+    """L9: of two machines together; one that begins meanwhile has no part of it."""
+    server, valkey = engines_of
+    machines = [Machine(tmp_path / name, engines_of) for name in ("here", "there")]
+    charge = charge_of(msgspec.structs.replace(QUOTA, on_outage="serve", overdraft=1), "", time.time())
+    strict = charge_of(msgspec.structs.replace(QUOTA, zone="Asia/Tokyo"), "", time.time())
+    for each in machines:
+        assert each.spend(charge, 500) is None
+    for each in machines:
+        keeper = ReplicaKeeper(each.folder)
+        keeper.refresh()
+        keeper.close()
+    (server if valkey is None else valkey).kill()
+    machines.append(Machine(tmp_path / "late", engines_of))
+    served = {each.folder.root.name: 0 for each in machines}
+    for each in machines:
+        assert each.spend(strict, 1) == Refusal(strict, "away")
+        while each.spend(charge, 100) is None:
+            served[each.folder.root.name] += 100
+    assert served == {"here": 500, "there": 500, "late": 0}
+    for each in machines:
+        each.close()
 
 
 @pytest.mark.parametrize("is_empty", [True, False])

@@ -41,6 +41,7 @@ class Quota(msgspec.Struct, frozen=True):
         reserve: what is set apart for an attempt: what it costs at most, or what is expected of it.
         unpriced: what becomes of requests to targets without a known price, where US dollars count.
         on_outage: what becomes of requests while the counters cannot be asked.
+        overdraft: of the unit; what is served then beyond what is leased, by all who lease together.
         alerts: shares of the amount at which a line is written.
         generation: microseconds since 1970 at which it was set; of two of one name the later one holds.
     """
@@ -56,6 +57,7 @@ class Quota(msgspec.Struct, frozen=True):
     on_outage: Literal["refuse", "serve"] = "refuse"
     alerts: tuple[float, ...] = (0.8, 1.0)
     generation: int = 0
+    overdraft: int = 0
 
     @property
     def place(self) -> str:
@@ -94,6 +96,7 @@ class QuotaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reserve: Literal["bound", "expected"] = "bound"
     unpriced: Literal["refuse", "allow"] = "refuse"
     on_outage: Literal["refuse", "serve"] = "refuse"
+    overdraft: Decimal | int | None = None
     alerts: tuple[Annotated[float, msgspec.Meta(gt=0, le=1)], ...] = (0.8, 1.0)
 
 
@@ -111,6 +114,13 @@ def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
     if (table.per is None) != (unit == "concurrent"):
         raise ConfigError(f"{where}.per: " + ("not beside concurrent" if table.per else "missing"))
     scope, value = read_scope(table.scope, where)
+    overdraft = 0
+    if table.on_outage == "serve":
+        if table.overdraft is None:
+            raise ConfigError(f"{where}.overdraft: missing: how many {unit} may be served while nobody counts")
+        overdraft = read_amount(unit, table.overdraft, f"{where}.overdraft")
+    elif table.overdraft is not None:
+        raise ConfigError(f'{where}.overdraft: expected only beside on_outage = "serve"')
     return Quota(
         scope,
         value,
@@ -123,6 +133,7 @@ def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
         table.on_outage,
         tuple(sorted(table.alerts)),
         generation,
+        overdraft,
     )
 
 
@@ -243,5 +254,6 @@ def quota_fields(quota: Quota) -> dict[str, Any]:
     return {
         "scope": quota.place, "unit": quota.unit, "amount": render_amount(quota.unit, quota.amount),
         "per": None if quota.unit == "concurrent" else quota.per, "zone": quota.zone, "reserve": quota.reserve,
-        "unpriced": quota.unpriced, "on_outage": quota.on_outage, "alerts": list(quota.alerts),
+        "unpriced": quota.unpriced, "on_outage": quota.on_outage,
+        "overdraft": render_amount(quota.unit, quota.overdraft), "alerts": list(quota.alerts),
     }  # fmt: skip

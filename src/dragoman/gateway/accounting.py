@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,12 +26,16 @@ from dragoman.ledger.counting import fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.journal import Journal, JournalFailed
+from dragoman.ledger.leases import GONE_SECONDS
 from dragoman.ledger.quotas import QuotaWatch, merged
 from dragoman.ledger.records import (
     Intent,
     PriceSnapshot,
     Settlement,
 )
+from dragoman.ledger.replica.age import Moment, now, seconds_between
+from dragoman.ledger.replica.file import ReplicaWatch
+from dragoman.ledger.seeding import leasing_holders
 from dragoman.ledger.shipper import Shipped, Shipper
 from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.syncing import GroupSync
@@ -43,6 +47,8 @@ _LOG: Final = logging.getLogger("dragoman.gateway")
 _BATCH: Final = 512
 #: Seconds that the last round may take when the gateway ends.
 _LAST_ROUND: Final = 5.0
+#: Seconds before others take a worker for ended at which it uses no lease any more.
+_MARGIN: Final = 600.0
 _NOTICE: Final = "ledger"
 _NOT_WRITTEN: Final = "requests are not recorded"
 
@@ -58,8 +64,9 @@ class Ledger:
     """
 
     __slots__ = (
-        "_budgets", "_group_sync", "_journal", "_known", "_observer", "_of_file", "_ringer", "_shipper", "_thread",
-        "_watch", "_written", "admission", "folder", "is_needed", "pricing",
+        "_begun", "_budgets", "_ended", "_group_sync", "_journal", "_known", "_observer", "_of_file", "_replica",
+        "_ringer", "_shipper",
+        "_thread", "_watch", "_written", "admission", "folder", "is_needed", "pricing",
     )  # fmt: skip
 
     def __init__(
@@ -71,9 +78,12 @@ class Ledger:
         keep_days: int = 400,
         syncs: bool = False,
         most: int | None = None,
+        ended: Callable[[], None] | None = None,
     ) -> None:
         """`ships`: a thread of this process delivers; else a process of its own does. `keep_days`: of attempts.
-        `syncs`, `most`: see `Journal`."""
+        `syncs`, `most`: see `Journal`. `ended`: is called when other machines take this worker for one that has ended:
+        another must take its place."""
+        self._ended = ended
         self._journal = Journal(folder.journals, syncs=syncs, most=most)
         self._group_sync = GroupSync(self._journal.to_sync) if syncs else None
         self._ringer = Ringer(folder)
@@ -89,6 +99,8 @@ class Ledger:
         self.pricing: Pricing | None = None
         self.admission: Admission | None = None
         self._budgets: Budgets | None = None
+        self._replica: ReplicaWatch | None = None
+        self._begun: Moment | None = None  # when others knew that this worker may have leases
         self._of_file: Sequence[Quota] = ()
         self._watch = QuotaWatch(folder)
         self._known: dict[str, Quota] = {}  # by name, as they hold or held
@@ -131,7 +143,11 @@ class Ledger:
         if self._budgets is None:
             counters = open_counters(self.folder)
             begin = partial(self._begin_leasing, counters.join)
-            self._budgets = Budgets(counters, self._journal.holder, begin=begin)
+            holders: Callable[[], Collection[str]] = partial(leasing_holders, self.folder)
+            if self.folder.store is not None:
+                self._replica = ReplicaWatch(self.folder)
+                holders = self._replica.holders
+            self._budgets = Budgets(counters, self._journal.holder, begin=begin, holders=holders)
             if counters.is_shared:
                 self._budgets.greet()  # so that the first request does not wait for connections
         if self.admission is None:
@@ -156,7 +172,24 @@ class Ledger:
         if self._watch.has_changed():
             self.limit(self._of_file, written=self._written)
         if self._budgets is not None:
+            self._judge_life(self._budgets)
             self._budgets.tick(time.time())
+
+    def _judge_life(self, budgets: Budgets) -> None:
+        """Whether other machines take this worker for one that has ended: their store was not heard for nearly a day,
+        or was heard, and has its name no more."""
+        if self._replica is None or not budgets.has_begun:
+            return
+        holders, heard = self._replica.holders(), self._replica.heard
+        self._begun = self._begun or now()
+        if heard is None or not seconds_between(self._begun, heard.at) > 0:
+            return  # it was not heard since
+        is_known = self._journal.holder in holders
+        budgets.has_ended = not is_known or self._replica.seconds() > GONE_SECONDS - _MARGIN
+        if not is_known and self._ended is not None:
+            _LOG.warning("other machines take this worker for one that has ended; another takes its place")
+            ended, self._ended = self._ended, None
+            ended()
 
     def check(self) -> None:
         """Whether a request may be taken now.
@@ -233,6 +266,8 @@ class Ledger:
         self._ringer.ring()
         self._ringer.close()
         self._watch.close()
+        if self._replica is not None:
+            self._replica.close()
         if self._shipper is not None and self._thread is not None:
             # Where another gateway delivers, it does so for this one too.
             self._shipper.stop()

@@ -22,8 +22,9 @@ _MOST_KEPT: Final = 20_000
 
 @final
 class Charge(msgspec.Struct, frozen=True):
-    """A quota that holds for a request, and the account of now. `since`, `until`: Unix seconds of the period. `limit`:
-    in nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least first."""
+    """A quota that holds for a request, and the account of now. `since`, `until`: Unix seconds of the period. `limit`,
+    `overdraft`: in nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least
+    first."""
 
     quota: Quota
     value: str
@@ -32,6 +33,7 @@ class Charge(msgspec.Struct, frozen=True):
     limit: int
     alerts: tuple[int, ...]
     since: float = 0.0
+    overdraft: int = 0
 
 
 @final
@@ -139,9 +141,11 @@ def charge_of(quota: Quota, value: str, now: float) -> Charge:
     start, until = period_of(quota.per, quota.zone, now)
     words = f"{quota.scope}\n{value}\n{quota.unit}\n{quota.per}\n{quota.zone}\n{int(start)}"
     number = int.from_bytes(hashlib.sha256(words.encode("utf-8", "replace")).digest()[:8], "big") >> 1
-    limit = quota.amount * _NANO_PER_MICRO if quota.unit == "usd" else quota.amount
+    factor = _NANO_PER_MICRO if quota.unit == "usd" else 1
+    limit, overdraft = quota.amount * factor, quota.overdraft * factor
     alerts = tuple(int(share * limit) for share in quota.alerts) if limit else ()
-    return Charge(quota, value, number >> _KIND_BITS << _KIND_BITS | _kind(quota), until, limit, alerts, start)
+    account = number >> _KIND_BITS << _KIND_BITS | _kind(quota)
+    return Charge(quota, value, account, until, limit, alerts, start, overdraft)
 
 
 def _kind(quota: Quota) -> int:

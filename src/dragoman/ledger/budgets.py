@@ -7,7 +7,7 @@ spot: a transaction of a tenth of a millisecond, which a lease of ten seconds' n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
@@ -25,6 +25,8 @@ _MOST_LOST: Final = 1_024
 _REFUSED_FOR: Final = 0.1
 #: Seconds between two calls to counters that are away.
 _AWAY_FOR: Final = 0.5
+#: Seconds for which it is remembered who leases.
+_SEEN_FOR: Final = 1.0
 #: Why something was not admitted.
 Cause: TypeAlias = Literal["spent", "away", "settling"]
 
@@ -71,7 +73,8 @@ class Refusal(msgspec.Struct, frozen=True):
 @final
 class _Line(msgspec.Struct):
     """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
-    `others`: what all others had then.
+    `others`, `told`: what all others had, and this worker had told, when they answered last. `leased`: what was used
+    within leases before something was set apart beyond them; None: nothing is since that answer.
     `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
     last tick."""
 
@@ -80,6 +83,8 @@ class _Line(msgspec.Struct):
     asked: float = 0.0
     used: int = 0
     others: int = 0
+    told: int = 0
+    leased: int | None = None
     refused: int = 0
     refused_until: float = 0.0
     is_idle: bool = False
@@ -90,9 +95,13 @@ class Budgets:
 
     Attributes:
         exchanges: calls that were made so far.
+        has_ended: for the others this worker is one that has ended, or soon will be: it uses no lease.
     """
 
-    __slots__ = ("_away_until", "_begin", "_counters", "_epoch", "_has_begun", "_holder", "_lines", "_now", "exchanges")
+    __slots__ = (
+        "_away_until", "_begin", "_counters", "_epoch", "_has_begun", "_holder", "_holders", "_lines", "_now", "_seen",
+        "_seen_at", "exchanges", "has_ended",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -100,31 +109,36 @@ class Budgets:
         holder: str,
         *,
         begin: Callable[[], None] = lambda: None,
+        holders: Callable[[], Collection[str]] = lambda: (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`begin`: is called before the first lease."""
+        """`begin`: is called before the first lease. `holders`: who may have leases, as it was known last."""
         self._counters = counters
         self._holder = holder
         self._begin = begin
+        self._holders = holders
+        self._seen: Collection[str] = ()
+        self._seen_at = float("-inf")
         self._now = now
         self._epoch = ""
         self._lines: dict[Account, _Line] = {}
         self._away_until = 0.0
         self._has_begun = False
         self.exchanges = 0
+        self.has_ended = False
 
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
-        is set apart beyond every lease, and told later."""
+        is set apart beyond every lease, within this worker's part of the overdraft, and told later."""
         now, epoch = self._now(), self._epoch
         balances = []
         for need in needs:
             line = self._line(need.charge)
             line.is_idle = False
             balance = line.balance
-            if not balance.fits(need.amount, now):
-                cause = self._call(line, need.amount, now)
-                if cause is not None and (cause == "spent" or need.charge.quota.on_outage == "refuse"):
+            if self.has_ended or not balance.fits(need.amount, now):
+                cause = "away" if self.has_ended else self._call(line, need.amount, now)
+                if cause is not None and (cause == "spent" or not self._may_overdraw(line, need.amount, now)):
                     return Refusal(need.charge, cause)
             balances.append(balance)
         if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
@@ -155,6 +169,11 @@ class Budgets:
             line.is_idle = True
             if line.charge.until <= wall and balance.is_exact and not balance.reserved:
                 del self._lines[account]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether this worker may have leases, as the others know."""
+        return self._has_begun
 
     def greet(self) -> None:
         """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
@@ -193,6 +212,24 @@ class Budgets:
             line.refused_until = 0.0
         return line
 
+    def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:
+        """Whether so much is within this worker's part of what is served while nobody counts: of those who may have
+        leases each has the same. Who was not among them when they were known last, since it began later, has none."""
+        charge = line.charge
+        if charge.quota.on_outage != "serve" or not self._has_begun:
+            return False
+        if not 0 <= now - self._seen_at < _SEEN_FOR:
+            self._seen, self._seen_at = self._holders(), now
+        if self._holder not in self._seen:
+            return False
+        left = min(charge.overdraft, max(0, charge.limit + charge.overdraft - line.others - line.told))
+        used = line.balance.used
+        leased = used if line.leased is None else line.leased
+        if used + amount > leased + left // len(self._seen):
+            return False
+        line.leased = leased
+        return True
+
     def _call(self, line: _Line, amount: int, now: float) -> Cause | None:
         """Lease what is needed and a little ahead; None when it fits now."""
         if now < line.refused_until and amount >= line.refused:
@@ -222,6 +259,7 @@ class Budgets:
         now = self._now()
         if now < self._away_until:
             return None
+        told = line.balance.used
         try:
             self._make_ready()
             lease = self._take(line, want, least, now)
@@ -233,7 +271,7 @@ class Budgets:
             return None
         line.asked, line.used = now, line.balance.used
         if lease.outcome in ("granted", "refused"):
-            line.others = lease.others
+            line.others, line.told, line.leased = lease.others, told, None
         return lease
 
     def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:

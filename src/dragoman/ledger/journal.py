@@ -219,7 +219,7 @@ class Journal:
             if os.write(descriptor, HEADER) < len(HEADER):
                 raise OSError("the disk took half a header")
             if self._syncs:
-                _sync_folder(self._folder)
+                sync_folder(self._folder)
         except OSError:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -241,7 +241,7 @@ def _sync_and_close(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new file's name durable. Raises OSError."""
     if os.name == "nt":  # its folders cannot be opened
         return

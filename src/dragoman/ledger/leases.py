@@ -18,6 +18,8 @@ _TIGHT_SHARE: Final = 10
 #: For how long a lease may be used after the call that it answers was made; who is silent for twice that has nothing
 #: but what it has used.
 LEASE_SECONDS: Final = 60.0
+#: Who was not heard of for so long has ended for all others.
+GONE_SECONDS: Final = 86_400.0
 
 
 @final

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--unpriced", choices=["refuse", "allow"], default="refuse", help="set: targets without a price"
     )
     parser.add_argument("--on-outage", choices=["refuse", "serve"], default="refuse", help="set: without counters")
+    parser.add_argument("--overdraft", metavar="N", help="set: beside --on-outage serve: how much all may use then")
     parser.add_argument("--json", action="store_true", help="list, show: print a JSON object a line")
 
 
@@ -105,11 +106,9 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     number, _, per = (options.amount or "").partition("/")
     if (unit == "concurrent") == bool(per) or (per and per not in _PERIODS):
         raise UsageError("set: expected an amount and a period, as 500/month, or of --unit concurrent a number alone")
-    if not _NUMBER.fullmatch(number) or (unit != "usd" and not number.isdecimal()):
-        form = "digits, as 500 or 0.25" if unit == "usd" else "digits"
-        raise UsageError(f"set: expected a number of {unit} in {form}, got {number[:40]!r}")
-    amount = Decimal(number) if unit == "usd" else int(number)
-    fields: dict[str, Any] = {unit: amount}
+    fields: dict[str, Any] = {unit: _number(number, unit)}
+    if options.overdraft is not None:
+        fields["overdraft"] = _number(options.overdraft, unit)
     period = next((name for name in _PERIODS if name == per), None)
     table = QuotaConfig(
         options.scope, per=period, zone=options.zone or UTC_NAME, reserve=options.reserve, unpriced=options.unpriced,
@@ -122,6 +121,13 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
         check_amounts((quota,))
     before = book.set(quota)
     hint(f"{quota.name}: {'' if before is None else f'{before.shown}, now '}{quota.shown}\n")
+
+
+def _number(text: str, unit: Unit) -> Decimal | int:
+    if not _NUMBER.fullmatch(text) or (unit != "usd" and not text.isdecimal()):
+        form = "digits, as 500 or 0.25" if unit == "usd" else "digits"
+        raise UsageError(f"set: expected a number of {unit} in {form}, got {text[:40]!r}")
+    return Decimal(text) if unit == "usd" else int(text)
 
 
 def _checked(table: QuotaConfig) -> Quota:

@@ -261,7 +261,9 @@ def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None
         return None
     syncs = config.ledger.durability == "power"
     days, most = config.ledger.keep_attempts_days, config.ledger.journals_mib * 1024 * 1024
-    return Ledger(folder, observer, ships=ships, keep_days=days, syncs=syncs, most=most)
+    # The parent begins another worker in its place, under another name.
+    ended = None if ships else partial(os.kill, os.getpid(), signal.SIGTERM)
+    return Ledger(folder, observer, ships=ships, keep_days=days, syncs=syncs, most=most, ended=ended)
 
 
 def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Collection
+from pathlib import Path
 from typing import Final
 
 from dragoman.ledger.accounts import is_of_tokens
@@ -12,15 +14,17 @@ from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.remote import Spent
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account, CountersAway, Seed
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.journal import sync_folder
+from dragoman.ledger.leases import GONE_SECONDS, LEASE_SECONDS
+from dragoman.ledger.locking import FileLock
 from dragoman.ledger.seeding import live_holders
 from dragoman.ledger.stores.postgresql_connection import Connection
 from dragoman.ledger.stores.schema import ADJUSTED
 
 _MACHINE_FILE: Final = "machine"
-#: Seconds without a word of a machine's shipper after which it is lost, and after which what it had is folded.
+_NAME: Final = re.compile(r"[0-9a-f]{16}")
+#: Seconds without a word of a machine's shipper after which it is lost.
 _LOST_AFTER: Final = 3 * LEASE_SECONDS
-_GONE_AFTER: Final = 86_400.0
 _JOIN: Final = "INSERT INTO holder(id, machine) VALUES($1, $2) ON CONFLICT DO NOTHING"
 #: One statement, so that all of it is of one moment.
 _SEEDS: Final = """
@@ -103,9 +107,9 @@ class SharedRoster:
                 )
                 connection.execute(
                     "UPDATE holder SET ended = clock_timestamp() WHERE ended IS NULL "
-                    f"AND seen <= clock_timestamp() - {_seconds(_GONE_AFTER)}"
+                    f"AND seen <= clock_timestamp() - {_seconds(GONE_SECONDS)}"
                 )
-                connection.execute(f"DELETE FROM holder WHERE ended <= clock_timestamp() - {_seconds(_GONE_AFTER)}")
+                connection.execute(f"DELETE FROM holder WHERE ended <= clock_timestamp() - {_seconds(GONE_SECONDS)}")
 
         self._database.do(work)
 
@@ -121,16 +125,36 @@ def machine_of(folder: LedgerFolder) -> str:
     """
     path = folder.root / _MACHINE_FILE
     folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        own = path.with_name(f"{_MACHINE_FILE}.{secrets.token_hex(4)}")
-        own.write_text(secrets.token_hex(8), encoding="ascii")
-        try:
-            os.link(own, path)
-        except FileExistsError:
-            pass
-        finally:
-            own.unlink()
-    return path.read_text(encoding="ascii").strip()
+    return _name_in(path) or _new_name(path)
+
+
+def _new_name(path: Path) -> str:
+    """One that outlives a power cut: without it this machine would be another one, or one of no name."""
+    lock = FileLock(path.with_name(f"{_MACHINE_FILE}.lock"))
+    lock.take(waits=True)
+    try:
+        name = _name_in(path)  # another worker was quicker
+        if name is None:
+            name = secrets.token_hex(8)
+            own = path.with_name(f"{_MACHINE_FILE}.new")
+            with own.open("w", encoding="ascii") as file:
+                file.write(name)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(own, path)
+            sync_folder(path.parent)
+        return name
+    finally:
+        lock.give_back()
+
+
+def _name_in(path: Path) -> str | None:
+    """None: there is none that is whole. Raises OSError."""
+    try:
+        name = path.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return name if _NAME.fullmatch(name) else None
 
 
 def _by_account(accounts: Collection[Account], rows: list[tuple[int, str, int, int]]) -> Spent:

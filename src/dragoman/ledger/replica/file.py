@@ -20,12 +20,12 @@ from dragoman.ledger.stores.files import BESIDE, REPLICA_FILE, open_file, serial
 from dragoman.ledger.stores.schema import MANAGED
 from dragoman.ledger.stores.watching import WatchedFile
 
-#: `number`, `digest`: the last entry of the store's audit that the copy knows; `holders`: who could lease then. It was
-#: heard `age` seconds before the moment (`boot`, `ticks`, `wall`).
+#: `number`, `digest`: the last entry of the store's audit that the copy knows; `holders`: who could lease then, in one
+#: text. It was heard `age` seconds before the moment (`boot`, `ticks`, `wall`).
 _SCHEMA: Final = f"""
 {MANAGED}
 CREATE TABLE IF NOT EXISTS heard(
-  one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest BLOB NOT NULL, holders INTEGER NOT NULL,
+  one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest BLOB NOT NULL, holders TEXT NOT NULL,
   age REAL NOT NULL, boot TEXT NOT NULL, ticks REAL NOT NULL, wall REAL NOT NULL);
 """
 _HEARD: Final = "SELECT number, digest, holders, age, boot, ticks, wall FROM heard"
@@ -38,7 +38,7 @@ class Heard(msgspec.Struct, frozen=True):
 
     number: int
     digest: bytes
-    holders: int
+    holders: tuple[str, ...]
     age: float
     at: Moment
 
@@ -87,6 +87,12 @@ class ReplicaWatch:
     def seconds(self) -> float:
         """How long ago the store was heard; infinite: never, as far as can be told."""
         return float("inf") if self.heard is None else self.heard.seconds(self._moment())
+
+    def holders(self) -> tuple[str, ...]:
+        """Who could lease when the store was heard last."""
+        with contextlib.suppress(StoreAway):  # then as they were known
+            self.has_changed()
+        return () if self.heard is None else self.heard.holders
 
     def close(self) -> None:
         """The next look opens it anew."""
@@ -217,10 +223,10 @@ def _read_heard(connection: sqlite3.Connection) -> Heard | None:
     if found is None:
         return None
     number, digest, holders, age, boot, ticks, wall = found
-    return Heard(number, digest, holders, age, Moment(boot, ticks, wall))
+    return Heard(number, digest, tuple(holders.split()), age, Moment(boot, ticks, wall))
 
 
 def _write_heard(connection: sqlite3.Connection, heard: Heard) -> None:
     at = heard.at
-    values = (heard.number, heard.digest, heard.holders, heard.age, at.boot, at.ticks, at.wall)
+    values = (heard.number, heard.digest, " ".join(heard.holders), heard.age, at.boot, at.ticks, at.wall)
     connection.execute("INSERT OR REPLACE INTO heard VALUES(1,?,?,?,?,?,?,?)", values)

@@ -128,9 +128,8 @@ class ReplicaKeeper:
                 return None, True  # whatever it is, it may be of keys
         return (None if len(entries) > _MOST_CHANGES else sorted(names)), has_quotas
 
-    def _holders(self) -> int:
-        """How many may have leases."""
+    def _holders(self) -> tuple[str, ...]:
+        """Who may have leases."""
         if self._connection.fetch("SELECT to_regclass('holder') IS NULL")[0][0]:
-            return 0
-        count: int = self._connection.fetch("SELECT count(*) FROM holder WHERE ended IS NULL")[0][0]
-        return count
+            return ()
+        return tuple(id for (id,) in self._connection.fetch("SELECT id FROM holder WHERE ended IS NULL ORDER BY id"))

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.events import (
     Deviation,
+    Event,
     Failure,
     Finish,
     Start,
@@ -16,6 +17,7 @@ from dragoman.events import (
     ToolCallEnd,
     ToolCallFailed,
     ToolCallStart,
+    fold,
 )
 from dragoman.types import ToolCall
 from grammar import check, check_sequential
@@ -53,3 +55,23 @@ def test_what_breaks_the_grammar_is_refused(events, problem):
 def test_a_failure_needs_no_start_and_leaves_parts_open():
     assert check([Failure("wire", "nothing came")])
     assert check([Start(), TextStart(0), TextDelta(0, "a"), Failure("connection", "cut")])
+
+
+CALL_BEGUN = [Start(), ToolCallStart(0, "c", "ring"), ToolCallDelta(0, '{"bell": "a"}')]
+
+
+@pytest.mark.parametrize("end", [Finish("stop"), Finish("length"), Finish("tool_use"), Failure("wire", "broken")])
+def test_a_call_that_never_ended_is_a_failed_one_in_the_sum(end: Event):
+    """Events that a user gathered: a stage of their own may have lost the call's end."""
+    reply = fold([*CALL_BEGUN, end])
+    assert reply.tool_calls == []
+    assert [(call.id, call.kind, call.arguments) for call in reply.failed_calls] == [("c", "cut", '{"bell": "a"}')]
+    assert reply.error is not None and (reply.stop_reason == "error") == (end != Finish("length"))
+    whole = ToolCallEnd(0, ToolCall("c", "ring", '{"bell": "a"}'))
+    assert fold([*CALL_BEGUN, whole, end]).failed_calls == ()
+    failed = ToolCallFailed(0, "c", "ring", "cut", "cut")
+    assert fold([*CALL_BEGUN, failed, end]).failed_calls == (failed,)
+
+
+def test_a_call_that_is_open_is_none_while_the_answer_goes_on():
+    assert fold(CALL_BEGUN).failed_calls == ()

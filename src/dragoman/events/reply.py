@@ -103,13 +103,25 @@ class Reply(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=Tru
 class Fold:
     """`fold`, step by step: `add` events as they come, take `reply()` at any time. Linear in the text."""
 
-    __slots__ = ("_cost", "_deviations", "_end", "_failed", "_natives", "_parts", "_pieces", "_start", "_usage")
+    __slots__ = (
+        "_calls",
+        "_cost",
+        "_deviations",
+        "_end",
+        "_failed",
+        "_natives",
+        "_parts",
+        "_pieces",
+        "_start",
+        "_usage",
+    )
 
     def __init__(self) -> None:
         self._start = Start()
         self._parts: dict[int, Part | None] = {}  # None while open
         self._pieces: dict[int, list[str]] = {}
         self._natives: dict[int, tuple[type, Native | None]] = {}
+        self._calls: dict[int, ToolCallStart] = {}  # that started
         self._failed: list[ToolCallFailed] = []
         self._deviations: list[Deviation] = []
         self._usage = NO_USAGE
@@ -126,6 +138,8 @@ class Fold:
             self._parts[event.index] = None
             self._pieces[event.index] = []
             self._natives[event.index] = (type(event), event.native)
+            if type(event) is ToolCallStart:
+                self._calls[event.index] = event
 
     def _add_rare(self, event: Event) -> None:
         if type(event) is ToolCallEnd:
@@ -160,22 +174,31 @@ class Fold:
         else:
             self._parts[index] = Thinking(text, event.signature, redacted, native)
 
+    def _never_ended(self, call: ToolCallStart) -> ToolCallFailed:
+        message = f"tool call {call.name}: the response ended before the call did"
+        return ToolCallFailed(call.index, call.id, call.name, "cut", message, self.arguments(call.index))
+
     def arguments(self, index: int) -> str:
         """The argument text of an open call so far; "" when there is none."""
         return "".join(self._pieces.get(index, ()))
 
     def reply(self) -> Reply:
-        """The response so far. Text that is still open counts, calls that are still open do not."""
+        """The response so far. Text that is still open counts, calls that are still open do not: once the response has
+        ended they have failed."""
         parts: list[Part] = []
+        failed = list(self._failed)
         for index in sorted(self._parts):
             part = self._parts[index]
             if part is not None:
                 parts.append(part)
-            elif self._natives[index][0] is not ToolCallStart:
+            elif index in self._calls:
+                failed += [self._never_ended(self._calls[index])] if self._end is not None else []
+            else:
                 opened, native = self._natives[index]
                 text = "".join(self._pieces[index])
                 parts.append(Text(text, None, native) if opened is TextStart else Thinking(text, None, None, native))
-        end, failed = self._end, sorted(self._failed, key=lambda event: event.index)
+        end = self._end
+        failed.sort(key=lambda event: event.index)
         reason: StopReason | Literal["error"] = end.reason if type(end) is Finish else "error"
         if failed and reason not in ("length", "content_filter") and not any(type(part) is ToolCall for part in parts):
             reason = "error"

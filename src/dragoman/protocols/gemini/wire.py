@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import Final, Literal
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
-from dragoman.codec.parts.unread_arguments import is_blank
+from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments
 from dragoman.money import MOST_TOKENS
 from dragoman.types import Media, StopReason
 
@@ -62,7 +63,7 @@ class PartialArgument(msgspec.Struct, gc=False):
 
 
 class FunctionCall(msgspec.Struct, gc=False):
-    """`functionCall` of a part. `unread`: the key of what may be arguments and is not read; no wire has it."""
+    """`functionCall` of a part. `unread`: the key of what may be arguments and is not read; no wire can fill it."""
 
     id: str | None = None
     name: str | None = None
@@ -73,7 +74,23 @@ class FunctionCall(msgspec.Struct, gc=False):
     will_continue: Raw = NOTHING
     arguments: Raw = NOTHING
     parameters: Raw = NOTHING
-    unread: str | None = None
+    unread: None = None
+
+
+#: Fields of a call that are read.
+CALL_FIELDS: Final = frozenset(FunctionCall.__struct_fields__) - {"unread"}
+
+
+def unread_of(call: FunctionCall) -> str:
+    """What was noted of a call: the key of what may be its arguments; "" for nothing."""
+    told: Json = call.unread
+    return told or ""
+
+
+def note_unread(call: FunctionCall, fields: Mapping[str, Json]) -> None:
+    """Note of a call what of its fields may be its arguments and is not read."""
+    told: Json = unread_arguments(fields, *CALL_FIELDS)
+    call.unread = told
 
 
 def says_nothing(call: FunctionCall) -> bool:

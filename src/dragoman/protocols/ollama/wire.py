@@ -51,7 +51,7 @@ class Function(msgspec.Struct, gc=False):
 class Call(msgspec.Struct, gc=False):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it.
 
-    `unread`: the key of what may be arguments and is not read; no wire has it.
+    `unread`: the key of what may be arguments and is not read; no wire can fill it.
     """
 
     id: str | None = None
@@ -60,7 +60,11 @@ class Call(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: Raw = NOTHING
     index: int | None = None
-    unread: str | None = None
+    unread: None = None
+
+
+#: Fields of a call that are read.
+_CALL_FIELDS: Final = frozenset(Call.__struct_fields__) - {"unread"}
 
 
 class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -202,7 +206,7 @@ def _read_answer_leniently(message: dict[str, Json], deviate: Deviate) -> Answer
         answer.tool_calls = [
             _read_call_leniently(call, f"message.tool_calls[{number}]", deviate)
             if isinstance(call, dict)
-            else Call(unread="tool_calls")
+            else with_unread(Call(), "tool_calls")
             for number, call in enumerate(calls)
             if isinstance(call, dict) or call
         ]
@@ -217,9 +221,9 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
     if isinstance(function, str):
         deviate("wrong-type", f"{where}.function", "a string")
         if function.lstrip()[:1] == "{":
-            return Call(unread="function")
+            return with_unread(Call(), "function")
         call = {"name": function} | call
-    return Call(
+    read = Call(
         id=_read_text_leniently(call.get("id"), f"{where}.id", deviate),
         type=_read_text_leniently(call.get("type"), f"{where}.type", deviate),
         function=Function(
@@ -233,8 +237,21 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
         name=_read_text_leniently(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
         index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
-        unread=unread_in(call),
     )
+    return with_unread(read, unread_in(call))
+
+
+def with_unread(call: Call, key: str) -> Call:
+    """The call, which keeps the key of what may be its arguments."""
+    told: Json = key
+    call.unread = told
+    return call
+
+
+def unread_of(call: Call) -> str:
+    """What a call keeps of `unread_in`; "" for nothing."""
+    told: Json = call.unread
+    return told or ""
 
 
 def says_nothing(call: Call) -> bool:
@@ -247,7 +264,7 @@ def unread_in(call: dict[str, Json]) -> str:
     """The key of an entry that may have its arguments and is not read; "" when there is none."""
     function = call.get("function")
     inner = unread_arguments(function, *Function.__struct_fields__) if isinstance(function, dict) else ""
-    return inner or unread_arguments(call, *Call.__struct_fields__)
+    return inner or unread_arguments(call, *_CALL_FIELDS)
 
 
 def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | None:

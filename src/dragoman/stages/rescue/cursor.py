@@ -16,6 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Shape, ToolSchema, schema_of
+from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
 
@@ -120,16 +121,13 @@ class Tools:
         return schema.member(schema.root(), key)
 
     def fits(self, name: str, arguments: str) -> bool:
-        """Whether argument text, repaired and coerced, is what the tool's schema asks for, and no schema itself."""
+        """Whether argument text, repaired and coerced, is what the tool's schema asks for, and gives values."""
         schema = schema_of(self._functions()[name])
         repairer = Repairer(schema)
         text = repairer.feed(arguments.strip())
         end = repairer.close()
         value = _json.decode_exact(text + end) if end is not None and not repairer.rest.strip() else None
-        if not isinstance(value, dict) or not schema.fits(value, schema.root().schema):
-            return False
-        is_definition = value.get("type") == "object" and isinstance(value.get("properties"), dict)
-        return not is_definition or schema.has_member("properties")
+        return isinstance(value, dict) and schema.fits(value, schema.root().schema) and not describes(value, schema)
 
 
 class Cursor:

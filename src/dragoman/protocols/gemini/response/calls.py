@@ -10,10 +10,10 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, looks_plain, told_once
-from dragoman.codec.parts.unread_arguments import fields_at, refuse_unread, unread_arguments
+from dragoman.codec.parts.unread_arguments import fields_at, refuse_unread
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
-from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces
+from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces, note_unread, unread_of
 from dragoman.types import Native
 
 #: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
@@ -59,7 +59,7 @@ class CallReader:
             pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), assembly.deviate)))
             call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
             call.willContinue = call.willContinue or read(call.will_continue) is True
-        if call.unread and self._is_unread(call):
+        if (key := unread_of(call)) and self._is_unread(call, key):
             return
         if call.id in self._pieced and self._is_renamed(call):
             return
@@ -109,15 +109,15 @@ class CallReader:
             return opened
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
-    def _is_unread(self, call: FunctionCall) -> bool:
+    def _is_unread(self, call: FunctionCall, key: str) -> bool:
         """Whether a call has no arguments but under a key that nobody reads: then it fails, and so does the one that it
         may go on with."""
         if call.partialArgs or not is_placeholder(self._arguments_of(call)[0]):
             return False
         partial, self._partial = self._partial, None
         if partial is not None:
-            self._settle_unread(partial.call, call.unread or "")
-        refuse_unread(self._assembly, None if partial else call.id, call.name, call.unread or "")
+            self._settle_unread(partial.call, key)
+        refuse_unread(self._assembly, None if partial else call.id, call.name, key)
         return True
 
     def _settle_unread(self, call: OpenCall, key: str) -> None:
@@ -229,13 +229,15 @@ class CallReader:
 
     def read_sibling(self, raw: Raw, signature: str) -> None:
         """Take a call that stands under `function_call`."""
-        call = decode_call(bytes(raw))
+        frame = bytes(raw)
+        call = decode_call(frame)
         if isinstance(call, Malformed):
-            value = _json.decode_lenient(bytes(raw))
+            value = _json.decode_lenient(frame)
             loose = read_call_leniently(value if isinstance(value, dict) else {}, self._assembly.deviate)
-            call = decode_call(_json.encode(loose))
+            frame = _json.encode(loose)
+            call = decode_call(frame)
         if not isinstance(call, Malformed):
-            call.unread = call.unread or unread_arguments(fields_at(bytes(raw)), *FunctionCall.__struct_fields__)
+            note_unread(call, fields_at(frame))
             self.read(call, signature)
 
     def close(self) -> None:

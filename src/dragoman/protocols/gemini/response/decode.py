@@ -17,7 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import fields_at, unread_arguments
+from dragoman.codec.parts.unread_arguments import fields_at
 from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
@@ -40,11 +40,11 @@ from dragoman.protocols.gemini.wire import (
     Candidate,
     Chunk,
     FirstChunk,
-    FunctionCall,
     Part,
     UsageMetadata,
     decode_chunk,
     decode_first_chunk,
+    note_unread,
     read_media,
     says_nothing,
 )
@@ -303,7 +303,7 @@ class Decoder:
                         continue
                     if call is not None and says_nothing(call):
                         entries = entries or fields_at(frame, "candidates", place, "content")
-                        call.unread = call.unread or unread_in(entries, number)
+                        note_unread(call, call_in(entries, number))
                 self._read_part(part, rest)
         if found is not None:
             self._kept.add_candidate(found.candidates[place])
@@ -392,12 +392,12 @@ def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HE
     return read_problem(body, status=status, headers=headers)
 
 
-def unread_in(content: dict[str, Json], number: int) -> str | None:
-    """The key of a call that may have its arguments and is not read. `number`: the place of its part."""
+def call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
+    """The fields of a call. `number`: the place of its part."""
     parts = content.get("parts")
     part = parts[number] if isinstance(parts, list) and number < len(parts) else None
     call = part.get("functionCall") if isinstance(part, dict) else None
-    return unread_arguments(call, *FunctionCall.__struct_fields__) if isinstance(call, dict) else None
+    return call if isinstance(call, dict) else {}
 
 
 def _is_answer(chunk: Chunk) -> bool:

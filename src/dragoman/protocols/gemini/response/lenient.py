@@ -9,8 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.parts.unread_arguments import unread_arguments
-from dragoman.protocols.gemini.wire import FunctionCall, PromptFeedback, UsageMetadata, camel
+from dragoman.protocols.gemini.wire import CALL_FIELDS, PromptFeedback, UsageMetadata, camel
 
 _HEAD: Final = ("responseId", "modelVersion", "createTime")
 _CHUNK: Final = frozenset({*_HEAD, "candidates", "usageMetadata", "promptFeedback", "error", "response"})
@@ -134,9 +133,8 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
     if isinstance(pieces, list) and all(isinstance(piece, dict) for piece in pieces):
         loose["partialArgs"] = read_pieces_leniently(pieces, deviate)
     elif pieces:
-        loose["unread"] = "partialArgs"
-    if unread := unread_arguments(call, *FunctionCall.__struct_fields__):
-        loose["unread"] = unread
+        loose["partialArgs?"] = _json.to_lenient_text(pieces)
+    loose |= {f"{key}?" if key == "unread" else key: item for key, item in _rest(call, CALL_FIELDS).items()}
     if call.get("willContinue") is not None:
         loose["willContinue"] = bool(call["willContinue"])
     return loose

@@ -18,7 +18,7 @@ from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, looks_plain, told_once
 from dragoman.codec.parts.unread_arguments import refuse_unread
-from dragoman.protocols.ollama.wire import NOTHING, Call
+from dragoman.protocols.ollama.wire import NOTHING, Call, unread_of
 
 
 class Entry(NamedTuple):
@@ -72,10 +72,10 @@ class CallReader:
             self._assembly.whole_call(call.id, function.name, text, is_plain=True)
             return
         entry = self._entry_of(call, where)
-        if call.unread and is_placeholder(entry.arguments):
+        if (unread := unread_of(call)) and is_placeholder(entry.arguments):
             if not entry.name:
                 self._refuse(entry, [held for held in self._held if held.call.is_open()])
-            refuse_unread(self._assembly, entry.id, entry.name, call.unread)
+            refuse_unread(self._assembly, entry.id, entry.name, unread)
             return
         if not entry.is_one:
             opened = self._assembly.open_call(entry.id, entry.name)

@@ -44,6 +44,8 @@ from dragoman.protocols.ollama.wire import (
     read_line_leniently,
     says_nothing,
     unread_in,
+    unread_of,
+    with_unread,
 )
 from dragoman.types import Media, Usage
 
@@ -231,11 +233,11 @@ class Decoder:
             assembly.whole_part(Media("image", image_type(image), image))
         told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
-            if says_nothing(call) and not (call.unread or lenient):
+            if says_nothing(call) and not (unread_of(call) or lenient):
                 told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
                 entries = told.get("tool_calls")
                 entry = entries[number] if isinstance(entries, list) and number < len(entries) else None
-                call.unread = unread_in(entry) if isinstance(entry, dict) else None
+                with_unread(call, unread_in(entry) if isinstance(entry, dict) else "")
             self._calls.read(call, f"message.tool_calls[{number}]", is_told_once=not lenient)
 
     def _read_thinking(self, answer: Answer, *, lenient: bool) -> None:

@@ -1,0 +1,80 @@
+"""Arguments that describe a call in place of making one: JSON types, placeholders, a piece of the tool's declaration.
+
+A model that shows how a tool is called writes `{"city": "string"}`, `{"city": "<city>"}` or the schema itself. Read as
+a call it would run with words that nobody meant as values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dragoman.stages.json_schema import Shape, ToolSchema
+
+_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object"})
+#: Keywords of JSON Schema that stand beside a type (2020-12, and `nullable` of OpenAPI 3.0).
+_KEYWORDS: Final = frozenset({
+    "type", "description", "title", "enum", "const", "default", "examples", "items", "properties", "required", "format",
+    "additionalProperties", "nullable", "anyOf", "oneOf", "allOf", "minimum", "maximum", "minLength", "maxLength",
+    "minItems", "maxItems", "pattern", "$ref", "$defs", "$schema",
+})  # fmt: skip
+#: Brackets around a name that a value shall take the place of.
+_PLACEHOLDER: Final = re.compile(r"(?:<|\{\{?|\[)\s*([\w .-]{1,80}?)\s*(?:>|\}\}?|\])")
+_DOTS: Final = frozenset({"...", "…"})
+_WORD: Final = re.compile(r"[a-z0-9]+")
+_DEEPEST: Final = 32
+
+
+def describes(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
+    """Whether arguments give no value at all: each names a type, is a placeholder or repeats a declaration."""
+    shape = schema.root()
+    if _is_schema(arguments) and not all(schema.has_member(key) for key in arguments):
+        return True
+    members = [(key, item) for key, item in arguments.items() if item is not None]
+    return bool(members) and all(_is_described(key, item, schema, schema.member(shape, key)) for key, item in members)
+
+
+def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
+    """Whether a value says what stands at its place. `shape`: what the schema says of it."""
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, str):
+        return _is_word(key, value, shape)
+    if isinstance(value, list):
+        item = schema.item(shape)
+        return bool(value) and all(_is_described(key, one, schema, item, depth + 1) for one in value)
+    if not isinstance(value, dict) or not value:
+        return False
+    if _is_schema(value) and not _declares(shape, "type"):
+        return True
+    return all(_is_described(name, one, schema, schema.member(shape, name), depth + 1) for name, one in value.items())
+
+
+def _is_word(key: str, value: str, shape: Shape) -> bool:
+    """Whether a text names a type or the place that it stands at, and is none of the values that are declared."""
+    said = value.strip()
+    if value in (shape.schema.get("enum") or ()) or value == shape.schema.get("const"):
+        return False
+    if said in _TYPES or said in _DOTS or (said and said == shape.schema.get("description")):
+        return True
+    found = _PLACEHOLDER.fullmatch(said)
+    if found is None:
+        return False
+    words = set(_WORD.findall(found[1].lower()))
+    return not words.isdisjoint(_TYPES) or not words.isdisjoint(_WORD.findall(key.lower()))
+
+
+def _is_schema(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a JSON schema: of keywords alone, with types that JSON has, or the members of an object."""
+    named, members = value.get("type"), value.get("properties")
+    if isinstance(members, dict) and (named == "object" or all(isinstance(one, dict) for one in members.values())):
+        return named == "object" or value.keys() <= _KEYWORDS
+    types = named if isinstance(named, list) else [named]
+    are_types = bool(types) and all(isinstance(kind, str) and kind.lower() in {*_TYPES, "null"} for kind in types)
+    return are_types and value.keys() <= _KEYWORDS
+
+
+def _declares(shape: Shape, key: str) -> bool:
+    properties = shape.schema.get("properties")
+    return isinstance(properties, Mapping) and key in properties

@@ -19,8 +19,9 @@ _KEYWORDS: Final = frozenset({
     "additionalProperties", "nullable", "anyOf", "oneOf", "allOf", "minimum", "maximum", "minLength", "maxLength",
     "minItems", "maxItems", "pattern", "$ref", "$defs", "$schema",
 })  # fmt: skip
-#: Brackets around a name that a value shall take the place of.
-_PLACEHOLDER: Final = re.compile(r"(?:<|\{\{?|\[)\s*([\w .-]{1,80}?)\s*(?:>|\}\}?|\])")
+#: What stands around a name that a value shall take the place of, and how long that is at most.
+_BRACKETS: Final = "<>{}[]"
+_LONGEST: Final = 80
 _DOTS: Final = frozenset({"...", "…"})
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _DEEPEST: Final = 32
@@ -58,10 +59,9 @@ def _is_word(key: str, value: str, shape: Shape) -> bool:
         return False
     if said in _TYPES or said in _DOTS or (said and said == shape.schema.get("description")):
         return True
-    found = _PLACEHOLDER.fullmatch(said)
-    if found is None:
+    if said[:1] not in ("<", "{", "[") or said[-1] not in _BRACKETS or len(said) > _LONGEST:
         return False
-    words = set(_WORD.findall(found[1].lower()))
+    words = set(_WORD.findall(said.lower()))
     return not words.isdisjoint(_TYPES) or not words.isdisjoint(_WORD.findall(key.lower()))
 
 

@@ -14,6 +14,7 @@ from typing import Literal, get_args, get_origin
 from unittest import mock
 
 import msgspec
+from write_admin_page import admin_page
 from write_answers_page import answers_page
 from write_fields_page import fields_page
 from write_house_map import BLOCKS, PROJECT, with_blocks
@@ -210,6 +211,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "probes.md": lambda: probes_page(NOTE),
     "library.md": lambda: library_page(NOTE),
     "tested-models.md": lambda: tested_page(NOTE),
+    "admin-api.md": lambda: admin_page(NOTE, _to_markdown),
 }
 
 

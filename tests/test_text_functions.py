@@ -21,6 +21,7 @@ from text_functions import TextFunction, functions_in, text_functions
 
 #: Functions that need more than a text → what else they get.
 GIVEN: dict[str, dict[str, Any]] = {
+    "ledger/times.py read_moment": {"now": 0.0},
     "_json.py is_written_of": {"text": '{"a":1}'},
     "_json.py splice": {"changes": {"a": 1}},
     "agent/approval.py words_of": {"pattern": None},
@@ -79,7 +80,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "the user's own configuration, command or code says it": (
         "agent/pick_model.py first_target", "agent/tool_plan.py identity_of", "agent/tools/pins.py origin_of",
         "config/quotas.py check_zone", "config/quotas.py read_scope",
-        "cli/ledger_input.py read_day", "cli/presets.py fill", "cli/serve_banner.py render_banner",
+        "cli/presets.py fill", "cli/serve_banner.py render_banner",
         "config/references.py read_secret", "config/references.py check_listener",
         "config/references.py check_reference", "config/references.py expand", "ledger/prices.py make_priced",
         "routing/resolve.py resolve", "validate/selection.py is_paid", "testing/faults.py play",
@@ -92,7 +93,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "words of ours": (
         "bounds.py exceeded", "http/response.py not_connected", "http/response.py no_http", "http/response.py broken",
         "cli/commands/explain.py fates_of", "ledger/stores/values.py audit_digest",
-        "ledger/stores/values.py derived_id",
+        "ledger/stores/values.py derived_id", "ledger/stores/values.py adjustment_id",
+        "gateway/administration/desk.py no_such", "gateway/administration/granters.py is_within",
         "ledger/stores/postgresql_schema.py partition_of",
     ),
     "it runs in a row of `places.py`, with all that it needs": (

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.commands.keys import new_key
 from dragoman.cli.main import main
 from dragoman.config import load_config
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Head
+from dragoman.ledger.keys import new_secret
 from dragoman.secret import Secret
 
 
 def test_a_key_has_256_bits_and_its_digest_lets_it_in(tmp_path: Path) -> None:
-    key, digest = new_key()
+    key, sha256 = new_secret()
+    digest = f"sha256:{sha256.hex()}"
     assert len(base64.urlsafe_b64decode(key.partition("-")[2] + "=")) == 32
     assert digest == f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
     file = tmp_path / "dragoman.toml"
@@ -37,7 +38,7 @@ def test_a_key_has_256_bits_and_its_digest_lets_it_in(tmp_path: Path) -> None:
 
 
 def test_keys_differ_and_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len({new_key()[0] for _ in range(1_000)}) == 1_000
+    assert len({new_secret()[0] for _ in range(1_000)}) == 1_000
     assert main(["keys", "new"]) == 0
     shown = capsys.readouterr()
     key, digest = shown.out.splitlines()

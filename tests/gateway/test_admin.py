@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from dragoman.config import load_config
 from dragoman.errors import ConfigError
 from dragoman.gateway.telemetry.log import Log
 from dragoman.gateway.telemetry.record import Observer
+from gateway.recording import recording
 from gateway.running import Running, gateway, provider_config, stream_of
 from gateway.telemetry.test_metrics import samples
 
@@ -150,3 +152,75 @@ def test_wrong_settings_are_named(tmp_path: Path, table: str, problem: str) -> N
     file.write_text(f"[admin]\n{table}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=problem):
         load_config(file, environ={}, home=tmp_path)
+
+
+API = """[server]
+keys = [{client}]
+[admin]
+address = "127.0.0.1:0"
+keys = [{reader}, {{ key = {keeper}, roles = ["keys"], name = "keeper" }}]
+"""
+READER, KEEPER = (f"{name}-key-3f9a7c51b2d8e604f7a19c" for name in ("reader", "keeper"))
+
+
+def send(port: int, method: str, path: str, key: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        usual = {"authorization": f"Bearer {key}"} | ({"content-type": "application/json"} if body else {})
+        connection.request(method, path, body or None, usual | headers)
+        response = connection.getresponse()
+        assert response.getheader("content-type") == "application/json"
+        assert response.getheader("access-control-allow-origin") is None
+        return response.status, json.loads(response.read())
+
+
+def test_a_key_of_the_api_lets_a_client_in(tmp_path: Path) -> None:
+    settings = API.format(client=digest(FIRST), reader=digest(READER), keeper=digest(KEEPER))
+    with recording(tmp_path, settings) as recorded:
+        running = recorded.running
+        port = running.gateway.admin_port
+        status, made = send(port, "POST", "/admin/v1/keys", KEEPER, b'{"name":"ci"}')
+        assert status == 201 and made["key"]["name"] == "ci"
+        until = time.monotonic() + 30
+        while get(running.gateway.port, "/v1/models", made["secret"])[0] != 200:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert [key["name"] for key in send(port, "GET", "/admin/v1/keys", READER)[1]["keys"]] == ["ci"]
+        assert send(port, "GET", "/admin/v1/keys", KEEPER)[0] == 403  # a role gives nothing else
+        assert get(port, "/metrics", KEEPER)[0] == 403 and get(port, "/metrics", READER)[0] == 200
+        for key in (FIRST, made["secret"], ""):
+            assert send(port, "GET", "/admin/v1/keys", key)[0] == 401
+        assert send(port, "GET", "/admin/v1/keys", READER, host="evil.example")[0] == 403
+        assert send(port, "GET", "/admin/v1/keys", READER, origin="https://evil.example")[0] == 403
+        assert send(port, "POST", "/admin/v1/keys", KEEPER, b" " * 70_000)[0] == 413
+        assert send(port, "OPTIONS", "/admin/v1/keys", KEEPER, origin="http://localhost")[0] == 405
+        assert get(running.gateway.port, "/admin/v1/keys", FIRST)[0] == 404
+
+
+def test_the_api_needs_keys_a_ledger_and_off_this_machine_tls(tmp_path: Path) -> None:
+    with gateway(tmp_path, '[admin]\naddress = "127.0.0.1:0"\n') as running:
+        assert get(running.gateway.admin_port, "/metrics")[0] == 200
+        assert send(running.gateway.admin_port, "GET", "/admin/v1/keys", "anything")[0] == 401
+    with gateway(tmp_path, SETTINGS) as running:
+        assert send(running.gateway.admin_port, "GET", "/admin/v1/keys", ADMIN)[1]["error"]["code"] == "no_ledger"
+    for more, status in (("", 403), ("behind_tls = true\n", 200)):
+        with recording(tmp_path, SETTINGS.replace("127.0.0.1:0", "0.0.0.0:0") + more) as recorded:
+            assert send(recorded.running.gateway.admin_port, "GET", "/admin/v1/keys", ADMIN)[0] == status
+            assert get(recorded.running.gateway.admin_port, "/metrics", ADMIN)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ('{ key = "env:A", name = "a b" }', "admin.keys[0].name"),
+        ('{ key = "env:A", team = "a/b" }', "admin.keys[0].team"),
+        ('{ key = "env:A", name = "a" }, { key = "env:B", name = "a" }', "admin.keys[1].name"),
+        ('{ key = "env:A", roles = ["root"] }', "admin.keys[0].roles[0]"),
+        ('{ key = "env:A", role = "read" }', "admin.keys[0]"),
+    ],
+)  # fmt: skip
+def test_wrong_admin_keys_are_refused(tmp_path: Path, keys: str, problem: str) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[admin]\naddress = "127.0.0.1:0"\nkeys = [{keys}]\n', encoding="utf-8")
+    with pytest.raises(ConfigError) as told:
+        load_config(file, environ={}, home=tmp_path)
+    assert problem in str(told.value)

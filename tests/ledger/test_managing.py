@@ -36,7 +36,7 @@ def change_all(folder: LedgerFolder) -> tuple[list[VirtualKey], list[Quota], lis
     keys.rotate("ci", b"5" * 32, keep_seconds=100)
     keys.rotate("ci", b"6" * 32, keep_seconds=50)
     keys.disable("b", at=7)
-    keys.alter(VirtualKey(name="b", owner="ben", disabled=None))
+    keys.alter("b", lambda key: VirtualKey(name="other", owner="ben", disabled=key.disabled))
     assert quotas.set(Quota("all", "", "usd", 5, "month")) is None
     before = quotas.set(Quota("all", "", "usd", 6, "month"))
     assert before is not None and before.amount == 5

@@ -186,7 +186,7 @@ def test_partitions_are_made_ahead_and_when_a_row_asks_for_one(engines: Engines,
         assert folder.store is not None
         store = PostgresqlStore(folder.store, now=lambda: now + 400 * 86_400)
         store.audit("me", "new", "key", {})
-        with open_postgresql(folder.store) as reading:
+        with open_postgresql(folder.store, patience=60.0) as reading:
             assert {"2027-12", "2028-01", "2028-02"} <= set(reading.months())
         late = intent(AttemptIds(1), started=START + 30 * MONTH)
         store.deliver([Row(HOLDER, late, settlement(late))])

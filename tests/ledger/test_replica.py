@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 from reliability.r33_replica import _FILE_KEY, Fleet, fleet
 
@@ -90,7 +91,7 @@ def test_every_change_of_the_store_reaches_the_copy(machine: Machine, book: KeyB
     assert found(ring, "key-0", "key-1", "key-2", "other") == ["key-0", "key-1", "key-2", None]
     book.disable("key-0", at=1)
     book.rotate("key-1", digest("new"), keep_seconds=-int(2e9))
-    book.alter(VirtualKey(name="key-2", team="sales"))
+    book.alter("key-2", lambda key: msgspec.structs.replace(key, team="sales"))
     keeper.refresh()
     assert found(ring, "key-0", "key-1", "new") == [None, None, "key-1"]
     key = ring.find(digest("key-2"))

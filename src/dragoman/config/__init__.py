@@ -5,6 +5,7 @@ never from the current folder, so that a cloned repository cannot set an endpoin
 reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue and the usual key variables serve.
 """
 
+from dragoman.config.admin import AdminConfig, AdminKey, AdminRole
 from dragoman.config.agent import AgentConfig, AgentLimits, McpServer
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.ledger import KeyConfig, LedgerConfig
@@ -15,8 +16,6 @@ from dragoman.config.reading import PATH_VARIABLE, key_variable, load_config, re
 from dragoman.config.references import read_secret, split_address
 from dragoman.config.settings import (
     MOST_RETRIES,
-    AdminConfig,
-    AdminKey,
     Config,
     HttpConfig,
     ModelConfig,
@@ -30,7 +29,7 @@ from dragoman.config.settings import (
 )
 
 __all__ = [
-    "AdminConfig", "AdminKey", "AgentConfig", "AgentLimits", "McpServer",
+    "AdminConfig", "AdminKey", "AdminRole", "AgentConfig", "AgentLimits", "McpServer",
     "FILE_NAME", "LARGEST_CONFIG", "MOST_RETRIES", "PATH_VARIABLE", "Config", "HttpConfig", "KeyConfig",
     "LedgerConfig", "LimitsConfig",
     "ModelConfig", "Order", "Price", "ProviderConfig", "Quota", "QuotaConfig",

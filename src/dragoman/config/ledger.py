@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError
 from dragoman.secret import Secret
 
 #: What a key, an owner and a team may be called, and what a key is known by.
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SCHEMES: Final = ("postgresql", "postgres")
 _COUNTERS: Final = ("valkey", "valkeys", "redis", "rediss")
 _WITHOUT_TLS: Final = ("valkey", "redis")
@@ -73,7 +73,7 @@ def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
     for name, key in keys.items():
         where = f"keys.{name[:80]}"
         for what in (name, key.owner or name, key.team or name):
-            if not _NAME.fullmatch(what):
+            if not NAME.fullmatch(what):
                 raise ConfigError(f"{where}: expected a name of letters, digits and . _ @ -, got {what[:80]!r}")
         for position, digest in enumerate(key.digests):
             if not _DIGEST.fullmatch(digest):

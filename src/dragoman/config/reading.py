@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.config.admin import AdminConfig, check_admin_names
 from dragoman.config.agent import AgentConfig
 from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.ledger import KeyConfig, LedgerConfig, check_amounts, check_counters, check_keys, check_store
@@ -16,7 +17,6 @@ from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.quotas import Quota, QuotaConfig, read_quotas
 from dragoman.config.references import check_listener, check_reference, expand, read_secret
 from dragoman.config.settings import (
-    AdminConfig,
     Config,
     HttpConfig,
     ModelConfig,
@@ -191,6 +191,7 @@ class _Reading:
         admin = _convert(table, AdminConfig, "admin")
         if admin.address is not None:
             check_listener("admin", admin.references(), admin.address)
+        check_admin_names(admin.keys)
         return admin
 
     def _validate(self, table: Mapping[str, Any]) -> ValidateConfig:

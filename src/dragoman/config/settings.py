@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from dragoman.config.admin import AdminConfig
 from dragoman.config.agent import AgentConfig
 from dragoman.config.ledger import KeyConfig, LedgerConfig
 from dragoman.config.limits import LimitsConfig
@@ -61,33 +62,6 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store_responses: bool = True
     ollama_calls: Literal["auto", "bare", "batched"] = "auto"
     ollama_version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+$")] = "0.14.0"
-
-
-#: What an admin key may do: see numbers and lines of all clients, manage client keys, correct the ledger.
-AdminRole: TypeAlias = Literal["read", "keys", "adjust"]
-
-
-@final
-class AdminKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An admin key by reference, as `ServerConfig.keys` has them, and what it may do."""
-
-    key: str
-    roles: tuple[AdminRole, ...] = ("read",)
-
-
-@final
-class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The operator's listener. `address`: HOST:PORT; None: there is no such listener.
-
-    `keys`: references, which may read, or tables with roles; none: everybody on this machine may read.
-    """
-
-    address: str | None = None
-    keys: tuple[str | AdminKey, ...] = ()
-
-    def references(self) -> tuple[str, ...]:
-        """The keys' references."""
-        return tuple(key if isinstance(key, str) else key.key for key in self.keys)
 
 
 @final

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.events import Failure
-from dragoman.gateway.auth import Guard
+from dragoman.gateway.administration.api import PREFIX, AdminApi
+from dragoman.gateway.administration.asking import AdminRefusal
+from dragoman.gateway.administration.granters import Granters
+from dragoman.gateway.auth import Guard, shown_keys
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
 from dragoman.gateway.server.client_addresses import ClientAddresses
@@ -18,12 +21,24 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 
 class AdminApp:
-    """The pages of the admin listener, as an `Application`. A key of any role may read them."""
+    """The pages of the admin listener and its API, as an `Application`. The pages tell of all clients: they need a key
+    with the role `read` and without a team."""
 
-    __slots__ = ("_addresses", "_guard", "_observer", "_operations")
+    __slots__ = ("_addresses", "_api", "_granters", "_guard", "_observer", "_operations")
 
-    def __init__(self, *, guard: Guard, addresses: ClientAddresses, observer: Observer, operations: Operations) -> None:
+    def __init__(
+        self,
+        *,
+        guard: Guard,
+        granters: Granters,
+        api: AdminApi,
+        addresses: ClientAddresses,
+        observer: Observer,
+        operations: Operations,
+    ) -> None:
         self._guard = guard
+        self._granters = granters
+        self._api = api
         self._addresses = addresses
         self._observer = observer
         self._operations = operations
@@ -41,14 +56,32 @@ class AdminApp:
         return self._addresses.slowed(self.refuse(head, failure), head, failure)
 
     def refuse(self, head: Head, failure: Failure) -> Answer:
-        """A failure in words."""
+        """A failure in words, of the API in JSON."""
         status = failure.status or 500
         self._observer.refused(failure, status)
+        if _is_of_api(head):
+            return AdminRefusal(status, failure.kind, failure.message).answer()
         return Answer(status, f"{failure.message}\n".encode(), _TEXT)
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
-        """One of the pages."""
-        if head.path in PATHS:
+        """One of the pages, or of the API's routes."""
+        if _is_of_api(head):
+            response_writer.send(await self._api.respond(head, body))
+        elif head.path not in PATHS:
+            expected = " ".join([*sorted(PATHS), f"{PREFIX}/"])
+            response_writer.send(Answer(404, f"expected one of {expected}\n".encode(), _TEXT))
+        elif head.path in HEALTH or self._may_read(head):
             await self._operations.respond(head, response_writer)
         else:
-            response_writer.send(Answer(404, f"expected one of {' '.join(sorted(PATHS))}\n".encode(), _TEXT))
+            words = "expected an admin key with the role read and without a team: this page tells of all clients\n"
+            response_writer.send(Answer(403, words.encode(), _TEXT))
+
+    def _may_read(self, head: Head) -> bool:
+        if not self._granters.has_any:
+            return True  # on this machine alone, everybody may
+        shown = (self._granters.find_key(key) for key in shown_keys(head))
+        return any(granter is not None and "read" in granter.roles and not granter.team for granter in shown)
+
+
+def _is_of_api(head: Head) -> bool:
+    return head.path == PREFIX or head.path.startswith(f"{PREFIX}/")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.stores.opening import open_reading
-from dragoman.ledger.stores.schema import COLUMNS
+from dragoman.ledger.stores.schema import ADJUSTED_NANO, COLUMNS
 
 #: A cell that begins so is a formula to spreadsheets.
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-_ADJUSTED: Final = "(SELECT CAST(sum(nano) AS bigint) FROM :adjustment WHERE attempt = attempt.id) AS adjusted"
-_ROWS: Final = f"SELECT {', '.join(COLUMNS)}, {_ADJUSTED} FROM :attempt WHERE started >= ? ORDER BY id"
+_ROWS: Final = f"SELECT {', '.join(COLUMNS)}, {ADJUSTED_NANO} FROM :attempt WHERE started >= ? ORDER BY id"
 
 
 def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
@@ -27,11 +26,18 @@ def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
     Raises:
         StoreAway: the store cannot be read.
     """
-    yield _line([*COLUMNS, "adjusted"])
+    yield csv_line([*COLUMNS, "adjusted"])
     with open_reading(folder) as reading:
         for month in reading.months():
             for row in reading.select(month, _ROWS, int(since * 1_000_000)):
-                yield _line([_cell(value) for value in row])
+                yield csv_line(row)
+
+
+def csv_line(values: Iterable[object]) -> str:
+    """A line of CSV, in which no spreadsheet finds a formula."""
+    out = io.StringIO()
+    csv.writer(out).writerow([_cell(value) for value in values])
+    return out.getvalue()
 
 
 def _cell(value: object) -> str:
@@ -41,9 +47,3 @@ def _cell(value: object) -> str:
         return value.hex()
     text = str(value)
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULAS) else text
-
-
-def _line(cells: list[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out).writerow(cells)
-    return out.getvalue()

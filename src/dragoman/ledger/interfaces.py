@@ -55,11 +55,12 @@ class Store(Protocol):
         """
         ...
 
-    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
-        """Correct what a final attempt cost by so many nano-dollars; whether it was not done before.
+    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str, token: str = "") -> bool:
+        """Correct what a final attempt cost by so many nano-dollars; whether it was not done before. `token`: tells it
+        from others of the same words; "": the same words are the same correction.
 
         Raises:
-            Refused: there is no such attempt, or it goes on.
+            Refused: there is no such attempt, or it goes on; or the token was another correction's.
             StoreAway: as `deliver`.
         """
         ...

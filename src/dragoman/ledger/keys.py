@@ -5,7 +5,9 @@ Keys stand in the configuration's file or in the store; a name of the file stand
 
 from __future__ import annotations
 
+import hashlib
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +22,17 @@ from dragoman.ledger.interfaces import Refused
 from dragoman.ledger.stores.managing import Change, open_managed
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_BYTES: Final = 32
+_PREFIX: Final = "dragoman-"  # so that a key that leaked is found by those who look for keys
+_MOST_LABELS: Final = 32
+_MOST_PATTERNS: Final = 256
+_LONGEST_LABEL: Final = 200
+_LAST_SECOND: Final = 253_402_300_799
 #: Columns of a key.
 KEY_FIELDS: Final = "name, owner, team, labels, models, routes, expires, disabled, created"
 _ALL: Final = f"SELECT {KEY_FIELDS} FROM virtual_key ORDER BY name"
 _ENDS: Final = "UPDATE key_digest SET until = ? WHERE key = ? AND coalesce(until > ?, true)"
-_HAS: Final = "SELECT 1 FROM virtual_key WHERE name = ?"
+_ONE: Final = f"SELECT {KEY_FIELDS} FROM virtual_key WHERE name = ?"
 
 
 @final
@@ -59,6 +67,42 @@ class VirtualKey(msgspec.Struct, frozen=True, kw_only=True):
         return any(pattern == "*" or fnmatchcase(name, pattern) for pattern in patterns)
 
 
+def check_key(key: VirtualKey) -> VirtualKey:
+    """A key that may be made.
+
+    Raises:
+        ValueError: a field is none; which, and what was expected.
+    """
+    check_name(key.name)
+    for name in (key.owner, key.team):
+        if name:
+            check_name(name)
+    if len(key.labels) > _MOST_LABELS:
+        raise ValueError(f"labels: expected {_MOST_LABELS} at most, got {len(key.labels)}")
+    for name, value in key.labels.items():
+        if not name or not value or len(name + value) > _LONGEST_LABEL or not (name + value).isprintable():
+            raise ValueError(
+                f"labels: expected NAME=VALUE of {_LONGEST_LABEL} characters at most, got {name[:40]!r}={value[:40]!r}"
+            )
+        if "=" in name or "," in name + value:
+            raise ValueError(f"labels: expected no comma, and no = in a name, got {name[:40]!r}={value[:40]!r}")
+    for field, patterns in (("models", key.models), ("routes", key.routes)):
+        wrong = [each for each in patterns if not each or len(each) > _LONGEST_LABEL or not each.isprintable()]
+        if wrong or len(patterns) > _MOST_PATTERNS:
+            shown = repr(wrong[0][:40]) if wrong else f"{len(patterns)} of them"
+            expected = f"{_MOST_PATTERNS} patterns at most, of 1 to {_LONGEST_LABEL} characters"
+            raise ValueError(f"{field}: expected {expected}, got {shown}")
+    if key.expires is not None and not 0 <= key.expires <= _LAST_SECOND:
+        raise ValueError(f"expires: expected Unix seconds before the year 10000, got {key.expires}")
+    return key
+
+
+def new_secret() -> tuple[str, bytes]:
+    """A new key's secret, to be shown once, and the SHA-256 that it is known by."""
+    secret = _PREFIX + secrets.token_urlsafe(_BYTES)
+    return secret, hashlib.sha256(secret.encode()).digest()
+
+
 def check_name(name: str) -> str:
     """A name for a key, an owner or a team.
 
@@ -77,10 +121,19 @@ class KeyBook:
     and are changed here, until the store has one of their name.
     """
 
-    __slots__ = ("_actor", "_machine", "_now", "_store")
+    __slots__ = ("_actor", "_machine", "_may", "_now", "_store")
 
-    def __init__(self, folder: LedgerFolder, *, actor: str, now: Callable[[], float] = time.time) -> None:
-        """`actor`: who changes, for the audit."""
+    def __init__(
+        self,
+        folder: LedgerFolder,
+        *,
+        actor: str,
+        may: Callable[[VirtualKey], None] = lambda key: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`actor`: who changes, for the audit. `may`: raises for a key that it may not change; it is asked in the
+        transaction of the change."""
+        self._may = may
         self._store = open_managed(folder, now=now)
         self._machine = None if folder.store is None else open_managed(LedgerFolder(folder.root), now=now)
         self._actor = actor
@@ -93,10 +146,10 @@ class KeyBook:
             Refused: there is one of this name.
             StoreAway: the store cannot be written.
         """
-        if self._machine is not None and self._machine.select(_HAS, key.name):
+        if self._machine is not None and self._machine.select(_ONE, key.name):
             raise Refused(f"there is a key {key.name} already, on this machine")
         with self._store.changing() as change:
-            if change.select(_HAS, key.name):
+            if change.select(_ONE, key.name):
                 raise Refused(f"there is a key {key.name} already")
             key = msgspec.structs.replace(key, created=int(self._now()))
             change.execute(f"INSERT INTO virtual_key({KEY_FIELDS}) VALUES(?,?,?,?,?,?,?,?,?)", key.name, *_values(key))
@@ -118,32 +171,31 @@ class KeyBook:
         names = {key.name for key in self.list()}
         return [key for row in self._machine.select(_ALL) if (key := read_key(row)).name not in names]
 
-    def alter(self, key: VirtualKey) -> VirtualKey:
-        """Give the key of this name another owner and team, other labels, models, routes, another end; whether it is
-        disabled stays. Gives the key as it is now.
+    def alter(self, name: str, edit: Callable[[VirtualKey], VirtualKey]) -> VirtualKey:
+        """Make of a key what `edit` makes of it, in one transaction: nobody's change is lost. Its name and its day of
+        creation stay. Gives the key as it is now.
 
         Raises:
-            Refused, StoreAway: as `disable`.
+            Refused, StoreAway: as `disable`; and whatever `edit` raises: then nothing has changed.
         """
-        with self._changing(key.name) as change:
-            before = read_key(change.select(f"SELECT {KEY_FIELDS} FROM virtual_key WHERE name = ?", key.name)[0])
-            key = msgspec.structs.replace(key, disabled=before.disabled, created=before.created)
+        with self._changing(name) as (change, before):
+            key = msgspec.structs.replace(edit(before), name=before.name, created=before.created)
             change.execute(
                 "UPDATE virtual_key SET owner = ?, team = ?, labels = ?, models = ?, routes = ?, expires = ?, "
-                "disabled = ?, created = ? WHERE name = ?", *_values(key), key.name,
+                "disabled = ?, created = ? WHERE name = ?", *_values(key), name,
             )  # fmt: skip
             both = {"before": msgspec.to_builtins(before), "after": msgspec.to_builtins(key)}
-            change.note(self._actor, "key alter", key.name, both)
+            change.note(self._actor, "key alter", name, both)
         return key
 
     def disable(self, name: str, *, at: int | None) -> None:
         """Disable a key from now on, or enable it (`at` None).
 
         Raises:
-            Refused: there is none of this name.
+            Refused: there is none of this name, or `may` refuses it.
             StoreAway: the store cannot be written.
         """
-        with self._changing(name) as change:
+        with self._changing(name) as (change, _):
             change.execute("UPDATE virtual_key SET disabled = ? WHERE name = ?", at, name)
             change.note(self._actor, "key enable" if at is None else "key disable", name, {"disabled": at})
 
@@ -154,10 +206,8 @@ class KeyBook:
             Refused, StoreAway: as `disable`.
         """
         until = int(self._now()) + keep_seconds
-        with self._changing(name) as change:
-            change.execute(
-                "UPDATE key_digest SET until = ? WHERE key = ? AND coalesce(until > ?, true)", until, name, until
-            )
+        with self._changing(name) as (change, _):
+            change.execute(_ENDS, until, name, until)
             change.execute("INSERT INTO key_digest VALUES(?,?,NULL)", digest, name)
             change.note(self._actor, "key rotate", name, {"before_until": until})
 
@@ -168,16 +218,18 @@ class KeyBook:
             self._machine.close()
 
     @contextmanager
-    def _changing(self, name: str) -> Iterator[Change]:
-        """Where the key stands. Raises Refused, StoreAway."""
+    def _changing(self, name: str) -> Iterator[tuple[Change, VirtualKey]]:
+        """Where the key stands, and what it is. Raises Refused, StoreAway."""
         with self._store.changing() as change:
-            if change.select(_HAS, name):
-                yield change
+            if found := change.select(_ONE, name):
+                self._may(key := read_key(found[0]))
+                yield change, key
                 return
-        if self._machine is None or not self._machine.select(_HAS, name):
+        if self._machine is None or not self._machine.select(_ONE, name):
             raise Refused(f"there is no key {name}")
         with self._machine.changing() as change:
-            yield change
+            self._may(key := read_key(change.select(_ONE, name)[0]))
+            yield change, key
 
 
 def read_key(row: Sequence[Any]) -> VirtualKey:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import final
+from datetime import UTC, datetime
+from typing import Any, final
 
 import msgspec
 
-from dragoman.config.quotas import Quota
+from dragoman.config.quotas import EACH, Quota, quota_fields, read_scope, render_amount
+from dragoman.errors import ConfigError
 from dragoman.ledger.accounts import Accounts, Charge, Scopes
 from dragoman.ledger.counting import read_totals, read_used
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway, StoreAway
+from dragoman.money import render_usd
 
 
 @final
@@ -49,6 +52,39 @@ def read_standings(folder: LedgerFolder, quotas: Iterable[Quota], scopes: Scopes
         Standing(charge, used[charge.account] if charge.account in used else _counted(charge, totals))
         for charge in charges
     ]
+
+
+def read_scope_standings(folder: LedgerFolder, quotas: Iterable[Quota], scope: str, *, now: float) -> list[Standing]:
+    """Of the quotas of one scope, as it is written: `team:research`, `all`.
+
+    Raises:
+        ConfigError: it is no scope, or not of one.
+        StoreAway, OSError: the ledger cannot be read.
+    """
+    kind, value = read_scope(scope, "scope")
+    if value.endswith(EACH):
+        raise ConfigError(f"scope: expected one of them, as key:ci, got {scope[:80]!r}")
+    name, _, label = value.partition("=")
+    scopes = Scopes(labels={name: label}) if kind == "label" else Scopes()
+    if kind not in ("label", "all"):
+        scopes = msgspec.convert({kind: value}, Scopes)
+    return read_standings(folder, [quota for quota in quotas if quota.scope == kind], scopes, now=now)
+
+
+def standing_fields(standing: Standing) -> dict[str, Any]:
+    """How an account stands, in JSON."""
+    charge, unit = standing.charge, standing.charge.quota.unit
+
+    def shown(amount: int | None) -> str | None:
+        if amount is None:
+            return None
+        return render_usd(amount) if unit == "usd" else render_amount(unit, amount)
+
+    until = None
+    if charge.until != float("inf"):
+        until = datetime.fromtimestamp(charge.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    fields = {**quota_fields(charge.quota), "value": charge.value}
+    return {**fields, "used": shown(standing.used), "left": shown(standing.left), "until": until}
 
 
 def _counted(charge: Charge, totals: dict[int, int] | None) -> int | None:

@@ -46,24 +46,31 @@ class Used(msgspec.Struct):
 
 
 def read_usage(
-    folder: LedgerFolder, by: Sequence[str], *, since: float = 0.0, key: str | None = None, until: float | None = None
+    folder: LedgerFolder,
+    by: Sequence[str],
+    *,
+    since: float = 0.0,
+    until: float | None = None,
+    key: str | None = None,
+    team: str | None = None,
 ) -> list[Used]:
     """Sums by groups of `GROUPINGS`, sorted by them.
 
     Args:
         since, until: Unix seconds; the hours that they stand in count.
-        key: of this key alone.
+        key, team: of this one alone.
 
     Raises:
         StoreAway: the store cannot be read.
     """
     found: dict[tuple[str, ...], Used] = {}
     groups = ", ".join(GROUPINGS[name] for name in by)
-    condition = "hour >= ? AND hour <= ? AND (CAST(? AS text) IS NULL OR key = ?)"
+    condition = "hour >= ? AND hour <= ?"
+    condition += "".join(f" AND (CAST(? AS text) IS NULL OR {name} = ?)" for name in ("key", "team"))
     sums = ", ".join(f"CAST(sum({name}) AS bigint)" for name in SUMS)
     statement = f"SELECT {sums}{', ' if groups else ''}{groups} FROM :usage_hour WHERE {condition}"
     statement += f" GROUP BY {groups}" if groups else ""
-    bounds = (int(since // 3600), int(until // 3600) if until is not None else 1 << 40, key, key)
+    bounds = (int(since // 3600), int(until // 3600) if until is not None else 1 << 40, key, key, team, team)
     with open_reading(folder) as reading:
         for row in reading.sums(statement, *bounds):
             if row[0] is not None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, get_args
 
@@ -27,22 +26,17 @@ from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
 from dragoman.config.ledger import check_amounts
 from dragoman.config.quotas import (
-    EACH,
     UTC_NAME,
     Period,
     Unit,
     quota_fields,
     read_quota,
-    read_scope,
-    render_amount,
 )
 from dragoman.errors import ConfigError, DragomanError, UsageError
-from dragoman.ledger.accounts import Scopes
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.quotas import QuotaBook, merged
-from dragoman.ledger.standing import Standing, read_standings
-from dragoman.money import render_usd
+from dragoman.ledger.standing import read_scope_standings, standing_fields
 
 EXAMPLE = "  dragoman budget set team:research 500/month --zone Europe/Berlin"
 
@@ -167,18 +161,11 @@ def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
 
 
 def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
+    quotas = merged(config.quotas, book.list(), book.of_machine())
     try:
-        kind, value = read_scope(options.scope, "show")
+        found = read_scope_standings(_folder(config), quotas, options.scope, now=time.time())
     except ConfigError as problem:
-        raise UsageError(str(problem)) from None
-    if value.endswith(EACH):
-        raise UsageError("show: expected one of them, as key:ci")
-    name, _, label = value.partition("=")
-    scopes = Scopes(labels={name: label}) if kind == "label" else Scopes()
-    if kind not in ("label", "all"):
-        scopes = msgspec.convert({kind: value}, Scopes)
-    quotas = [quota for quota in merged(config.quotas, book.list(), book.of_machine()) if quota.scope == kind]
-    found = read_standings(_folder(config), quotas, scopes, now=time.time())
+        raise UsageError(f"show: {problem}") from None
     for standing in found:
         if options.json:
             write(_json.encode(standing_fields(standing)) + b"\n")
@@ -188,19 +175,3 @@ def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
         say(f"{standing.charge.quota.shown} {fields['unit']}: {fields['used']} used, {fields['left']} left{until}\n")
     if not found:
         hint(f"no quota applies to {options.scope}\n")
-
-
-def standing_fields(standing: Standing) -> dict[str, Any]:
-    """How an account stands, in JSON."""
-    charge, unit = standing.charge, standing.charge.quota.unit
-
-    def shown(amount: int | None) -> str | None:
-        if amount is None:
-            return None
-        return render_usd(amount) if unit == "usd" else render_amount(unit, amount)
-
-    until = None
-    if charge.until != float("inf"):
-        until = datetime.fromtimestamp(charge.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    fields = {**quota_fields(charge.quota), "value": charge.value}
-    return {**fields, "used": shown(standing.used), "left": shown(standing.left), "until": until}

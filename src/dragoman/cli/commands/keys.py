@@ -12,8 +12,6 @@ rotate NAME  give the key a new secret; the old one works for --keep longer (24h
 from __future__ import annotations
 
 import argparse
-import hashlib
-import secrets
 import time
 from datetime import UTC, datetime
 from typing import Final
@@ -22,18 +20,17 @@ import msgspec
 
 from dragoman import _json
 from dragoman.cli.body_input import write
-from dragoman.cli.ledger_input import actor, ledger_folder, read_day, read_span
+from dragoman.cli.ledger_input import actor, ledger_folder
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
 from dragoman.ledger.interfaces import Refused, StoreAway
-from dragoman.ledger.keys import KeyBook, VirtualKey, check_name
+from dragoman.ledger.keys import KeyBook, VirtualKey, check_key, new_secret
+from dragoman.ledger.times import read_day, read_span
 
 EXAMPLE = "  dragoman keys new ci --team research --models 'ollama/*' --expires 90d"
 
-_BYTES: Final = 32
-_PREFIX: Final = "dragoman-"  # so that a key that leaked is found by those who look for keys
 #: Where a key stands: in the ledger, or beside a PostgreSQL in the files of this machine.
 _LEDGER: Final = "ledger"
 _MACHINE: Final = "machine"
@@ -73,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _unnamed(*, as_json: bool) -> int:
-    key, digest = new_key()
+    key, sha256 = new_secret()
+    digest = f"sha256:{sha256.hex()}"
     if as_json:
         write(_json.encode({"key": key, "digest": digest}) + b"\n")
         return DONE
@@ -89,15 +87,15 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
     name: str = options.name
     match options.action:
         case "new":
-            secret, digest = new_key()
-            book.add(_described(options), _bytes_of(digest))
+            secret, digest = new_secret()
+            book.add(_described(options), digest)
             _tell_secret(secret, name, as_json=options.json)
         case "rotate":
             seconds = read_span(options.keep)
             if seconds is None:
                 raise UsageError(f"--keep: expected a span like 24h or 0s, got {options.keep[:40]!r}")
-            secret, digest = new_key()
-            book.rotate(name, _bytes_of(digest), keep_seconds=seconds)
+            secret, digest = new_secret()
+            book.rotate(name, digest, keep_seconds=seconds)
             _tell_secret(secret, name, as_json=options.json)
         case "disable":
             book.disable(name, at=int(time.time()))
@@ -124,21 +122,23 @@ def _placed(book: KeyBook) -> list[tuple[VirtualKey, str]]:
 
 def _described(options: argparse.Namespace) -> VirtualKey:
     labels = dict(label.partition("=")[::2] for label in options.label)
-    if any(not key or not value or len(key + value) > 200 for key, value in labels.items()):
-        raise UsageError("--label: expected NAME=VALUE")
     expires = None
     if options.expires is not None:
         span = read_span(options.expires)
-        expires = int(time.time() + span if span is not None else read_day(options.expires, "--expires"))
-    return VirtualKey(
-        name=check_name(options.name),
-        owner=check_name(options.owner) if options.owner else "",
-        team=check_name(options.team) if options.team else "",
+        try:
+            expires = int(time.time() + span if span is not None else read_day(options.expires))
+        except ValueError as problem:
+            raise UsageError(f"--expires: {problem}") from None
+    key = VirtualKey(
+        name=options.name,
+        owner=options.owner,
+        team=options.team,
         labels=labels,
         models=tuple(filter(None, options.models.split(","))),
         routes=tuple(filter(None, options.routes.split(","))),
         expires=expires,
     )
+    return check_key(key)
 
 
 def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:
@@ -168,13 +168,3 @@ def _show(key: VirtualKey, place: str, *, as_json: bool) -> None:
 
 def _day(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _bytes_of(digest: str) -> bytes:
-    return bytes.fromhex(digest.removeprefix("sha256:"))
-
-
-def new_key() -> tuple[str, str]:
-    """A key, and what the configuration knows it by."""
-    key = _PREFIX + secrets.token_urlsafe(_BYTES)
-    return key, f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"

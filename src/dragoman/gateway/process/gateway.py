@@ -9,14 +9,19 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Final, TypeAlias, get_args
 
+import msgspec
+
 from dragoman.client.client import Requester
 from dragoman.config import Config, ServerConfig, split_address
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.admin import AdminApp
+from dragoman.gateway.administration.api import MOST_BODY, AdminApi
+from dragoman.gateway.administration.desk import Desk
+from dragoman.gateway.administration.granters import Granters
 from dragoman.gateway.app import App
-from dragoman.gateway.auth import Guard
+from dragoman.gateway.auth import Guard, is_loopback
 from dragoman.gateway.messages import Limits, read_limits
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.health import Operations, State
@@ -66,8 +71,8 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_addresses", "_admin", "_client", "_connections", "_guard", "_is_closed", "_ledger", "_listeners", "_memory",
-        "_names", "_pricing", "_relay", "_ring", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts",
+        "_addresses", "_admin", "_client", "_connections", "_granters", "_guard", "_is_closed", "_ledger", "_listeners",
+        "_memory", "_names", "_pricing", "_relay", "_ring", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts",
         "admin_port", "host", "observer", "port", "routes",
     )  # fmt: skip
 
@@ -115,6 +120,7 @@ class Gateway:
             ledger.limit(config.quotas, written=config.written)
             self._ask_for_records()
         self._admin: Guard | None = None  # of the admin listener
+        self._granters = Granters((), ())
         self.host = host
         self.port = self.admin_port = 0
         self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
@@ -218,9 +224,17 @@ class Gateway:
         keys = read_keys(config).admins
         check_reach(host, keys, listener="admin")
         guard = Guard(allowed_hosts={*self._hosts(config), host}, keys=keys)
-        operations = Operations(self.observer, self._state, self._siblings)
-        app = AdminApp(guard=guard, addresses=self._addresses, observer=self.observer, operations=operations)
-
+        client = self._client
+        granters = self._granters = Granters(config.admin.keys, keys)
+        app = AdminApp(
+            guard=guard,
+            granters=granters,
+            api=AdminApi(self._desk(), granters, is_open=lambda: is_loopback(host) or client.config.admin.behind_tls),
+            addresses=self._addresses,
+            observer=self.observer,
+            operations=Operations(self.observer, self._state, self._siblings),
+        )
+        limits = msgspec.structs.replace(limits, body=MOST_BODY)
         shared = Shared(limits, self._connections, self._addresses, self._memory)
 
         def connection() -> Connection:
@@ -233,6 +247,17 @@ class Gateway:
         self._listeners.append(opened)
         self._admin = guard
         self.admin_port = opened.sockets[0].getsockname()[1]
+
+    def _desk(self) -> Desk | None:
+        """What the API works on; None without a ledger."""
+        if self._ledger is None:
+            return None
+        client = self._client
+        return Desk(
+            self._ledger.folder,
+            lambda: list({key.name: key for key in virtual_keys(client.config).values()}.values()),
+            lambda: client.config.quotas,
+        )
 
     async def _begin_looking(self, look: Look) -> None:
         first = asyncio.Event()
@@ -270,6 +295,7 @@ class Gateway:
         if self._admin is not None:
             admin_host, _ = split_address(config.admin.address or "")
             self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)
+            self._granters.take(config.admin.keys, keys.admins)
         self._names.take(config)
         if self._ledger is not None:
             self._ledger.limit(config.quotas, written=config.written)

@@ -13,6 +13,8 @@ from dragoman.ledger.stores.files import MAIN_FILE, month_file, months_in, read_
 from dragoman.ledger.stores.schema import CHARGES
 from dragoman.ledger.stores.sqlite import SqliteStore
 
+#: Seconds that a look at all rows may take.
+_PATIENCE: Final = 3_600.0
 #: Tables that statements name by `:attempt` and so on: those of one month.
 _OF_MONTH: Final = ("attempt", "adjustment", "usage_hour", "spend")
 
@@ -57,8 +59,8 @@ def open_store(folder: LedgerFolder) -> Store:
 
 
 @contextmanager
-def open_reading(folder: LedgerFolder) -> Iterator[StoreReading]:
-    """To read, one state of each month.
+def open_reading(folder: LedgerFolder, *, patience: float = _PATIENCE) -> Iterator[StoreReading]:
+    """To read, one state of each month. `patience`: seconds that a server may take to answer.
 
     Raises:
         StoreAway: it cannot be read.
@@ -66,7 +68,7 @@ def open_reading(folder: LedgerFolder) -> Iterator[StoreReading]:
     if folder.store is not None:
         from dragoman.ledger.stores.postgresql_reading import open_postgresql
 
-        with open_postgresql(folder.store) as reading:
+        with open_postgresql(folder.store, patience=patience) as reading:
             yield reading
         return
     files = _Files(folder)

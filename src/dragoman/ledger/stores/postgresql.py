@@ -23,7 +23,14 @@ from dragoman.ledger.stores.postgresql_schema import (
     render_partitions,
 )
 from dragoman.ledger.stores.schema import COLUMNS, SETTLED
-from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
+from dragoman.ledger.stores.values import (
+    adjustment_id,
+    audit_digest,
+    check_repeated,
+    derived_id,
+    ending_values,
+    row_values,
+)
 from dragoman.secret import Secret
 
 _ID_SIZE: Final = 16
@@ -94,13 +101,15 @@ class PostgresqlStore:
             values = (name, reason, data, self._micros())
             connection.execute("INSERT INTO set_aside VALUES($1, $2, $3, $4) ON CONFLICT DO NOTHING", *values)
 
-    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
-        id = derived_id(attempt, f"{nano} {actor} {reason}")
+    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str, token: str = "") -> bool:
+        id = adjustment_id(attempt, nano, reason=reason, actor=actor, token=token)
         with self._writing() as connection:
             found = connection.fetch("SELECT state, nano FROM attempt WHERE id = $1 FOR UPDATE", attempt)
             if not found or found[0][0] == "reserved":
                 raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
-            if connection.fetch("SELECT 1 FROM adjustment WHERE attempt = $1 AND id = $2", attempt, id):
+            stored = connection.fetch("SELECT nano, reason FROM adjustment WHERE attempt = $1 AND id = $2", attempt, id)
+            if stored:
+                check_repeated(stored[0], nano, reason)
                 return False
             PostgresqlChange(connection, self._now).note(
                 actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()}

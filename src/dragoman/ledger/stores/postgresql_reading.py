@@ -11,16 +11,14 @@ from dragoman.ledger.stores.postgresql_connection import Connection, numbered
 from dragoman.ledger.stores.postgresql_schema import CHARGES, partition_of
 from dragoman.secret import Secret
 
-#: Seconds that a look at all rows may take.
-_PATIENCE: Final = 3_600.0
 #: Tables of all months, which say of each row of which it is.
 _SUMS: Final = ("usage_hour", "spend")
 
 
 @contextmanager
-def open_postgresql(address: Secret) -> Iterator[PostgresqlReading]:
+def open_postgresql(address: Secret, *, patience: float) -> Iterator[PostgresqlReading]:
     """Raises StoreAway: it cannot be read."""
-    connection = Connection(address, patience=_PATIENCE)
+    connection = Connection(address, patience=patience)
     try:
         with connection.transaction(is_reading=True):
             yield PostgresqlReading(connection, is_empty=read_version(connection) is None)

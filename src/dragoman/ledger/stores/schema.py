@@ -80,6 +80,8 @@ COLUMNS: Final = (
     "ended", "state", "nano", "price", "input", "output", "cache_read", "cache_write", "reasoning", "reported",
     "reason", "status", "provider_request", "charged_tokens",
 )  # fmt: skip
+#: What corrections add to an attempt, for a statement that reads its columns.
+ADJUSTED_NANO: Final = "(SELECT CAST(sum(nano) AS bigint) FROM :adjustment WHERE attempt = attempt.id) AS adjusted"
 #: Those that a settlement sets.
 SETTLED: Final = COLUMNS[COLUMNS.index("ended") :]
 #: What most rows end as comes first.

@@ -28,7 +28,14 @@ from dragoman.ledger.stores.files import (
 )
 from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
-from dragoman.ledger.stores.values import audit_digest, derived_id, ending_values, row_values
+from dragoman.ledger.stores.values import (
+    adjustment_id,
+    audit_digest,
+    check_repeated,
+    derived_id,
+    ending_values,
+    row_values,
+)
 
 #: Files of months that are open at once.
 _MOST_OPEN: Final = 3
@@ -99,13 +106,15 @@ class SqliteStore:
         with self._writing(None) as main:
             main.execute("INSERT OR IGNORE INTO set_aside VALUES(?,?,?,?)", (name, reason, data, self._micros()))
 
-    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str) -> bool:
-        id = derived_id(attempt, f"{nano} {actor} {reason}")
+    def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str, token: str = "") -> bool:
+        id = adjustment_id(attempt, nano, reason=reason, actor=actor, token=token)
         with self._writing(month_of(attempt)) as connection:
             found = connection.execute("SELECT state, nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
             if found is None or found[0] == "reserved":
                 raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
-            if connection.execute("SELECT 1 FROM adjustment WHERE id = ?", (id,)).fetchone():
+            stored = connection.execute("SELECT nano, reason FROM adjustment WHERE id = ?", (id,)).fetchone()
+            if stored is not None:
+                check_repeated(stored, nano, reason)
                 return False
         # The audit comes first: a correction that nobody accounts for must not be, one that was announced and not made
         # is shown by `check`.

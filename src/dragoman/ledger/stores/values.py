@@ -6,6 +6,7 @@ import hashlib
 from typing import Final
 
 from dragoman import _json
+from dragoman.ledger.interfaces import Refused
 from dragoman.ledger.records import Row, Settlement
 
 
@@ -17,6 +18,21 @@ def audit_digest(previous: bytes, entry: tuple[int, int, str, str, str, str]) ->
 def derived_id(attempt: bytes, what: str) -> bytes:
     """An id that follows from the attempt's and from what is said of it, so that saying it again is the same."""
     return hashlib.sha256(attempt + what.encode("utf-8", "replace")).digest()[:16]
+
+
+def adjustment_id(attempt: bytes, nano: int, *, reason: str, actor: str, token: str) -> bytes:
+    """The id of a correction: the same said again is one, by its token or, without one, by all of it."""
+    return derived_id(attempt, f"token {actor} {token}" if token else f"{nano} {actor} {reason}")
+
+
+def check_repeated(stored: tuple[int, str], nano: int, reason: str) -> None:
+    """Whether a correction that stands there already, `(nano, reason)`, is the one that is said.
+
+    Raises:
+        Refused: it is another one, under the same token.
+    """
+    if stored != (nano, reason):
+        raise Refused("expected an idempotency key of its own: another correction of this attempt has it")
 
 
 def row_values(row: Row) -> tuple[object, ...]:

@@ -1,0 +1,1 @@
+"""The API of the admin listener: keys, quotas, what was spent, corrections, the audit."""

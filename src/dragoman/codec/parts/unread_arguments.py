@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,6 +30,90 @@ _WORDS: Final = ("args", "argument", "inputjson", "parameter", "params", "partia
 _BLANK: Final = 16
 #: Objects that vendors write beside a call, and that say nothing of its arguments.
 _BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
+#: What the key of calls has in it, and the types of their pieces.
+_CALLS: Final = ("toolcall", "functioncall", "tooluse")
+_CALL_TYPES: Final = frozenset({
+    "custom_tool_call", "function", "function_call", "input_json_delta", "tool_call", "tool_use", "toolcall", "tooluse",
+})  # fmt: skip
+#: Keys of what an answer says, in small letters without `_` and `-`.
+_ANSWERS: Final = frozenset({"content", "delta", "message", "parts", "reasoningcontent", "text"})
+#: Keys of objects that tell of tools offered, or of calls that the provider has run.
+_OFFERED: Final = frozenset({"tools", "functions", "availabletools", "executedtools", "mcpservers"})
+_RAN: Final = frozenset({"output", "outputs", "result", "results", "response"})
+#: What the JSON text of a call has in it.
+_TOLD: Final = re.compile(rb"(?i)tool|function|arg|param|input|partial")
+_DEEPEST: Final = 6
+
+
+def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> None:
+    """Name what stands in fields that nobody reads and looks like the answer, or like a call: that may be more of each
+    call that is open and not whole, so that these fail.
+
+    Args:
+        fields: by name; a `Raw` is the field's JSON text.
+    """
+    for key, value in fields.items():
+        name = _plain(key)
+        if (name in _ANSWERS or _may_call(name, value)) and (said := _decoded(value)):
+            if name in _ANSWERS:
+                assembly.deviate("unread-field", f"{where}.{clip(key)}")
+            if _is_call(name, said):
+                lose_unread(assembly, f"{where}.{clip(key)}")
+
+
+def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
+    """The same for an event of a type that the protocol does not have."""
+    if _is_call(_plain(where), event):
+        lose_unread(assembly, where)
+
+
+def lose_unread(assembly: Assembly, where: str) -> None:
+    """What looks like a call, or a piece of one, stands where nobody reads it."""
+    if assembly.phase != "open":
+        return
+    assembly.deviate("unread-field", where)
+    ending, calls = assembly.ending, assembly.calls
+    ending.unreadable = ending.unreadable or f"what looks like a call at {where}"
+    for call in [call for call in calls.by_index.values() if not call.text.is_closed()]:
+        message = f"tool call {call.name or '(no name)'}: what may be more of it stands at {where}"
+        calls.fail(call, assembly, "lost", message)
+
+
+def _may_call(name: str, value: Json) -> bool:
+    """Whether a look at a field is worth its while."""
+    if not isinstance(value, Raw):
+        return isinstance(value, dict | list | str)
+    return any(word in name for word in _CALLS) or _TOLD.search(value) is not None
+
+
+def _decoded(value: Json) -> Json:
+    if not isinstance(value, Raw):
+        return value
+    decoded = _json.decode_lenient(bytes(value))
+    return None if isinstance(decoded, Malformed) else decoded
+
+
+def _is_call(name: str, value: Json, depth: int = 0) -> bool:
+    """Whether a value is a call, a piece of one, or holds one. `name`: the plain key that it stands under."""
+    if not value or depth > _DEEPEST or name in _OFFERED:
+        return False
+    is_named = any(word in name for word in _CALLS)
+    if isinstance(value, str):
+        return is_named and value.lstrip()[:1] in ("{", "[") and not is_placeholder(value)
+    if isinstance(value, list):
+        return any(_is_call(name, item, depth + 1) for item in value)
+    if not isinstance(value, dict):
+        return False
+    if is_named:
+        return True
+    plain = {_plain(key): item for key, item in value.items()}
+    kind = plain.get("type")
+    if _RAN.isdisjoint(plain):
+        has_arguments = any(key in _SPELLINGS and item is not None for key, item in plain.items())
+        names = any(isinstance(plain.get(key), str) and plain[key] for key in ("name", "toolname", "functionname"))
+        if has_arguments and (names or kind in _CALL_TYPES):
+            return True
+    return any(_is_call(key, item, depth + 1) for key, item in plain.items())
 
 
 def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -108,10 +108,11 @@ class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     thought_signature: str | None = None
 
 
-class Content(msgspec.Struct, gc=False):
+class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """`content` of a candidate."""
 
     parts: list[Part] | None = None
+    role: Any = None
 
 
 class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):

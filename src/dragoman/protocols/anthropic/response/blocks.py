@@ -14,8 +14,9 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import note_unread_piece, unread_arguments
+from dragoman.codec.parts.unread_arguments import lose_unread, note_unread_piece, unread_arguments
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.protocols.anthropic.response.lenient import joined_seal
 from dragoman.protocols.anthropic.wire import (
     NAME,
     OWN_BLOCKS,
@@ -183,6 +184,8 @@ class Blocks:
     def _open_text(self, fields: dict[str, Raw]) -> Block:
         block = Block("text")
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
+        if "text" not in fields and len(fields) > 1:
+            self._assembly.deviate("missing-field", "content_block.text")
         if "citations" in fields:
             block.citations = [keep(item) for item in read_items(fields["citations"]) or ()]
         if text := read_text(fields.get("text")):
@@ -354,13 +357,15 @@ class Blocks:
         elif kind == "input_json_delta":
             self._grow_call(index, block, delta.partial_json)
         elif kind == "signature_delta" and block is not None and block.part is not None:
-            _seal(block, block.part, delta.signature)
+            block.part.signature = joined_seal(block.part.signature, delta.signature, at_start=block.sealed)
         elif kind == "citations_delta" and block is not None:
             citation = delta_fields(frame).get("citation")
             if citation is not None:
                 block.citations.append(keep(citation))
         else:
             self._assembly.deviate("unknown-event", "content_block_delta", kind)
+            if unread_arguments(delta_fields(frame), "type"):
+                lose_unread(self._assembly, "content_block_delta")
 
     def _is_nobodys(self) -> bool:
         """Whether arguments without an index may be those of several calls: then each of them fails."""
@@ -436,14 +441,3 @@ class Blocks:
                 block.gains.setdefault("citations", []).append([read(value)])
             elif key != "type":
                 block.gains.setdefault(key, []).append(read(value))
-
-
-def _seal(block: Block, part: OpenPart, signature: str) -> None:
-    """Join a signature: it comes once, in pieces, or repeats what the block's start said."""
-    # quirk: signature-in-start-and-delta
-    so_far = part.signature or ""
-    if not signature or signature == so_far:
-        return
-    is_first = so_far == block.sealed
-    part.signature = signature if is_first or signature.startswith(so_far) else so_far + signature
-    block.sealed = ""

@@ -14,6 +14,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -45,6 +46,8 @@ _ENVELOPES = ("message", "data", "response", "result", "body", "output", "comple
 #: Types of events out of the specification whose `message` is no error's.
 _NEWS = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
 _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
+
+_TEXTS = ("text_delta", "thinking_delta")
 
 
 class Decoder:
@@ -130,9 +133,10 @@ class Decoder:
                                 continue
                         elif block.part is not None:
                             is_text = block.takes == "text_delta"
-                            assembly.add(block.part, delta.text if is_text else delta.thinking)
-                            last.learn(frame, b'"text"' if is_text else b'"thinking"')
-                            continue
+                            if text := delta.text if is_text else delta.thinking:
+                                assembly.add(block.part, text)
+                                last.learn(frame, b'"text"' if is_text else b'"thinking"')
+                                continue
                 last.forget()
                 self._process(event, frame, name)
         except TooLarge as problem:
@@ -174,6 +178,12 @@ class Decoder:
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         if kind == "content_block_delta":
+            if (
+                event.delta is not None
+                and event.delta.type in _TEXTS
+                and not (event.delta.text or event.delta.thinking)
+            ):
+                self._tell_missing(event.delta.type.removesuffix("_delta"), frame)
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":
             self._start_block(event)
@@ -191,6 +201,12 @@ class Decoder:
             self._assembly.native_event(NativeEvent(NAME, Raw(bytes(frame))))
         elif kind != "ping":
             self._process_unknown(kind, frame)
+
+    def _tell_missing(self, key: str, frame: bytes) -> None:
+        """A delta of text without any: something else may stand in its place."""
+        fields = delta_fields(frame)
+        if key not in fields and len(fields) > 1:
+            self._assembly.deviate("missing-field", f"content_block_delta.{key}")
 
     def _kind(self, event: StreamEvent, frame: bytes, name: bytes) -> str:
         """The event's type: as the data say, else as its line says, else as its fields tell."""
@@ -240,6 +256,7 @@ class Decoder:
             self._fail(frame)
         else:
             self._assembly.deviate("unknown-event", kind or "(no type)")
+            tell_unread_event(self._assembly, _json.decode_lenient(frame), kind or "(no type)")
 
     # ------------------------------------------------------------ the message
 

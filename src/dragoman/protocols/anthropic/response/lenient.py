@@ -78,6 +78,15 @@ def _loose_index(value: Json, assembly: Assembly) -> int:
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else -1
 
 
+def joined_seal(so_far: str | None, signature: str, *, at_start: str) -> str | None:
+    """A signature that comes once, in pieces, or repeats what its block's start said."""
+    # quirk: signature-in-start-and-delta
+    said = so_far or ""
+    if not signature or signature == said:
+        return so_far
+    return signature if said == at_start or signature.startswith(said) else said + signature
+
+
 def _refuse_infinite(value: Json, depth: int = 0) -> Json:
     """A value of the lenient reader with null for NaN and Infinity, but a word that is no JSON object for each `input`
     with one in it."""

@@ -213,6 +213,8 @@ class CallReader:
         assembly, call, arguments = self._assembly, partial.call, partial.arguments
         is_cut = proof == "over" or (arguments.announces_more() if proof == "ended" else arguments.is_cut())
         text = arguments.text()
+        if not call.is_open():
+            return  # it has failed
         if self._is_torn:
             message = "pieces of arguments came that may be its own or another call's"
             assembly.drop_call(call, "lost", f"tool call {call.name or '(no name)'}: {message}")

@@ -17,9 +17,10 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import fields_at
+from dragoman.codec.parts.unread_arguments import fields_at, tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
 from dragoman.codec.timestamps import parse_time
+from dragoman.deviations import clip
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.gemini.response.calls import CallReader
@@ -262,6 +263,7 @@ class Decoder:
             self._read_error(value)
         elif value:
             self._assembly.deviate("unknown-event", "chunk", ", ".join(value))
+            tell_unread_event(self._assembly, value, "chunk")
 
     def _read_error(self, error: Json | Malformed) -> None:
         if isinstance(error, Malformed) or not holds_error(error):
@@ -307,6 +309,10 @@ class Decoder:
                 self._read_part(part, rest)
         if found is not None:
             self._kept.add_candidate(found.candidates[place])
+            tell_unread(self._assembly, found.candidates[place], f"candidates[{place}]")
+            for key in found.contents[place]:  # which nothing keeps
+                self._assembly.deviate("unread-field", f"candidates[{place}].content.{clip(key)}")
+            tell_unread(self._assembly, found.contents[place], f"candidates[{place}].content")
         reason = candidate.finishReason or candidate.finish_reason
         if reason:
             self._read_reason(reason)
@@ -384,6 +390,7 @@ class Decoder:
         kind = next(iter(rest))
         if KNOWN_PARTS.isdisjoint(rest) and "inlineData" not in rest and "fileData" not in rest:
             self._assembly.deviate("unknown-part", "part", kind)
+            tell_unread(self._assembly, rest, "part")
         self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
 
 

@@ -85,7 +85,8 @@ def _read_candidate_leniently(candidate: dict[str, Json], deviate: Deviate, clea
     if isinstance(parts, str):
         deviate("wrong-type", "content.parts", "a string")
         parts = [{"text": parts}]
-    loose["content"] = {
+    beside = _rest(content, frozenset({"parts", "role"})) if isinstance(content, dict) else {}
+    loose["content"] = beside | {
         "parts": [
             _read_part_leniently(camel(part), deviate, clean_text)
             for part in _list(parts, "content.parts", deviate)

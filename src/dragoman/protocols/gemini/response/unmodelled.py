@@ -8,37 +8,33 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import msgspec
-
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import Fields
-from dragoman.protocols.gemini.wire import NAME, Candidate, Part, UsageMetadata, camel_key
+from dragoman.codec.json_fields import Fields, without_nulls
+from dragoman.protocols.gemini.wire import NAME, Candidate, Content, Part, UsageMetadata, camel_key
 from dragoman.types import Native
 
 _PART: Final = frozenset(Part.__struct_fields__)
+_CONTENT: Final = frozenset(Content.__struct_fields__)
 _CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
 _USAGE: Final = frozenset({*UsageMetadata.__struct_fields__, "totalTokenCount"} - {"toolUsePromptTokenCount"})
 #: Of the whole response: modelled, or read where it stands.
 _RESPONSE: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error", "response"})
 
 
-class _Content(msgspec.Struct, gc=False):
-    parts: list[Fields] | None = None
-
-
+_NO_PARTS: Final = Raw(b"[]")
 _decode_fields = _json.typed_decoder(Fields)
 _decode_objects = _json.typed_decoder(list[Fields])
-_decode_content = _json.typed_decoder(_Content)
 
 
 class Split(NamedTuple):
     """A frame without the fields that are not modelled, and these: of candidates by their place, of parts by that of
-    their candidate and their own."""
+    their candidate and their own; `contents`: of the candidates' contents, which nothing keeps."""
 
     frame: bytes
     candidates: dict[int, Fields]
     parts: dict[tuple[int, int], Fields]
+    contents: dict[int, Fields]
 
 
 def split(frame: bytes) -> Split | None:
@@ -50,18 +46,22 @@ def split(frame: bytes) -> Split | None:
     if isinstance(candidates, Malformed):
         return None
     rests: dict[int, Fields] = {}
+    contents: dict[int, Fields] = {}
     rests_of_parts: dict[tuple[int, int], Fields] = {}
     for place, candidate in enumerate(candidates):
-        content = _decode_content(candidate.get("content", Raw(b"{}")))
-        if isinstance(content, Malformed):
+        content = _decode_fields(candidate.get("content", Raw(b"{}")))
+        content = content if isinstance(content, Malformed) else without_nulls(content)
+        parts = Malformed("") if isinstance(content, Malformed) else _decode_objects(content.get("parts") or _NO_PARTS)
+        if isinstance(content, Malformed) or isinstance(parts, Malformed):
             return None
-        for number, part in enumerate(content.parts or ()):
+        for number, part in enumerate(parts):
             if rest := _take_rest(part, _PART):
                 rests_of_parts[place, number] = rest
-        candidate["content"] = _json.raw(content)
+        contents[place] = _take_rest(content, _CONTENT)
+        candidate["content"] = _json.raw({"parts": parts})
         rests[place] = _take_rest(candidate, _CANDIDATE)
     top["candidates"] = _json.raw(candidates)
-    return Split(_json.encode(top), rests, rests_of_parts)
+    return Split(_json.encode(top), rests, rests_of_parts, contents)
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:

@@ -23,7 +23,7 @@ from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.ollama.response.calls import CallReader, text_of
-from dragoman.protocols.ollama.response.unmodelled import Kept
+from dragoman.protocols.ollama.response.unmodelled import Kept, tell_unread_of
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     FOREIGN_REASONS,
@@ -184,6 +184,7 @@ class Decoder:
             self._read_answer(answer, frame, lenient=value is not None)
         if not is_known:
             self._kept.line(frame)
+            tell_unread_of(frame, value, assembly)
         elif holds_more(line):
             self._kept.known_line(line)
         self._read_end(line)

@@ -5,11 +5,25 @@ The fields of a line stand in native records by their names, those of its messag
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, read_fields, read_items
-from dragoman.protocols.ollama.wire import MODELLED, MODELLED_IN_MESSAGE, NAME, NOT_MODELLED, Line, decode_fields
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import tell_unread
+from dragoman.protocols.ollama.wire import (
+    ENVELOPES,
+    MODELLED,
+    MODELLED_IN_MESSAGE,
+    NAME,
+    NOT_MODELLED,
+    Line,
+    decode_fields,
+)
 from dragoman.types import Native
+
+_LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
 
 
 class Kept:
@@ -41,6 +55,19 @@ class Kept:
         return Native(
             NAME, {key: value if isinstance(value, Raw) else _json.raw(value) for key, value in fields.items()}
         )
+
+
+def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assembly) -> None:
+    """Name what of a line's unknown fields may be calls, or another spelling of what is read. `value`: the line as the
+    lenient reader gave it."""
+    fields = decode_fields(frame) if value is None else value
+    if isinstance(fields, Malformed):
+        return
+    tell_unread(assembly, {key: item for key, item in fields.items() if key not in _LINE}, "line")
+    message = fields.get("message")
+    inner = read_fields(message) if isinstance(message, Raw) else message
+    if isinstance(inner, dict):
+        tell_unread(assembly, {key: item for key, item in inner.items() if key not in MODELLED_IN_MESSAGE}, "message")
 
 
 def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:

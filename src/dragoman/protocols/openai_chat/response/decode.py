@@ -15,13 +15,14 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.codec.parts.unread_arguments import tell_unread_event
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
 from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.decode_extensions import Extensions
 from dragoman.protocols.openai_chat.response.delta_batch import Growth, read_arguments, read_bare_usage, read_texts
-from dragoman.protocols.openai_chat.response.unmodelled import Kept, without_unknown
+from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_of, without_unknown
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
     NOTHING,
@@ -209,8 +210,10 @@ class Decoder:
             chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
             lenient.join_surrogates(chunk, self._assembly)
         self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
+        tell_unread_of(taken, self._assembly)  # what was open before, and below what this chunk opens
         if chunk.choices:
             self._chunk(chunk, data)
+            tell_unread_of(taken, self._assembly)
         else:
             self._bare_chunk(chunk, data, name)
 
@@ -241,8 +244,10 @@ class Decoder:
             return
         if name == b"error" or lenient.is_problem(value):
             self._fail(value)
-        elif "usage" not in value and "choices" not in value:
+            return
+        if "usage" not in value and "choices" not in value:
             self._assembly.deviate("missing-field", "choices")
+        tell_unread_event(self._assembly, value, "chunk")
 
     # ------------------------------------------------------------ chunks
 

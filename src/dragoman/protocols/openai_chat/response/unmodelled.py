@@ -12,7 +12,8 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
-from dragoman.codec.parts.unread_arguments import unread_arguments
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import tell_unread, unread_arguments
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
     CHOICE_FIELDS,
@@ -153,6 +154,15 @@ class Unknown(NamedTuple):
     calls: list[dict[str, Json]]
     unread: list[str]
     unread_of_older: list[str]
+
+
+def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
+    """Name what of the fields that were taken out may be calls, or another spelling of what is read."""
+    for number, unknown in enumerate(taken):
+        if unknown.choice:
+            tell_unread(assembly, unknown.choice, f"choices[{number}]")
+        if unknown.message:
+            tell_unread(assembly, unknown.message, f"choices[{number}].delta")
 
 
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:

@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_unread_piece
+from dragoman.codec.parts.unread_arguments import note_unread_piece, tell_unread_event, unread_arguments
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -356,6 +356,11 @@ class Decoder:
             self._text_event(kind, event, {"text": text_of(value["part"])}, place)
         elif not self._text_event(kind, event, value, place):
             self._assembly.deviate("unknown-event", "type", kind)
+            item = self._items.places.find(event.output_index, event.item_id)
+            if item is not None and item.call is not None and (event.delta or unread_arguments(value)):
+                message = f"tool call {item.call.name or '(no name)'}: an event of it could not be read"
+                self._assembly.drop_call(item.call, "lost", message)
+            tell_unread_event(self._assembly, value, kind)
 
     def _item_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> None:
         name = "item" if isinstance(value.get("item"), dict) else "output"

@@ -115,7 +115,7 @@ clients: $(STAMP)  ## real client programs through the gateway, from PyPI and np
 
 clients-lock:  ## pin what clients/locks/*.in name again
 	test -x $(LOCK_VENV)/bin/uv || { $(PYTHON) -m venv $(LOCK_VENV) && \
-	  $(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt; }
+	  $(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/uv.txt; }
 	for file in clients/locks/*.in; do $(LOCK_VENV)/bin/uv pip compile $$file --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-config --no-emit-index-url --no-emit-find-links --custom-compile-command "make clients-lock" \
 	  --output-file $${file%.in}.txt || exit 1; done
@@ -136,14 +136,14 @@ package: $(STAMP)  ## dist/: wheel and source archive, twice the same bytes, and
 
 audit:  ## known vulnerabilities of what is locked (asks the package index for them)
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
-	  .venv-audit/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/audit.txt; }
+	  .venv-audit/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/audit.txt; }
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/dev.txt
 
 .PHONY: site
 site:  ## the documents as one site in build/site, with search; every link is checked (installs MkDocs into .venv-site)
 	test -x .venv-site/bin/mkdocs || { $(PYTHON) -m venv .venv-site && \
-	  .venv-site/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/site.txt; }
+	  .venv-site/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/site.txt; }
 	.venv-site/bin/python scripts/make_site.py
 
 ledger: $(STAMP)  ## the ledger under 3 × 100 SIGKILLs: each request at the provider has one row
@@ -151,7 +151,7 @@ ledger: $(STAMP)  ## the ledger under 3 × 100 SIGKILLs: each request at the pro
 
 lock:  ## pin newest versions again: requirements/*.txt
 	test -x $(LOCK_VENV)/bin/python || $(PYTHON) -m venv $(LOCK_VENV)
-	$(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/uv.txt
 	$(LOCK_VENV)/bin/uv pip compile requirements/uv.in --quiet --universal --generate-hashes --no-config \
 	  --no-emit-index-url --custom-compile-command "make lock" --output-file requirements/uv.txt
 	$(LOCK_VENV)/bin/uv pip compile requirements/audit.in --quiet --universal --python-version 3.11 --generate-hashes --no-config \

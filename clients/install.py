@@ -67,7 +67,7 @@ def _uv() -> str:
     if not (place / "bin/uv").exists():
         _call([sys.executable, "-m", "venv", str(place)])
         pip = [str(place / "bin/python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-        _call([*pip, "--require-hashes", "-r", str(ROOT / "requirements/uv.txt")])
+        _call([*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements/uv.txt")])
     return str(place / "bin/uv")
 
 

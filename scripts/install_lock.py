@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+# A lock names all that is needed. Without `--no-deps` pip 23.2, which comes with Python 3.11, looks for `name[extra]` by
+# itself, and refuses the lock on the day on which a newer version of `name` appears.
+LOCKED = ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
 PIN = re.compile(r"^[\w.-]+==", re.MULTILINE)
 COLLECTING = re.compile(r"(?:Collecting|Processing) (?:\S*/)?([\w.]+)")
 NO_FILE = "No matching distribution found"
@@ -49,7 +52,7 @@ def report_progress(lines: Iterable[str], total: int) -> str:
 def main(lock: Path, otherwise: str = "") -> int:
     """Install; gives pip's exit status. `otherwise`: is said, and 0 given, where this platform has no file of it."""
     total = len(PIN.findall(lock.read_text(encoding="utf-8")))
-    command = [*PIP, "--require-hashes", "--only-binary", ":all:", "-r", str(lock)]
+    command = [*PIP, *LOCKED, "-r", str(lock)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         assert pip.stdout is not None
         said = report_progress(pip.stdout, total)

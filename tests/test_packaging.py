@@ -205,6 +205,46 @@ def test_the_demos_lock_is_a_small_part_of_the_whole() -> None:
     assert len(demo) < 12
 
 
+@pytest.mark.parametrize("lock", ["dev", "demo"])
+def test_a_lock_names_all_that_its_packages_need(lock: str) -> None:
+    """With the extras that they ask of one another: it is installed without looking for more."""
+    locked = locked_versions(PROJECT / "requirements" / f"{lock}.txt")
+    waiting, seen = [(name, "") for name in locked if is_installed(name)], set[tuple[str, str]]()
+    while waiting:
+        name, extra = waiting.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        for need in map(Requirement, metadata.requires(name) or ()):
+            if need.marker is None or need.marker.evaluate({**default_environment(), "extra": extra}):
+                needed = canonicalize_name(need.name)
+                assert needed in locked and locked[needed] in need.specifier, f"{name}[{extra}] needs {need}"
+                waiting += [(needed, wanted) for wanted in ("", *need.extras)]
+    assert len({name for name, _ in seen}) > 4
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package is; a lock has some for other platforms."""
+    return any(True for _ in metadata.distributions(name=name))
+
+
+def test_no_lock_is_resolved_again() -> None:
+    """Pip 23.2 refuses a lock with `a` for a package that needs `a[b]`, once there is a newer `a`."""
+    files = [
+        PROJECT / "Makefile",
+        *PROJECT.glob("scripts/*.py"),
+        *PROJECT.glob("clients/*.py"),
+        *PROJECT.glob("bench/**/*.py"),
+    ]
+    lines = [
+        (path.name, line)
+        for path in (*files, *PROJECT.glob("src/**/*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "--require-hashes" in line and "pip-audit --strict" not in line and '"sync"' not in line
+    ]
+    assert len(lines) > 6 and not [found for found in lines if "--no-deps" not in found[1]]
+
+
 PIP_SAYS = """Collecting msgspec==0.22.0 (from -r requirements/demo.txt (line 137))
   Downloading msgspec-0.22.0-cp311-cp311-manylinux_2_17_x86_64.whl (213 kB)
 Collecting xllamacpp==2026.10.11549 (from -r requirements/demo.txt (line 253))

@@ -103,6 +103,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "protocols/anthropic/request/parse.py read_reasoning", "protocols/gemini/request/parse.py parse_path",
         "protocols/gemini/response/lenient.py read_pieces_leniently",
         "protocols/openai_chat/response/lenient.py say_why_lenient",
+        "protocols/ollama/response/unmodelled.py tell_unread_of",
         "protocols/openai_chat/response/unmodelled.py placed", "protocols/openai_responses/content.py parse_content",
         "protocols/openai_responses/request/foreign_tools.py write_call",
         "protocols/openai_responses/request/namespaces.py new_name",

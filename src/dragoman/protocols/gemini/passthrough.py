@@ -46,15 +46,31 @@ class _Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     thoughtSignature: str | None = None
 
 
-class _Content(msgspec.Struct, gc=False):
+class _SafetyRating(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    category: str | int | None = None
+    probability: str | int | None = None
+    blocked: bool | None = None
+    probabilityScore: float | None = None
+    severity: str | int | None = None
+    severityScore: float | None = None
+
+
+class _Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     parts: Annotated[list[_Part], msgspec.Meta(min_length=1)]
+    role: Any = None
 
 
-class _Candidate(msgspec.Struct, gc=False):
+class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """Closed, as the content is: a field that neither has may be a call, or another spelling of the text."""
+
     content: _Content
     finishReason: Literal["STOP", "MAX_TOKENS"]
     index: int | None = None
     finish_reason: None = None
+    finishMessage: str | None = None
+    tokenCount: int | None = None
+    avgLogprobs: float | None = None
+    safetyRatings: list[_SafetyRating] | None = None
 
 
 class _Usage(msgspec.Struct, gc=False):

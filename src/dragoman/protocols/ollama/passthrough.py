@@ -62,7 +62,7 @@ class _Call(msgspec.Struct, gc=False):
     type: str | None = None
 
 
-class _Message(msgspec.Struct, gc=False):
+class _Message(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     role: Literal["assistant"]
     content: str
     tool_calls: list[_Call] | None = None
@@ -71,7 +71,9 @@ class _Message(msgspec.Struct, gc=False):
     reasoning_content: None = None
 
 
-class _Answer(msgspec.Struct, gc=False):
+class _Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """Closed, as the message is: a field that neither has may be a call, or another spelling of the text."""
+
     model: _Name
     created_at: str
     message: _Message
@@ -82,6 +84,13 @@ class _Answer(msgspec.Struct, gc=False):
     error: _json.Raw = NOTHING
     thinking: None = None
     delta: None = None
+    logprobs: Any = None
+    total_duration: Any = None
+    load_duration: Any = None
+    prompt_eval_duration: Any = None
+    eval_duration: Any = None
+    remote_model: str | None = None
+    remote_host: str | None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

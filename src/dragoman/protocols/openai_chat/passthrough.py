@@ -76,8 +76,15 @@ _Message: Final = narrowed(
         "role": ...,
         "channel": ...,
     },
-    is_open=True,
 )
+
+
+class _Logprobs(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    content: list[Any] | None = None
+    refusal: list[Any] | None = None
+
+
+# Closed, as the message is: a field that neither has may be a call, or another spelling of the text.
 _Choice: Final = narrowed(
     Choice,
     {
@@ -85,8 +92,12 @@ _Choice: Final = narrowed(
         "finish_reason": Literal["stop", "length", "tool_calls"],
         "index": ...,
         "content_filter_results": ...,
+        "logprobs": _Logprobs | None,
+        "native_finish_reason": str | None,
+        "stop_reason": str | int | None,
+        "matched_stop": str | int | None,
+        "token_ids": list[int] | None,
     },
-    is_open=True,
 )
 _Answer: Final = narrowed(Chunk, {"choices": one(_Choice), "usage": ...})
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
-# A lock names all that is needed. Without `--no-deps` pip 23.2, which comes with Python 3.11, looks for `name[extra]` by
-# itself, and refuses the lock on the day on which a newer version of `name` appears.
+# A lock names all that is needed. Without `--no-deps` pip 23.2, which comes with Python 3.11, looks for `name[extra]`
+# by itself, and refuses the lock on the day on which a newer version of `name` appears.
 LOCKED = ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
 PIN = re.compile(r"^[\w.-]+==", re.MULTILINE)
 COLLECTING = re.compile(r"(?:Collecting|Processing) (?:\S*/)?([\w.]+)")

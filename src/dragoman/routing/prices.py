@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from dragoman.config import Config, Price
 from dragoman.providers.catalog import Provider, load_catalog, split_target
@@ -48,13 +50,20 @@ class Prices:
             return None
         return read.usd * _MILLION / _PROBE, written.usd * _MILLION / _PROBE
 
-    def _from_catalogue(self, target: str, usage: Usage) -> Cost | None:
-        if target in self._unpriced:
-            return None
-        name, model = split_target(target)
+    def may_know(self, target: str) -> bool:
+        """Whether the catalogue could know a target: it has no servers of one's own, but for those that a catalogued
+        provider's requests go through."""
+        name, _ = split_target(target)
         provider = self._config.catalog.providers.get(name)
         if provider is None or provider.local:
+            return False
+        return name in load_catalog().providers or _is_public(provider.base_url)
+
+    def _from_catalogue(self, target: str, usage: Usage) -> Cost | None:
+        if target in self._unpriced or not self.may_know(target):
             return None
+        name, model = split_target(target)
+        provider = self._config.catalog.providers[name]
         self.load()
         if not callable(self._calculate):
             return None
@@ -80,6 +89,15 @@ def _addresses(provider: Provider) -> list[str]:
     by itself, because an address of the user's is most often a proxy before it."""
     named = load_catalog().providers.get(provider.name)
     return list(dict.fromkeys(one.base_url for one in (provider, named) if one is not None and one.base_url))
+
+
+def _is_public(url: str) -> bool:
+    """Whether an address may belong to a server that others use too: `localhost` and `10.0.0.5` do not."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." in host
 
 
 def _at(price: Price, usage: Usage) -> Decimal:

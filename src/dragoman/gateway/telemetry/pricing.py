@@ -8,12 +8,10 @@ and a provider's word need no looking.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,7 +19,6 @@ from dragoman.config import Config, Price
 from dragoman.ledger.prices import Priced, make_priced
 from dragoman.ledger.records import PriceSnapshot
 from dragoman.money import nano_from_usd
-from dragoman.providers.catalog import load_catalog, split_target
 from dragoman.routing.prices import Prices
 from dragoman.types import Cost, Usage
 
@@ -75,7 +72,7 @@ class Pricing:
         """A request for the target comes: its price is looked up now, so that it is there at the end."""
         if target in self._wanted or target in self._free or target in self._config.prices:
             return
-        if not self._may_cost(target):
+        if not self._prices.may_know(target):
             if len(self._free) >= _TARGETS:
                 self._free.clear()
             self._free.add(target)
@@ -141,21 +138,6 @@ class Pricing:
         self._wanted.discard(target)
         if not found.cancelled() and found.exception() is None:
             self._units[target] = found.result()
-
-    def _may_cost(self, target: str) -> bool:
-        """Whether the catalogue could know it: servers of one's own are not in it, but for those that a catalogued
-        provider's requests go through."""
-        name, _ = split_target(target)
-        provider = self._config.catalog.providers.get(name)
-        if provider is None or provider.local:
-            return False
-        if name in load_catalog().providers:
-            return True
-        host = urlsplit(provider.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_global
-        except ValueError:
-            return "." in host
 
 
 def _look(cost: Callable[[str, Usage], Cost | None], target: str) -> _Units:

@@ -15,6 +15,9 @@ QUICK := tests/protocols tests/codec tests/stages tests/inputs tests/providers t
 # A worker that is lost ends the run: with another in its place pytest-xdist waits for ever.
 PYTEST := .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
+# Where nothing compiled is kept, each of the hundreds of programs that the tests start compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install page-screens fuzz mutants demo demo-validate live quick test search bench bench-peers bench-against bench-gateway models soak screens agent-screens command-screens clients clients-lock reliability security ledger lock docs clean

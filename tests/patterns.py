@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import re._compiler as compiler  # type: ignore[import-not-found]
 import re._constants as op  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,8 @@ _CALLS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "fi
 #: Where a match may begin anywhere.
 _SEARCHES = frozenset({"search", "sub", "subn", "split", "findall", "finditer"})
 _AT_ONE_PLACE = frozenset({"match", "fullmatch"})
+#: What stands in each file that has a pattern, or matches one of another file.
+_MAY = re.compile(r"\bre\.[a-z]+\(|fullmatch")
 #: A repeat of at most so many is a constant.
 _FEW = 128
 _ALPHABET = [*map(chr, range(0x180)), *"\u2018\u2019\u201c\u201d\u201e\u2028\u300c\u4e00\ud800\ufeff"]
@@ -41,21 +45,24 @@ class Found(NamedTuple):
     is_whole: bool
 
 
-def patterns() -> Iterator[Found]:
+@cache
+def patterns() -> tuple[Found, ...]:
     """All of them."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
-    anywhere = {name for tree in trees.values() for name in _matched_whole(tree) if name[:1] != "_"}
-    for path, tree in trees.items():
-        names = _names_of(tree)
-        whole = anywhere | set(_matched_whole(tree))
-        for node in ast.walk(tree):
-            if _is_call_of_re(node):
-                yield _found(path, tree, node, names, whole)
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
+    files = {path: list(ast.walk(ast.parse(text))) for path, text in texts.items() if _MAY.search(text)}
+    whole = {path: set(_matched_whole(nodes)) for path, nodes in files.items()}
+    anywhere = {name for names in whole.values() for name in names if name[:1] != "_"}
+    found = []
+    for path, nodes in files.items():
+        if calls := [node for node in nodes if _is_call_of_re(node)]:
+            names = _names_of(nodes)
+            found += [_found(path, nodes, node, names, anywhere | whole[path]) for node in calls]
+    return tuple(found)
 
 
-def _matched_whole(tree: ast.Module) -> Iterator[str]:
+def _matched_whole(nodes: list[ast.AST]) -> Iterator[str]:
     """The names of what `fullmatch` is asked of."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr == "fullmatch":
             names = [inner for inner in ast.walk(node.value) if isinstance(inner, ast.Name | ast.Attribute)]
             yield from (inner.id if isinstance(inner, ast.Name) else inner.attr for inner in names)
@@ -71,18 +78,19 @@ def _is_call_of_re(node: ast.AST) -> bool:
     )
 
 
-def _names_of(tree: ast.Module) -> dict[int, str]:
-    """The assigned name, by the number of each node in what is assigned."""
+def _names_of(nodes: list[ast.AST]) -> dict[int, str]:
+    """The assigned name, by the number of each call in what is assigned."""
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             for inner in ast.walk(node.value):
-                found[id(inner)] = target.id if isinstance(target, ast.Name) else ast.unparse(target)
+                if isinstance(inner, ast.Call):
+                    found[id(inner)] = target.id if isinstance(target, ast.Name) else ast.unparse(target)
     return found
 
 
-def _found(path: Path, tree: ast.Module, node: Any, names: dict[int, str], whole: set[str]) -> Found:
+def _found(path: Path, nodes: list[ast.AST], node: Any, names: dict[int, str], whole: set[str]) -> Found:
     relative = path.relative_to(ROOT)
     name = names.get(id(node), "")
     module = importlib.import_module(".".join(("dragoman", *relative.with_suffix("").parts)).removesuffix(".__init__"))
@@ -92,26 +100,22 @@ def _found(path: Path, tree: ast.Module, node: Any, names: dict[int, str], whole
         flags = int(eval(compile(ast.Expression(flags_node), "flags", "eval"), vars(module))) if flags_node else 0
     except NameError:
         text, flags = None, 0
-    is_searched = node.func.attr in _SEARCHES or (node.func.attr == "compile" and _is_searched(tree, name))
+    is_searched = node.func.attr in _SEARCHES or (node.func.attr == "compile" and _is_searched(nodes, name))
     label = name if node.func.attr == "compile" and name else ast.unparse(node.args[0])
     is_whole = node.func.attr == "fullmatch" or (node.func.attr == "compile" and (name in whole or not name))
     return Found(f"{relative.as_posix()} {label}", text, flags, is_searched, is_whole)
 
 
-def _is_searched(tree: ast.Module, name: str) -> bool:
+def _is_searched(nodes: list[ast.AST], name: str) -> bool:
     """Whether a pattern is used otherwise than to match where it stands. `Cursor.word` matches, too."""
-    matched = set()
-    for node in ast.walk(tree):
+    uses = {id(node) for node in nodes if isinstance(node, ast.Name) and node.id == name and type(node.ctx) is ast.Load}
+    matched: set[int] = set()
+    for node in nodes if uses else ():
         if isinstance(node, ast.Attribute) and node.attr in _AT_ONE_PLACE:
             matched |= {id(inner) for inner in ast.walk(node.value)}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "word":
             matched |= set(map(id, node.args))
-    uses = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
-    return not uses or not all(id(use) in matched for use in uses)
+    return not uses or not uses <= matched
 
 
 # ---------------------------------------------------------------- what is ambiguous

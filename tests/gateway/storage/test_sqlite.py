@@ -232,7 +232,7 @@ def test_a_response_that_is_not_kept_says_so(
     with gateway(tmp_path, '[server]\nstate = "state"\n') as running:
         assert final(running)["store"] is True
         with monkeypatch.context() as patched:
-            patched.setattr(Database, "_done", full)
+            patched.setattr(Database, "do", full)
             for _ in range(3):
                 found = final(running)
                 assert found["store"] is False and found["metadata"] == {"a": '"store":true'}

@@ -14,13 +14,13 @@ from dragoman._json import Json, Raw
 from dragoman.client.offload import run_sized
 from dragoman.codec.json_fields import read_body
 from dragoman.errors import WireError
-from dragoman.gateway.endpoint import Call, Endpoint
+from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.messages import Answer, query_values
-from dragoman.gateway.pages.stored_turn import HeldResponseWriter, begin, refuse_background
+from dragoman.gateway.pages.stored_turn import HeldResponseWriter, begin, refuse_background, unreachable
 from dragoman.gateway.relay import Relay
 from dragoman.gateway.server.body_memory import BodyMemory, Charge
-from dragoman.gateway.storage.responses import NotKept, Responses, TooLong
-from dragoman.gateway.storage.sqlite import StoreFailed
+from dragoman.gateway.storage.responses import NotKept, ResponseStore, TooLong
+from dragoman.gateway.storage.sqlite import StoreFailed, StoreUnreachable
 from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS
 from dragoman.token_estimate import estimate_tokens
@@ -38,7 +38,7 @@ class ResponsePages:
 
     __slots__ = ("_memory", "_protocol", "_relay", "_responses")
 
-    def __init__(self, relay: Relay, responses: Responses | None, memory: BodyMemory) -> None:
+    def __init__(self, relay: Relay, responses: ResponseStore | None, memory: BodyMemory) -> None:
         """`responses` None: nothing is kept, so the protocol's own route is all there is. `memory`: of all requests
         under way; what a short request goes on from may be long."""
         self._memory = memory
@@ -78,7 +78,7 @@ class ResponsePages:
         finally:
             turn.release()
 
-    def _kept(self) -> Responses:
+    def _kept(self) -> ResponseStore:
         assert self._responses is not None
         return self._responses
 
@@ -152,6 +152,8 @@ def _looking(ask: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Await
             answer = await ask(call)
         except NotKept as problem:
             raise WireError(f"response {problem.id[:120]!r} not found", status=404) from None
+        except StoreUnreachable:
+            raise Refused(unreachable()) from None
         except StoreFailed:
             raise WireError("stored responses cannot be read now", status=503) from None
         except TooLong:

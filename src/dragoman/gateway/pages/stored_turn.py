@@ -23,9 +23,8 @@ from dragoman.gateway.endpoint import Refused
 from dragoman.gateway.messages import Answer, ResponseWriter
 from dragoman.gateway.server.body_memory import Charge
 from dragoman.gateway.server.request_heads import BrokenRequest
-from dragoman.gateway.storage.responses import LONGEST, Kept, NotKept, Responses, TooLong
-from dragoman.gateway.storage.sqlite import StoreFailed
-from dragoman.ids import new_id
+from dragoman.gateway.storage.responses import LONGEST, Kept, NotKept, ResponseStore, TooLong
+from dragoman.gateway.storage.sqlite import StoreFailed, StoreUnreachable
 from dragoman.protocol import Encoder, NewId, Parsed, Protocol, ReplyStyle, no_glance
 
 _LOG: Final = logging.getLogger("dragoman.gateway")
@@ -33,13 +32,15 @@ _TRUE: Final = Raw(b"true")
 _FALSE: Final = Raw(b"false")
 #: Names an item of an earlier answer in place of the item.
 _REFERENCE: Final = "item_reference"
+#: When a client may ask again, of a database that is away.
+_AGAIN_SECONDS: Final = 2.0
 _KEPT_STATUSES: Final = ("completed", "incomplete")
 _PLAIN: Final = ReplyStyle()
 
 _decode_items = _json.typed_decoder(list[Raw])
 
 
-async def begin(responses: Responses, owner: str, body: bytes, charge: Charge) -> StoredTurn | None:
+async def begin(responses: ResponseStore, owner: str, body: bytes, charge: Charge) -> StoredTurn | None:
     """Prepare a request; None when it neither goes on from something kept nor is to be kept.
 
     `charge`: takes what was kept and is sent now, beside the body.
@@ -61,6 +62,8 @@ async def begin(responses: Responses, owner: str, body: bytes, charge: Charge) -
             before = await responses.conversation(owner, previous)
     except NotKept as problem:
         raise Refused(_missing(problem.id, is_item=problem.is_item)) from None
+    except StoreUnreachable:
+        raise Refused(unreachable()) from None
     except StoreFailed:
         raise WireError("stored responses cannot be read now", status=503) from None
     except TooLong:
@@ -90,6 +93,11 @@ def _missing(id: str, *, is_item: bool) -> Failure:
     return Failure("not_found", message, 404, code="previous_response_not_found")
 
 
+def unreachable() -> Failure:
+    """What is asked for may be where it cannot be looked for now."""
+    return Failure("overloaded", "stored responses cannot be reached now", 503, _AGAIN_SECONDS, code="store_away")
+
+
 def _read(body: bytes) -> Fields:
     """The fields of a request.
 
@@ -113,7 +121,7 @@ def refuse_background(fields: Fields) -> None:
         raise WireError("expected no background: responses are answered at once here", path="background")
 
 
-async def _resolved(responses: Responses, owner: str, items: list[Raw]) -> list[Raw]:
+async def _resolved(responses: ResponseStore, owner: str, items: list[Raw]) -> list[Raw]:
     """The items with those that are only named in their places."""
     names = [_named(item) for item in items]
     wanted = [name for name in names if name]
@@ -154,7 +162,7 @@ class StoredTurn:
 
     def __init__(
         self,
-        responses: Responses,
+        responses: ResponseStore,
         owner: str,
         fields: Fields,
         *,
@@ -169,7 +177,7 @@ class StoredTurn:
         self._said = tuple(said)
         self._previous = previous = _previous(fields)
         self._is_kept = is_kept
-        self._id = f"resp_{new_id()}"
+        self._id = responses.new_id()
         self._encoder: Encoder | None = None
         self._whole = b""
         echo: dict[str, Raw] = {"store": _TRUE if is_kept else _FALSE}

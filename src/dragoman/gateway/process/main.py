@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
@@ -45,6 +45,8 @@ from dragoman.types import ProtocolName
 _LOOKS_FOR_GARBAGE: Final = 5_000, 4, 250
 #: Rows that the shipper gives to the store at once, where it is a process of its own.
 _BATCH: Final = 2_048
+#: Seconds for what waits still when the gateway has ended.
+_LAST_MOVE: Final = 5.0
 #: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
 #: after each callback and asks for it again, so beside 200 streams it waits so long a hundred times over.
 _SWITCH_SECONDS: Final = 0.000_05
@@ -277,7 +279,26 @@ def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> No
 
         # It ends with the process.
         threading.Thread(target=ReplicaKeeper(folder).run, args=(threading.Event(),), daemon=True).start()
-    Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
+    with _moving(folder):
+        Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
+
+
+@contextlib.contextmanager
+def _moving(folder: LedgerFolder) -> Iterator[None]:
+    """What waits for a shared store is moved into it, with a last look at the end."""
+    if folder.store is None:
+        yield
+        return
+    from dragoman.gateway.storage.moving import Mover
+
+    stop = threading.Event()
+    thread = threading.Thread(target=Mover(folder.root.parent, folder).run, args=(stop,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_LAST_MOVE)
 
 
 def _hear(log: Log) -> None:

@@ -11,20 +11,24 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Protocol, TypeAlias, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.gateway.storage.sqlite import Bounds, Database, prune
+from dragoman.ids import new_id
 
 BOUNDS: Final = Bounds(
     own_rows=20_000, own_size=512 * 1024 * 1024, rows=200_000, size=2 * 1024 * 1024 * 1024, age=30 * 86_400
 )
 #: Bytes that are kept of a conversation; a longer one has to be sent whole.
 LONGEST: Final = 32 * 1024 * 1024
-_SCHEMA: Final = """
+#: Its name in the state folder.
+FILE: Final = "responses.sqlite"
+#: Of the file.
+SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS response (
     number INTEGER PRIMARY KEY, owner TEXT NOT NULL, id TEXT NOT NULL, previous TEXT, input BLOB NOT NULL,
     response BLOB NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL);
@@ -66,6 +70,10 @@ class Kept(msgspec.Struct, frozen=True):
     response: bytes
 
 
+#: What was said and what was answered.
+Round: TypeAlias = tuple[Sequence[Raw], list[Raw]]
+
+
 class _Output(msgspec.Struct):
     output: list[Raw] = []
 
@@ -79,7 +87,7 @@ _decode_items = _json.typed_decoder(tuple[Raw, ...])
 _decode_named = _json.typed_decoder(_Named)
 
 
-class Responses:
+class ResponseStore(Protocol):
     """The stored responses of all clients. All methods wait for the database's thread, never for the event loop.
 
     All of them raise `StoreFailed` when the database cannot be used, and `NotKept` for what is not there;
@@ -89,44 +97,83 @@ class Responses:
         works: whether the last response could be kept.
     """
 
-    __slots__ = ("_bounds", "_database", "_new_rows", "_new_size", "works")
+    works: bool
 
-    def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS) -> None:
-        self._database = Database(file, _SCHEMA, table="response")
-        self._bounds = bounds
-        self._new_rows = self._new_size = 0
-        self.works = True
+    def new_id(self) -> str:
+        """The id of a response that begins."""
+        ...
 
     async def find(self, owner: str, id: str) -> Kept:
         """One response."""
-        return await self._database.run(lambda connection: _find(connection, owner, id))
+        ...
 
     async def conversation(self, owner: str, id: str, *, with_answer: bool = True) -> list[Raw]:
         """All items up to a response: what was said and answered before it, and what its own request said; with its
         answer unless that is not wanted. The conversation counts as used."""
+        ...
 
+    async def items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
+        """Single items of answers, by their ids; an id may come again, and counts each time."""
+        ...
+
+    async def keep(self, owner: str, kept: Kept) -> None:
+        """Keep a response; others find it when this returns."""
+        ...
+
+    async def delete(self, owner: str, id: str) -> None:
+        """Forget a response. What went on from it cannot go on any more."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        ...
+
+
+class Responses:
+    """See `ResponseStore`. In a file that all workers of this machine share.
+
+    Attributes:
+        works: see `ResponseStore`.
+    """
+
+    __slots__ = ("_bounds", "_database", "_new_rows", "_new_size", "works")
+
+    def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS, falls_back: bool = True) -> None:
+        """`falls_back`: a file that cannot be used is replaced by memory."""
+        self._database = Database(file, SCHEMA, table="response", falls_back=falls_back)
+        self._bounds = bounds
+        self._new_rows = self._new_size = 0
+        self.works = True
+
+    def new_id(self) -> str:
+        return f"resp_{new_id()}"
+
+    async def find(self, owner: str, id: str) -> Kept:
+        return await self._database.run(lambda connection: _find(connection, owner, id))
+
+    async def conversation(self, owner: str, id: str, *, with_answer: bool = True) -> list[Raw]:
         def collect(connection: sqlite3.Connection) -> list[Raw]:
-            rounds = _rounds(connection, owner, id, now=self._database.clock.now())
-            if not with_answer:
-                rounds[-1] = rounds[-1][0], []
-            return [item for said, answered in rounds for item in (*said, *answered)]
+            return items_of(_rounds(connection, owner, id, now=self._database.clock.now()), with_answer=with_answer)
 
         return await self._database.run(collect)
 
     async def items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
-        """Single items of answers, by their ids; an id may come again, and counts each time."""
-
         def collect(connection: sqlite3.Connection) -> dict[str, Raw]:
             found = _items(connection, owner, list(dict.fromkeys(ids)))
+            for id in ids:
+                if id not in found:
+                    raise NotKept(id, is_item=True)
             if size_of(found, ids) > LONGEST:
                 raise TooLong
             return found
 
         return await self._database.run(collect)
 
-    async def keep(self, owner: str, kept: Kept) -> None:
-        """Keep a response; other workers find it when this returns."""
+    async def some_items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
+        """Those of these items that are here."""
+        return await self._database.run(lambda connection: _items(connection, owner, ids))
 
+    async def keep(self, owner: str, kept: Kept) -> None:
         def insert(connection: sqlite3.Connection) -> None:
             now = self._database.clock.now()
             size = _insert(connection, owner, kept, now=now)
@@ -138,16 +185,14 @@ class Responses:
         await self._database.run(insert)
 
     async def delete(self, owner: str, id: str) -> None:
-        """Forget a response. What went on from it cannot go on any more."""
-
         def delete(connection: sqlite3.Connection) -> None:
-            if not connection.execute("DELETE FROM response WHERE owner = ? AND id = ?", (owner, id)).rowcount:
+            statement = "DELETE FROM response WHERE owner = ? AND id = ?"
+            if not is_text(id) or not connection.execute(statement, (owner, id)).rowcount:
                 raise NotKept(id)
 
         await self._database.run(delete)
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
 
@@ -163,19 +208,47 @@ def output_of(response: bytes) -> list[Raw]:
     return [] if isinstance(found, Malformed) else [Raw(bytes(raw)) for raw in found.output]
 
 
+def items_of(rounds: list[Round], *, with_answer: bool) -> list[Raw]:
+    """What was said and answered in all rounds; of the last one what was said alone, unless its answer is wanted."""
+    if not with_answer:
+        rounds[-1] = rounds[-1][0], []
+    return [item for said, answered in rounds for item in (*said, *answered)]
+
+
+def named_items(response: bytes) -> dict[str, Raw]:
+    """The output items of a response that have an id, by it; of two with one id the first."""
+    return {id: raw for raw in reversed(output_of(response)) if (id := _id(raw))}
+
+
+def input_of(data: bytes) -> tuple[Raw, ...]:
+    """The items of a request, as they were kept."""
+    items = _decode_items(data)
+    return () if isinstance(items, Malformed) else items
+
+
+def is_text(id: str) -> bool:
+    """Whether it can stand in a database: half characters cannot, so nothing has such an id."""
+    try:
+        id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _find(connection: sqlite3.Connection, owner: str, id: str) -> Kept:
+    if not is_text(id):
+        raise NotKept(id)
     found = connection.execute(
         "SELECT previous, input, response FROM response WHERE owner = ? AND id = ?", (owner, id)
     ).fetchone()
     if found is None:
         raise NotKept(id)
-    items = _decode_items(found[1])
-    return Kept(id, found[0], () if isinstance(items, Malformed) else items, found[2])
+    return Kept(id, found[0], input_of(found[1]), found[2])
 
 
-def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[tuple[Sequence[Raw], list[Raw]]]:
+def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[Round]:
     """What was said and answered in each round of a conversation, the first one first."""
-    rounds: list[tuple[Sequence[Raw], list[Raw]]] = []
+    rounds: list[Round] = []
     ids: list[str] = []
     size = 0
     previous: str | None = id
@@ -197,13 +270,13 @@ def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) ->
 
 
 def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[str, Raw]:
-    """Each response that has some of these items is read once, and of all together no more than of a conversation."""
+    """Those that are there. Each response that has some of these items is read once, and of all together no more than
+    of a conversation."""
     wanted: dict[int, list[str]] = {}
-    for id in ids:
+    for id in filter(is_text, ids):
         place = connection.execute("SELECT response FROM item WHERE owner = ? AND id = ?", (owner, id)).fetchone()
-        if place is None:
-            raise NotKept(id, is_item=True)
-        wanted.setdefault(place[0], []).append(id)
+        if place is not None:
+            wanted.setdefault(place[0], []).append(id)
     found: dict[str, Raw] = {}
     size = 0
     for number, names in wanted.items():
@@ -211,11 +284,8 @@ def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[s
         size += len(response)
         if size > LONGEST:
             raise TooLong
-        items = {_id(raw): raw for raw in reversed(output_of(response))}
-        for id in names:
-            if id not in items:
-                raise NotKept(id, is_item=True)
-            found[id] = items[id]
+        items = named_items(response)
+        found |= {id: items[id] for id in names if id in items}
     return found
 
 
@@ -226,11 +296,11 @@ def _insert(connection: sqlite3.Connection, owner: str, kept: Kept, *, now: int)
     inserted = connection.execute(
         "INSERT INTO response (owner, id, previous, input, response, used, size) VALUES (?, ?, ?, ?, ?, ?, ?)", row
     )
-    ids = [(owner, id, inserted.lastrowid) for raw in output_of(kept.response) if (id := _id(raw))]
+    ids = [(owner, id, inserted.lastrowid) for id in named_items(kept.response)]
     connection.executemany("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", ids)
     return size
 
 
 def _id(item: Raw) -> str:
     found = _decode_named(bytes(item))
-    return found.id if not isinstance(found, Malformed) and isinstance(found.id, str) else ""
+    return found.id if not isinstance(found, Malformed) and isinstance(found.id, str) and is_text(found.id) else ""

@@ -20,7 +20,10 @@ BOUNDS: Final = Bounds(
     own_rows=100_000, own_size=128 * 1024 * 1024, rows=1_000_000, size=1024 * 1024 * 1024, age=30 * 86_400
 )
 _LOG: Final = logging.getLogger("dragoman.gateway")
-_SCHEMA: Final = """
+#: Its name in the state folder.
+FILE: Final = "seals.sqlite"
+#: Of the file.
+SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS seal (
     number INTEGER PRIMARY KEY, owner TEXT NOT NULL, key TEXT NOT NULL, seal BLOB NOT NULL, used INTEGER NOT NULL,
     size INTEGER NOT NULL);
@@ -35,7 +38,7 @@ _SLICE: Final = 500
 #: Rows are counted after so many new ones.
 _PRUNED_ROWS: Final = 256
 
-_decode_seal = _json.typed_decoder(Seal)
+decode_seal = _json.typed_decoder(Seal)
 
 
 class SignatureStore:
@@ -43,10 +46,11 @@ class SignatureStore:
 
     __slots__ = ("_bounds", "_database", "_log", "_new_rows", "_without")
 
-    def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS) -> None:
+    def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS, falls_back: bool = True) -> None:
+        """`falls_back`: a file that cannot be used is replaced by memory."""
         self._log = None if file is None else f"{file}-wal"
         self._bounds = bounds
-        self._database = Database(file, _SCHEMA, table="seal")
+        self._database = Database(file, SCHEMA, table="seal", falls_back=falls_back)
         self._new_rows = 0
         self._without: object = None  # how the file looked when it held no seal
 
@@ -124,7 +128,7 @@ def _find(connection: sqlite3.Connection, owner: str, keys: list[str], now: int)
             f"SELECT number, key, seal, used FROM seal WHERE owner = ? AND key IN ({marks})", (owner, *part)
         )
         for number, key, data, used in rows.fetchall():
-            seal = _decode_seal(data)
+            seal = decode_seal(data)
             if not isinstance(seal, Malformed):
                 found[key] = seal
             if used < now - _USE_SECONDS:

@@ -76,6 +76,11 @@ class StoreFailed(Exception):
     """The file cannot be read or written now: the disk is full, or another process holds it."""
 
 
+class StoreUnreachable(StoreFailed):
+    """A database of several machines gave no answer: what is asked for may be there, and what was to be done may be
+    done."""
+
+
 class Database:
     """One file. `run` may be called from one event loop; nothing happens before the first call.
 
@@ -83,12 +88,14 @@ class Database:
         clock: what rows are stamped with, and aged by; for use inside `run`.
     """
 
-    __slots__ = ("_connection", "_executor", "_file", "_identity", "_schema", "_table", "clock")
+    __slots__ = ("_connection", "_executor", "_falls_back", "_file", "_identity", "_schema", "_table", "clock")
 
-    def __init__(self, file: Path | None, schema: str, *, table: str) -> None:
+    def __init__(self, file: Path | None, schema: str, *, table: str, falls_back: bool = True) -> None:
         """`file` None keeps everything in memory; `schema`: statements that may run again (`IF NOT EXISTS`); `table`:
-        the one whose rows are stamped, in a column `used`."""
+        the one whose rows are stamped, in a column `used`; `falls_back`: memory takes the place of a file that cannot
+        be used."""
         self._file = file
+        self._falls_back = falls_back
         self._schema = schema
         self._table = table
         self.clock = Clock()
@@ -102,14 +109,19 @@ class Database:
         Raises:
             StoreFailed: nothing was changed.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._done, work)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self.do, work)
 
     def close(self) -> None:
         """Wait for the work that was given, and close the file."""
-        self._executor.submit(self._shut)
+        self._executor.submit(self.shut)
         self._executor.shutdown()
 
-    def _done(self, work: Work[T]) -> T:
+    def do(self, work: Work[T]) -> T:
+        """As `run`, in this thread: for who has one, and uses nothing else but `shut`.
+
+        Raises:
+            StoreFailed: nothing was changed.
+        """
         try:
             try:
                 return self._once(work)
@@ -134,7 +146,7 @@ class Database:
 
     def _once(self, work: Work[T]) -> T:
         if self._connection is not None and self._file is not None and _identity(self._file) != self._identity:
-            self._shut()  # another worker has put it aside, or somebody has removed it
+            self.shut()  # another worker has put it aside, or somebody has removed it
         if self._connection is None:
             self._connection = self._open()
         with self._connection as connection:
@@ -154,6 +166,8 @@ class Database:
                 ):
                     time.sleep(0.01)
                     continue
+                if not self._falls_back:
+                    raise StoreFailed(str(problem)) from None
                 _LOG.warning("%s cannot be used, so its contents stay in memory: %s", self._file, problem)
                 self._file = None
         return self._prepared(sqlite3.connect(_MEMORY))
@@ -182,7 +196,7 @@ class Database:
 
     def _put_aside(self) -> Path | None:
         """Rename a damaged file, unless another worker has done so; gives its new name."""
-        self._shut()
+        self.shut()
         file = self._file
         if file is None or _identity(file) != self._identity:
             return None
@@ -196,7 +210,8 @@ class Database:
             return aside
         return None
 
-    def _shut(self) -> None:
+    def shut(self) -> None:
+        """Close the file; the next work opens it anew."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             with contextlib.suppress(sqlite3.Error):

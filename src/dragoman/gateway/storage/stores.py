@@ -1,10 +1,16 @@
-"""What outlives a request: stored responses and seals, in two files of the state folder."""
+"""What outlives a request: stored responses and seals, in two files of the state folder, or in the PostgreSQL that has
+the ledger of several machines."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dragoman.config import Config
-from dragoman.gateway.storage.responses import Responses
+from dragoman.errors import ConfigError
+from dragoman.gateway.storage import responses, signatures
+from dragoman.gateway.storage.responses import Responses, ResponseStore
 from dragoman.gateway.storage.signatures import SignatureStore
+from dragoman.history.signature_vault import Vault
 from dragoman.ledger.folder import LedgerFolder
 
 
@@ -15,18 +21,45 @@ class Stores:
         responses: None when the configuration keeps none. `ledger`: where it stands; None without one.
     """
 
-    __slots__ = ("ledger", "responses", "seals")
+    __slots__ = ("_close", "ledger", "responses", "seals")
 
     def __init__(self, config: Config, ledger: LedgerFolder | None = None) -> None:
+        """Raises ConfigError: the name of this machine cannot be kept."""
         self.ledger = ledger
         folder = config.server.state
-        self.seals = SignatureStore(None if folder is None else folder / "seals.sqlite")
-        self.responses: Responses | None = None
+        is_shared = ledger is not None and ledger.store is not None and folder is not None
+        seals = SignatureStore(_file(folder, signatures.FILE), falls_back=not is_shared)
+        kept = None
         if config.server.store_responses:
-            self.responses = Responses(None if folder is None else folder / "responses.sqlite")
+            kept = Responses(_file(folder, responses.FILE), falls_back=not is_shared)
+        self.seals: Vault = seals
+        self.responses: ResponseStore | None = kept
+        self._close = [seals.close] if kept is None else [seals.close, kept.close]
+        if is_shared and ledger is not None:
+            self._share(ledger, seals, kept)
 
     def close(self) -> None:
         """Close the files."""
-        self.seals.close()
-        if self.responses is not None:
-            self.responses.close()
+        for close in self._close:
+            close()
+
+    def _share(self, ledger: LedgerFolder, seals: SignatureStore, kept: Responses | None) -> None:
+        from dragoman.gateway.storage.machines import tag_of
+        from dragoman.gateway.storage.postgresql import SharedDatabase
+        from dragoman.gateway.storage.shared_responses import SharedResponses
+        from dragoman.gateway.storage.shared_seals import SharedSeals
+        from dragoman.ledger.counters.roster import machine_of
+
+        assert ledger.store is not None
+        database = SharedDatabase(ledger.store)
+        self._close.append(database.close)
+        self.seals = SharedSeals(database, seals)
+        if kept is not None:
+            try:
+                self.responses = SharedResponses(database, kept, tag=tag_of(machine_of(ledger)))
+            except OSError as problem:
+                raise ConfigError(f"{ledger.root}: {problem.strerror}") from None
+
+
+def _file(folder: Path | None, name: str) -> Path | None:
+    return None if folder is None else folder / name

@@ -1,0 +1,26 @@
+"""One PostgreSQL for all tests of a process, and machines that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reliability.engines import MISSING, PostgreSQL
+
+#: What needs the server itself; see `tests/conftest.py`, which says so.
+collect_ignore_glob = ["test_*.py"] if MISSING else []
+
+if not MISSING:
+    from gateway.shared.machines import Fleet
+
+    @pytest.fixture(scope="session")
+    def server() -> Iterator[PostgreSQL]:
+        with PostgreSQL() as server:
+            yield server
+
+    @pytest.fixture
+    def fleet(server: PostgreSQL, tmp_path: Path) -> Iterator[Fleet]:
+        fleet = Fleet(server, tmp_path)
+        yield fleet
+        fleet.close()

@@ -38,6 +38,9 @@ _SYSTEM: Final = frozenset(
 )  # fmt: skip
 _NO_FOLDERS_BELOW: Final = ("/proc", "/sys", "/dev")
 
+#: Seconds in which bubblewrap must answer: on a busy machine its start takes some.
+_PATIENCE: Final = 20
+
 #: Below the home folder: what a sandboxed command finds empty.
 _KEY_PLACES: Final = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".minikube", ".oci", ".terraform.d", ".fly",
@@ -112,7 +115,7 @@ def probe_fence(bubblewrap: str) -> Fence | None:
 
 def _said_by(*words: str) -> str:
     try:
-        done = subprocess.run(words, capture_output=True, timeout=5, check=False, env={"PATH": PATH}, cwd="/")
+        done = subprocess.run(words, capture_output=True, timeout=_PATIENCE, check=False, env={"PATH": PATH}, cwd="/")
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")

@@ -35,6 +35,7 @@ from dragoman.secret import Secret
 from ledger.counting_engines import COUNTER_TABLES, CountingEngines
 from ledger.engines import Engines, dump
 from ledger.histories import HOLDER, START, intent, settlement
+from ledger.test_copying import fill
 
 MONTH = 31 * 86_400 * 1_000_000
 
@@ -256,6 +257,30 @@ def test_commands_read_and_write_it(
     assert main(["budget", "list", *where]) == 0
     assert capsys.readouterr().out == "all  5/month usd  bound  (ledger)\n"
     assert main(["budget", "remove", "all", *where]) == 0
+
+
+def test_the_command_copies_and_says_what_it_did(
+    engines: Engines, opened: tuple[LedgerFolder, PostgresqlStore], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    there, _ = opened
+    here = LedgerFolder.of(tmp_path)
+    fill(here)
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[server]\nstate = "{tmp_path}"\n')
+    monkeypatch.setenv("DRAGOMAN_TEST_STORE", engines.server.address)
+    where = ["--config", str(file)]
+    assert main(["ledger", "migrate", "--store", "env:DRAGOMAN_TEST_STORE", *where]) == 0
+    assert main(["ledger", "copy", "--to", "env:DRAGOMAN_TEST_STORE", *where]) == 0
+    assert main(["ledger", "check", "--json", *where]) == 1  # of what was set aside
+    assert main(["ledger", "check", "--json", "--store", "env:DRAGOMAN_TEST_STORE", *where]) == 1
+    said = capsys.readouterr()
+    ours, theirs = [line for line in said.out.splitlines() if line.startswith("{")]
+    assert ours == theirs
+    assert "13 attempts and 6 corrections stand there now" in said.out and "canary" not in said.out + said.err
+    file.write_text(f'[server]\nstate = "{tmp_path}"\n[ledger]\nstore = "env:DRAGOMAN_TEST_STORE"\n')
+    assert main(["ledger", "copy", "--to", "sqlite", *where]) == 0
+    assert dump(here) == dump(there)
 
 
 def test_a_server_ends_with_who_started_it() -> None:

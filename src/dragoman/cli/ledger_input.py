@@ -6,11 +6,15 @@ import argparse
 import getpass
 import os
 import time
+from pathlib import Path
 
 from dragoman.cli.settings import load_settings
+from dragoman.config.ledger import check_store
+from dragoman.config.references import read_secret
 from dragoman.errors import ConfigError, UsageError
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.times import read_moment
+from dragoman.secret import Secret
 
 
 def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
@@ -23,6 +27,21 @@ def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
     if config.server.state is None:
         raise ConfigError("server.state: expected the folder in which the ledger stands")
     return LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
+
+
+def other_ledger(folder: LedgerFolder, word: str, option: str) -> LedgerFolder:
+    """The ledger of the same state folder in another store. `word`: as `ledger.store` in the configuration.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if word == "sqlite":
+        return LedgerFolder(folder.root)
+    address = Secret(word)
+    if word.startswith(("env:", "file:")):
+        address = read_secret(word, option, environ=os.environ, home=Path.home(), folder=Path.cwd())
+    check_store(address, option)
+    return LedgerFolder(folder.root, address)
 
 
 def read_since(word: str | None) -> float:

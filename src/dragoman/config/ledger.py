@@ -84,13 +84,13 @@ def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
     return keys
 
 
-def check_store(address: Secret) -> None:
-    """The address of a PostgreSQL.
+def check_store(address: Secret, where: str = "ledger.store") -> None:
+    """The address of a PostgreSQL. `where`: where it stands, for messages.
 
     Raises:
         ConfigError: it is none; what it is instead is not shown.
     """
-    words = "ledger.store: expected sqlite, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, got {} (not shown)"
+    words = where + ": expected sqlite, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, got {} (not shown)"
     try:
         parts = urlsplit(address.reveal())
         port_is_wrong = parts.port == 0

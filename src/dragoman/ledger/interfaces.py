@@ -65,6 +65,15 @@ class Store(Protocol):
         """
         ...
 
+    def take_corrections(self, entries: Sequence[tuple[bytes, bytes, int, int, str, str, int]]) -> None:
+        """Take corrections as they stand in another store: see `values.Correction`. The same once more changes nothing.
+
+        Raises:
+            Refused: one is of no final attempt of this store.
+            StoreAway: as `deliver`.
+        """
+        ...
+
     def accounts_of(self, attempt: bytes) -> list[int]:
         """The accounts that an attempt is charged to.
 

@@ -26,7 +26,7 @@ from dragoman.ledger.stores.schema import ADJUSTED
 #: What holders spent of accounts, in nano-dollars or tokens.
 Spent: TypeAlias = dict[Account, dict[str, int]]
 
-_SPENT: Final = "SELECT holder, nano, tokens FROM spend WHERE account = ?"
+_SPENT: Final = "SELECT holder, sum(nano), sum(tokens) FROM {} WHERE account = ? GROUP BY holder"
 _FINAL: Final = "SELECT state <> 'reserved' FROM attempt WHERE id = ?"
 
 
@@ -142,19 +142,27 @@ def _spent(folder: LedgerFolder, accounts: Collection[Account], waiting: dict[by
     # Last the one that takes what is dropped: it stands in a month's file, in this one, or for a moment in both.
     with _opened(folder.root / MAIN_FILE) as main:
         spent: Spent = {account: {} for account in accounts} if main is None else _stored(main, accounts)
+        if main is not None:
+            _add(spent, _stored(main, accounts, table="dropped_spend"))
         dropped = set() if main is None else {month for (month,) in main.execute("SELECT month FROM dropped")}
     for month, part in parts.items():
-        for account, by_holder in part.items() if month not in dropped else ():
-            for holder, amount in by_holder.items():
-                spent[account][holder] = spent[account].get(holder, 0) + amount
+        if month not in dropped:
+            _add(spent, part)
     return spent
 
 
-def _stored(file: sqlite3.Connection, accounts: Iterable[Account]) -> Spent:
+def _add(spent: Spent, part: Spent) -> None:
+    for account, by_holder in part.items():
+        for holder, amount in by_holder.items():
+            spent[account][holder] = spent[account].get(holder, 0) + amount
+
+
+def _stored(file: sqlite3.Connection, accounts: Iterable[Account], *, table: str = "spend") -> Spent:
     """What a file has of accounts."""
-    has_any = file.execute("SELECT 1 FROM sqlite_master WHERE name = 'spend'").fetchone() is not None
+    has_any = file.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+    statement = _SPENT.format(table)
     return {
-        account: {row[0]: row[2 if is_of_tokens(account) else 1] for row in file.execute(_SPENT, (account,))}
+        account: {row[0]: row[2 if is_of_tokens(account) else 1] for row in file.execute(statement, (account,))}
         if has_any
         else {}
         for account in accounts

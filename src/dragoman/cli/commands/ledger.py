@@ -4,6 +4,9 @@ check       Σ against Σ: rows, sums, costs and the audit must say the same; ex
 status      journals, what waits in them, months
 export      FILE.csv (or -): an attempt a line
 adjust      correct what an attempt cost: --usd 0.12 (or -0.12) --reason "invoice 7"; a further entry, no row changes
+copy        bring attempts, corrections, keys, quotas and the audit into another store: --to env:NAME, --to sqlite;
+            again, also while gateways write to both: what came since
+migrate     bring the store's tables up to this dragoman; gateways do it by themselves at their first record
 """
 
 from __future__ import annotations
@@ -16,18 +19,20 @@ from pathlib import Path
 
 from dragoman import _json
 from dragoman.cli.body_input import write
-from dragoman.cli.ledger_input import actor, ledger_folder, read_since
+from dragoman.cli.ledger_input import actor, ledger_folder, other_ledger, read_since
 from dragoman.cli.main import DONE, FAILED
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
 from dragoman.ledger.checking import check, list_journals
+from dragoman.ledger.copying import copy_ledger
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.replica.age import age_words
 from dragoman.ledger.replica.file import read_age
+from dragoman.ledger.stores.migrating import migrate
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.money import nano_from_usd, render_usd
 
@@ -37,17 +42,24 @@ EXAMPLE = "  dragoman ledger check"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
-    parser.add_argument("action", choices=["check", "status", "export", "adjust"], help="what to do")
+    parser.add_argument("action", choices=["check", "status", "export", "adjust", "copy", "migrate"], help="what to do")
     parser.add_argument("subject", nargs="?", metavar="FILE|ID", help="export: the file; adjust: the attempt's id")
     parser.add_argument("--since", metavar="7d|DATE", help="export: only from then on")
     parser.add_argument("--usd", metavar="N", help="adjust: US dollars to add, or with a minus to take off")
     parser.add_argument("--reason", default="", metavar="TEXT", help="adjust: why; it stands in the ledger")
+    parser.add_argument(
+        "--store", metavar="STORE",
+        help="another store than the configuration's: sqlite (files), env:NAME, file:PATH, an address",
+    )  # fmt: skip
+    parser.add_argument("--to", metavar="STORE", help="copy: the store to copy to, as --store")
     parser.add_argument("--json", action="store_true", help="check, status: print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     folder = ledger_folder(options)
+    if options.store is not None:
+        folder = other_ledger(folder, options.store, "--store")
     try:
         match options.action:
             case "check":
@@ -56,6 +68,10 @@ def run(options: argparse.Namespace) -> int:
                 return _status(folder, as_json=options.json)
             case "export":
                 return _export(folder, options.subject, read_since(options.since))
+            case "copy":
+                return _copy(folder, options.to)
+            case "migrate":
+                return _migrate(folder)
             case _:
                 return _adjust(folder, options)
     except (StoreAway, Refused) as problem:
@@ -86,7 +102,7 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
     journals = list_journals(folder)
     with open_reading(folder) as reading:
         months = reading.sizes()
-    place = "sqlite" if folder.store is None else place_of(folder.store)
+    place = _place(folder)
     age = None if folder.store is None else read_age(folder)
     if as_json:
         listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
@@ -138,3 +154,31 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
         store.close()
     hint("it is corrected\n" if is_new else "the same correction stands there already\n")
     return DONE
+
+
+def _copy(folder: LedgerFolder, to: str | None) -> int:
+    if to is None:
+        raise UsageError("copy: expected --to and a store")
+    target = other_ledger(folder, to, "--to")
+    if _place(folder) == _place(target):
+        raise UsageError(f"copy: expected another store than {_place(folder)} (--store says from which)")
+    found = copy_ledger(folder, target)
+    say(f"{_place(folder)} to {_place(target)}\n")
+    say(f"{found.attempts} attempts and {found.corrections} corrections stand there now\n")
+    say(f"taken over: {found.keys} keys, {found.quotas} quotas, {found.changes} entries of the audit\n")
+    for problem in found.problems:
+        say(f"not taken over: {problem}\n")
+    hint("compare: dragoman ledger check, once with --store sqlite and once with the other one\n")
+    return FAILED if found.problems else DONE
+
+
+def _migrate(folder: LedgerFolder) -> int:
+    for step in migrate(folder):
+        before = f"version {step.before}" if step.before else "no tables"
+        words = "is up to date" if step.before == step.now else f"brought up from {before}"
+        say(f"{step.name}: version {step.now}, {words}\n")
+    return DONE
+
+
+def _place(folder: LedgerFolder) -> str:
+    return "sqlite" if folder.store is None else place_of(folder.store)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from dragoman.ledger.interfaces import StoreAway, StoreDamaged
 from dragoman.ledger.records import started_of
-from dragoman.ledger.stores.schema import MONTH, OLDER_MONTH, VERSION
+from dragoman.ledger.stores.schema import MONTH, MONTH_STEPS, VERSION
 
 MAIN_FILE: Final = "ledger.sqlite"
 #: This machine's copy of keys and quotas of a PostgreSQL.
@@ -112,26 +112,28 @@ def is_busy(problem: sqlite3.Error) -> bool:
 
 
 def _prepare(connection: sqlite3.Connection, schema: str, file: Path) -> None:
-    if _version(connection) >= VERSION:
+    if version_of(connection) >= VERSION:
         _refuse_later(connection, file)
         return
     connection.execute("BEGIN IMMEDIATE")
-    version = _version(connection)  # another process may have been quicker
+    version = version_of(connection)  # another process may have been quicker
     if version < VERSION:
-        before = OLDER_MONTH if version and schema is MONTH else ""
+        steps = range(version + 1, VERSION + 1) if version and schema is MONTH else ()
+        before = "".join(MONTH_STEPS.get(step, "") for step in steps)
         for statement in _statements(f"{before}{schema}PRAGMA user_version = {VERSION};"):
             connection.execute(statement)
     connection.execute("COMMIT")
     _refuse_later(connection, file)
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """Of a file's tables; 0 where there are none yet."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def _refuse_later(connection: sqlite3.Connection, file: Path) -> None:
-    if _version(connection) > VERSION:
+    if version_of(connection) > VERSION:
         raise StoreAway(f"{file.name}: a later dragoman has written it")
 
 
@@ -152,7 +154,7 @@ def renew_month(file: Path) -> None:
     """
     connection = read_file(file)
     if connection is not None:
-        version = _version(connection)
+        version = version_of(connection)
         connection.close()
         if version < VERSION:
             open_file(file, MONTH).close()

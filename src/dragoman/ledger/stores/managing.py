@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, final
@@ -16,7 +16,8 @@ from typing import Any, Protocol, TypeAlias, final
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.stores.files import MAIN_FILE, read_file
-from dragoman.ledger.stores.sqlite import SqliteStore, write_audit
+from dragoman.ledger.stores.sqlite import SqliteStore, keep_sums, write_audit, write_entries
+from dragoman.ledger.stores.values import Noted
 
 #: A row of an answer.
 Found: TypeAlias = tuple[Any, ...]
@@ -35,6 +36,15 @@ class Change(Protocol):
 
     def note(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
         """Write into the audit what is changed."""
+        ...
+
+    def note_all(self, entries: Iterable[Noted]) -> None:
+        """Write into the audit what was changed elsewhere, as it stands there."""
+        ...
+
+    def keep_sums(self, month: str, at: int, usage: Iterable[Found], spend: Iterable[Found]) -> None:
+        """A month's attempts are not here, and these are their sums. `usage`: of `GROUPS` and `SUMS`; `spend`: account,
+        holder, nano-dollars, tokens."""
         ...
 
 
@@ -125,3 +135,9 @@ class _FileChange:
 
     def note(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
         write_audit(self._main, int(self._now() * 1_000_000), actor, action, subject, change)
+
+    def note_all(self, entries: Iterable[Noted]) -> None:
+        write_entries(self._main, entries)
+
+    def keep_sums(self, month: str, at: int, usage: Iterable[Found], spend: Iterable[Found]) -> None:
+        keep_sums(self._main, month, at, usage, spend)

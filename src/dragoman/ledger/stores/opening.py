@@ -15,6 +15,11 @@ from dragoman.ledger.stores.sqlite import SqliteStore
 
 #: Seconds that a look at all rows may take.
 _PATIENCE: Final = 3_600.0
+_ANY: Final = "SELECT 1 FROM {} LIMIT 1"
+_UNNAMED: Final = (
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM dropped_usage WHERE month = '') "
+    "OR EXISTS (SELECT 1 FROM dropped_spend WHERE month = '')"
+)
 #: Tables that statements name by `:attempt` and so on: those of one month.
 _OF_MONTH: Final = ("attempt", "adjustment", "usage_hour", "spend")
 
@@ -38,6 +43,14 @@ class StoreReading(Protocol):
     def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Rows of all sums (`:usage_hour`, `:spend`), also of months whose attempts were dropped; a group may come more
         than once."""
+        ...
+
+    def dropped(self) -> list[str]:
+        """The months of which only sums are there, in order; "" for what an earlier dragoman made of several."""
+        ...
+
+    def dropped_sums(self, month: str, statement: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of the sums (`:usage_hour` or `:spend`) of a month of these."""
         ...
 
     def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
@@ -80,6 +93,10 @@ def open_reading(folder: LedgerFolder, *, patience: float = _PATIENCE) -> Iterat
         files.close()
 
 
+def _of_dropped(statement: str) -> str:
+    return statement.replace(":usage_hour", "dropped_usage").replace(":spend", "dropped_spend")
+
+
 @final
 class _Files:
     """See `StoreReading`. One file of a month is open at a time."""
@@ -103,10 +120,29 @@ class _Files:
 
     def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
         yield from self.select(None, statement, *values)
-        dropped = {month for (month,) in self.select(None, "SELECT month FROM dropped")}
+        yield from self.select(None, _of_dropped(statement), *values) if self._keeps_months() else ()
+        dropped = set(self.dropped())
         for month in self.months():
             if month not in dropped:
                 yield from self.select(month, statement, *values)
+
+    def dropped(self) -> list[str]:
+        months = [month for (month,) in self.select(None, "SELECT month FROM dropped ORDER BY month")]
+        has_older = any(True for table in ("usage_hour", "spend") for _ in self.select(None, _ANY.format(table)))
+        if has_older or (self._keeps_months() and any(True for _ in self.select(None, _UNNAMED))):
+            return ["", *(month for month in months if month)]
+        return months
+
+    def dropped_sums(self, month: str, statement: str) -> Iterator[tuple[Any, ...]]:
+        if not month:
+            yield from self.select(None, statement)
+        if self._keeps_months():
+            yield from self.select(None, f"{_of_dropped(statement)} WHERE month = ?", month)
+
+    def _keeps_months(self) -> bool:
+        """Whether it knows of which month a sum is. Of an earlier dragoman it does not."""
+        found = self.select(None, "SELECT 1 FROM sqlite_master WHERE name = 'dropped_usage'")
+        return next(found, None) is not None
 
     def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
         return self.select(month, CHARGES)

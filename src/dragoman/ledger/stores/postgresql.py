@@ -22,10 +22,12 @@ from dragoman.ledger.stores.postgresql_schema import (
     partition_of,
     render_partitions,
 )
-from dragoman.ledger.stores.schema import COLUMNS, SETTLED
+from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SETTLED, SUMS
 from dragoman.ledger.stores.values import (
+    Correction,
+    Noted,
     adjustment_id,
-    audit_digest,
+    chained,
     check_repeated,
     derived_id,
     ending_values,
@@ -46,7 +48,13 @@ _SETTLE: Final = (
     "WHERE id = $1 AND state = 'reserved'"
 )
 _ADJUST: Final = "INSERT INTO adjustment VALUES($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
+_KEEP_USAGE: Final = (
+    f"INSERT INTO usage_hour(month, {', '.join((*GROUPS, *SUMS))}) "
+    f"VALUES({', '.join(f'${place + 1}' for place in range(len(GROUPS) + len(SUMS) + 1))})"
+)
+_KEEP_SPEND: Final = "INSERT INTO spend(month, account, holder, nano, tokens) VALUES($1, $2, $3, $4, $5)"
 _INTERRUPTED: Final = "SELECT id, nano FROM attempt WHERE id = ANY($1::uuid[]) AND state = 'interrupted'"
+_FINAL: Final = "SELECT id FROM attempt WHERE id = ANY($1::uuid[]) AND state <> 'reserved'"
 _LOCKED: Final = f"SELECT pg_advisory_xact_lock({LOCK})"
 _MONTHS: Final = (
     "SELECT right(relname, 7) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
@@ -118,6 +126,14 @@ class PostgresqlStore:
             prices = int(found[0][1] is None and not priced)
             connection.execute(_ADJUST, id, attempt, nano, prices, reason, actor, self._micros())
         return True
+
+    def take_corrections(self, entries: Sequence[Correction]) -> None:
+        attempts = sorted({entry[1] for entry in entries})
+        with self._writing() as connection:
+            known = {id for (id,) in connection.fetch(_FINAL, attempts)}
+            if not known.issuperset(attempts):
+                raise Refused("there is no such attempt")
+            connection.execute_many(_ADJUST, sorted(entries, key=lambda entry: (entry[1], entry[0])))
 
     def accounts_of(self, attempt: bytes) -> list[int]:
         with self._writing() as connection:
@@ -250,14 +266,26 @@ class PostgresqlChange:
         return self._connection.execute(numbered(statement), *values)
 
     def note(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
+        self.note_all([(int(self._now() * 1_000_000), actor, action, subject, _json.encode(change).decode())])
+
+    def note_all(self, entries: Iterable[Noted]) -> None:
         connection = self._connection
         connection.execute(_LOCKED)  # one after the other: each entry's digest covers the one before it
         last = connection.fetch("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1") or [(0, bytes(32))]
-        number, previous = last[0][0] + 1, last[0][1]
-        at, text = int(self._now() * 1_000_000), _json.encode(change).decode()
-        digest = audit_digest(previous, (number, at, actor, action, subject, text))
-        values = (number, at, actor, action, subject, text, previous, digest)
-        connection.execute("INSERT INTO audit VALUES($1, $2, $3, $4, $5, $6, $7, $8)", *values)
+        rows = chained((last[0][0], last[0][1]), entries)
+        connection.execute_many("INSERT INTO audit VALUES($1, $2, $3, $4, $5, $6, $7, $8)", rows)
+
+    def keep_sums(
+        self, month: str, at: int, usage: Iterable[tuple[Any, ...]], spend: Iterable[tuple[Any, ...]]
+    ) -> None:
+        connection = self._connection
+        if month in months_of(connection):  # one that was made ahead
+            if connection.fetch(f"SELECT 1 FROM {partition_of('attempt', month)} LIMIT 1"):
+                raise Refused(f"there are attempts of {month}")
+            connection.execute(f"DROP TABLE {partition_of('attempt', month)}, {partition_of('adjustment', month)}")
+        connection.execute_many(_KEEP_USAGE, sorted((month, *row) for row in usage))
+        connection.execute_many(_KEEP_SPEND, sorted((month, *row) for row in spend))
+        connection.execute("INSERT INTO dropped VALUES($1, $2) ON CONFLICT DO NOTHING", month, at)
 
 
 def prepare(connection: Connection, now: float | None = None) -> None:
@@ -279,6 +307,23 @@ def prepare(connection: Connection, now: float | None = None) -> None:
         if not connection.fetch("SELECT 1 FROM dropped WHERE month = $1", month):
             connection.execute(render_partitions(month))
         month = next_month(month)
+
+
+def migrate_postgresql(address: Secret) -> tuple[int, int]:
+    """Bring the tables up to this dragoman's version; gives the version before, 0 where there were none, and now.
+
+    Raises:
+        StoreAway: a later dragoman has made them, or they cannot be changed.
+    """
+    connection = Connection(address)
+    try:
+        with connection.transaction():
+            connection.execute(_LOCKED)  # so that the version of before is the one that is brought up
+            before = read_version(connection) or 0
+            prepare(connection)
+        return before, VERSION
+    finally:
+        connection.close()
 
 
 def read_version(connection: Connection) -> int | None:

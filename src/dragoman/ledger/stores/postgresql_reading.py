@@ -54,6 +54,15 @@ class PostgresqlReading:
             statement = statement.replace(f":{name}", name)
         return self.select(None, statement, *values)
 
+    def dropped(self) -> list[str]:
+        older = "SELECT '' WHERE EXISTS (SELECT 1 FROM usage_hour WHERE month = '')"
+        return [month for (month,) in self.select(None, f"{older} UNION SELECT month FROM dropped ORDER BY 1")]
+
+    def dropped_sums(self, month: str, statement: str) -> Iterator[tuple[Any, ...]]:
+        for name in _SUMS:
+            statement = statement.replace(f":{name}", name)
+        return self.select(None, f"{statement} WHERE month = ?", month)
+
     def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
         return self.select(month, CHARGES)
 

@@ -11,8 +11,9 @@ from typing import Final
 
 from dragoman.ledger.records import REASONS, STATES
 
-#: Of the tables of both kinds of files; a file of a later one is left alone.
-VERSION: Final = 3
+#: Of the tables of both kinds of files; a file of a later one is left alone. Tables are added to and never changed: a
+#: process of the version before goes on with the connection that it has.
+VERSION: Final = 4
 
 
 def listed(words: tuple[str, ...]) -> str:
@@ -33,11 +34,11 @@ SUMS: Final = ("nano", "unpriced", "input", "output", "cache_read", "cache_write
 #: SQLite makes a float of a sum that has no room.
 _WHOLE: Final = "CHECK (typeof({}) = 'integer')"
 _ROOM: Final = ", ".join(f"{name} INTEGER NOT NULL {_WHOLE.format(name)}" for name in SUMS)
-_USAGE: Final = f"""
-CREATE TABLE IF NOT EXISTS usage_hour(
+_USED: Final = f"""
   hour INTEGER NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, team TEXT NOT NULL, route TEXT NOT NULL,
-  target TEXT NOT NULL, state TEXT NOT NULL, {_ROOM},
-  PRIMARY KEY({", ".join(GROUPS)})) WITHOUT ROWID;
+  target TEXT NOT NULL, state TEXT NOT NULL, {_ROOM}"""
+_USAGE: Final = f"""
+CREATE TABLE IF NOT EXISTS usage_hour({_USED}, PRIMARY KEY({", ".join(GROUPS)})) WITHOUT ROWID;
 """
 
 _ADDED: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMS)
@@ -52,11 +53,10 @@ _MOVE: Final = f"""
 #: Who corrections are charged by: what a holder spent is of its own rows alone.
 ADJUSTED: Final = "adjusted"
 #: What was charged to accounts, by who did it: from it the counters are filled again.
+_SPENT: Final = f"""account INTEGER NOT NULL, holder TEXT NOT NULL, nano INTEGER NOT NULL {_WHOLE.format("nano")},
+  tokens INTEGER NOT NULL {_WHOLE.format("tokens")}"""
 _SPEND: Final = f"""
-CREATE TABLE IF NOT EXISTS spend(
-  account INTEGER NOT NULL, holder TEXT NOT NULL, nano INTEGER NOT NULL {_WHOLE.format("nano")},
-  tokens INTEGER NOT NULL {_WHOLE.format("tokens")},
-  PRIMARY KEY(account, holder)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spend({_SPENT}, PRIMARY KEY(account, holder)) WITHOUT ROWID;
 """
 _CHARGED: Final = (
     "ON CONFLICT(account, holder) DO UPDATE SET nano = nano + excluded.nano, tokens = tokens + excluded.tokens"
@@ -139,8 +139,7 @@ SELECT account, holder, sum(nano), sum(tokens) FROM (
 GROUP BY account, holder
 """
 
-#: A month of an earlier version: two columns more, triggers anew, and what was charged from the rows.
-OLDER_MONTH: Final = f"""
+_OLDER_MONTH: Final = f"""
 ALTER TABLE attempt ADD COLUMN reserved_tokens INTEGER;
 ALTER TABLE attempt ADD COLUMN charged_tokens INTEGER;
 DROP TRIGGER IF EXISTS attempt_charges;
@@ -150,6 +149,10 @@ DROP TRIGGER IF EXISTS adjustment_charges;
 DELETE FROM spend;
 INSERT INTO spend {CHARGES};
 """
+
+#: What a month needs beside the tables of now, by the version it is brought up to. 3: two columns more, triggers anew,
+#: and what was charged from the rows.
+MONTH_STEPS: Final = {3: _OLDER_MONTH}
 
 #: Virtual keys and quotas.
 MANAGED: Final = """
@@ -163,7 +166,15 @@ CREATE TABLE IF NOT EXISTS key_digest(
 CREATE INDEX IF NOT EXISTS key_digest_key ON key_digest(key);
 """
 
-#: What is not of one month. `usage_hour` is that of months whose files were dropped.
+#: The sums of months whose attempts were dropped, by month.
+_DROPPED: Final = f"""
+CREATE TABLE IF NOT EXISTS dropped_usage(
+  month TEXT NOT NULL, {_USED}, PRIMARY KEY(month, {", ".join(GROUPS)})) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dropped_spend(
+  month TEXT NOT NULL, {_SPENT}, PRIMARY KEY(account, holder, month)) WITHOUT ROWID;
+"""
+
+#: What is not of one month. `usage_hour` and `spend` are what version 3 and earlier made of months that it dropped.
 MAIN: Final = f"""
 CREATE TABLE IF NOT EXISTS price(
   id INTEGER PRIMARY KEY, target TEXT NOT NULL, source TEXT NOT NULL, body TEXT NOT NULL);
@@ -172,6 +183,7 @@ CREATE TABLE IF NOT EXISTS set_aside(
 CREATE TABLE IF NOT EXISTS dropped(month TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 {_USAGE}
 {_SPEND}
+{_DROPPED}
 CREATE TABLE IF NOT EXISTS audit(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
   change TEXT NOT NULL, previous BLOB NOT NULL, digest BLOB NOT NULL);

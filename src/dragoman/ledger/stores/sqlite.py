@@ -29,8 +29,10 @@ from dragoman.ledger.stores.files import (
 from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
 from dragoman.ledger.stores.values import (
+    Correction,
+    Noted,
     adjustment_id,
-    audit_digest,
+    chained,
     check_repeated,
     derived_id,
     ending_values,
@@ -52,17 +54,17 @@ _INSERTS: Final = {
 _SETTLE: Final = (
     f"UPDATE attempt SET {', '.join(f'{name} = ?' for name in SETTLED)} WHERE id = ? AND state = 'reserved'"
 )
-_ADD: Final = (
-    f"INSERT INTO usage_hour({', '.join((*GROUPS, *SUMS))}) VALUES({','.join('?' * len((*GROUPS, *SUMS)))}) "
-    f"ON CONFLICT({', '.join(GROUPS)}) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in SUMS)}"
+_KEEP_USAGE: Final = (
+    f"INSERT OR REPLACE INTO dropped_usage(month, {', '.join((*GROUPS, *SUMS))}) "
+    f"VALUES(?,{','.join('?' * len((*GROUPS, *SUMS)))})"
 )
-_CHARGE: Final = (
-    "INSERT INTO spend VALUES(?,?,?,?) ON CONFLICT(account, holder) DO UPDATE SET nano = nano + excluded.nano, "
-    "tokens = tokens + excluded.tokens"
-)
+_KEEP_SPEND: Final = "INSERT OR REPLACE INTO dropped_spend(month, account, holder, nano, tokens) VALUES(?,?,?,?,?)"
+_FINAL: Final = "SELECT 1 FROM attempt WHERE id = ? AND state <> 'reserved'"
 _ADJUST: Final = "INSERT OR IGNORE INTO adjustment(id, attempt, nano, prices, reason, actor, at) VALUES(?,?,?,?,?,?,?)"
-#: What stands nowhere else; a month's sums come to `usage_hour` when its file is dropped.
-_LOOKED_AT: Final = ("virtual_key", "key_digest", "quota", "dropped", "usage_hour", "spend")
+#: What stands nowhere else; a month's sums come to `dropped_usage` when its file is dropped.
+_LOOKED_AT: Final = (
+    "virtual_key", "key_digest", "quota", "dropped", "usage_hour", "spend", "dropped_usage", "dropped_spend",
+)  # fmt: skip
 
 
 class SqliteStore:
@@ -124,12 +126,18 @@ class SqliteStore:
             connection.execute(_ADJUST, (id, attempt, nano, not known, reason, actor, self._micros()))
         return True
 
-    def accounts_of(self, attempt: bytes) -> list[int]:
-        """The accounts that an attempt is charged to.
+    def take_corrections(self, entries: Sequence[Correction]) -> None:
+        by_month: dict[str, list[Correction]] = {}
+        for entry in entries:
+            by_month.setdefault(month_of(entry[1]), []).append(entry)
+        for month, those in by_month.items():
+            with self._writing(month) as connection:
+                for entry in those:
+                    if connection.execute(_FINAL, (entry[1],)).fetchone() is None:
+                        raise Refused("there is no such attempt")
+                connection.executemany(_ADJUST, those)
 
-        Raises:
-            StoreAway: the store cannot be read.
-        """
+    def accounts_of(self, attempt: bytes) -> list[int]:
         with self._writing(month_of(attempt)) as connection:
             found = connection.execute("SELECT accounts FROM attempt WHERE id = ?", (attempt,)).fetchone()
         return [] if found is None or not found[0] else [int(account) for account in found[0].split(",")]
@@ -150,10 +158,7 @@ class SqliteStore:
                 connection.close()
             with self._writing(None) as main:
                 if main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is None:
-                    sums, spend = _sums_of(self._path(month))
-                    main.executemany(_ADD, sums)
-                    main.executemany(_CHARGE, spend)
-                    main.execute("INSERT INTO dropped VALUES(?,?)", (month, self._micros()))
+                    keep_sums(main, month, self._micros(), *_sums_of(self._path(month)))
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     os.unlink(f"{self._path(month)}{suffix}")
@@ -316,12 +321,26 @@ def write_audit(
     main: sqlite3.Connection, at: int, actor: str, action: str, subject: str, change: dict[str, Any]
 ) -> None:
     """Add an entry to the chain, inside a transaction."""
+    write_entries(main, [(at, actor, action, subject, _json.encode(change).decode())])
+
+
+def write_entries(main: sqlite3.Connection, entries: Iterable[Noted]) -> None:
+    """Add entries to the chain, inside a transaction."""
     last = main.execute("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1").fetchone() or (0, bytes(32))
-    text = _json.encode(change).decode()
-    digest = audit_digest(last[1], (last[0] + 1, at, actor, action, subject, text))
-    main.execute(
-        "INSERT INTO audit VALUES(?,?,?,?,?,?,?,?)", (last[0] + 1, at, actor, action, subject, text, last[1], digest)
-    )
+    main.executemany("INSERT INTO audit VALUES(?,?,?,?,?,?,?,?)", chained(last, entries))
+
+
+def keep_sums(
+    main: sqlite3.Connection,
+    month: str,
+    at: int,
+    usage: Iterable[tuple[object, ...]],
+    spend: Iterable[tuple[object, ...]],
+) -> None:
+    """A month's attempts are dropped and these are their sums, inside a transaction."""
+    main.executemany(_KEEP_USAGE, [(month, *row) for row in usage])
+    main.executemany(_KEEP_SPEND, [(month, *row) for row in spend])
+    main.execute("INSERT OR IGNORE INTO dropped VALUES(?,?)", (month, at))
 
 
 def _is_priced(connection: sqlite3.Connection, attempt: bytes) -> bool:

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused
-from dragoman.ledger.records import Row, Settlement
+from dragoman.ledger.records import Intent, Row, Settlement
+
+#: What somebody did: when (microseconds), who, what, to whom, and the change in JSON.
+Noted: TypeAlias = tuple[int, str, str, str, str]
+#: An entry that corrects an attempt, as it stands in a store: its id, the attempt's, nano-dollars, whether it prices
+#: what was unpriced, why, who, when.
+Correction: TypeAlias = tuple[bytes, bytes, int, int, str, str, int]
 
 
 def audit_digest(previous: bytes, entry: tuple[int, int, str, str, str, str]) -> bytes:
     """The digest of an entry: SHA-256 of the one before it and of its own fields."""
     return hashlib.sha256(previous + _json.encode(list(entry))).digest()
+
+
+def chained(last: tuple[int, bytes], entries: Iterable[Noted]) -> list[tuple[object, ...]]:
+    """Rows of the audit that follow its last one, `(id, digest)`."""
+    rows: list[tuple[object, ...]] = []
+    number, previous = last
+    for at, actor, action, subject, text in entries:
+        number += 1
+        digest = audit_digest(previous, (number, at, actor, action, subject, text))
+        rows.append((number, at, actor, action, subject, text, previous, digest))
+        previous = digest
+    return rows
 
 
 def derived_id(attempt: bytes, what: str) -> bytes:
@@ -45,6 +64,22 @@ def row_values(row: Row) -> tuple[object, ...]:
         intent.reserved_tokens,
     )  # fmt: skip
     return head + (_OPEN if row.settlement is None else ending_values(row.settlement))
+
+
+def read_row(values: Sequence[Any]) -> Row:
+    """The attempt that `row_values` writes so."""
+    id, request, ordinal, holder, started, key, owner, team, route, target, size, accounts = values[:12]
+    reserved, expected, client_request, reserved_tokens = values[12:16]
+    charged = tuple([int(account) for account in accounts.split(",")]) if accounts else ()
+    intent = Intent(
+        id, request, ordinal, started, key, owner, team, route, target, size, reserved, expected, charged,
+        client_request, reserved_tokens,
+    )  # fmt: skip
+    ended, state, *tokens, reported, reason, status, provider_request, charged_tokens = values[16:]
+    if state == "reserved":
+        return Row(holder, intent)
+    given = (*tokens, bool(reported), reason, status, provider_request, charged_tokens)
+    return Row(holder, intent, Settlement(id, ended, state, *given))
 
 
 _OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "", None)

@@ -286,7 +286,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(embedded.EmbeddedError, match=r"expected a GGUF file at .*nothing\.gguf"):
+    with pytest.raises(embedded.EmbeddedError, match=r"unknown embedded model '.*nothing\.gguf': it is smollm2"):
         embedded.start(tmp_path / "nothing.gguf")
     (tmp_path / "text.gguf").write_text("no model")
     with pytest.raises(embedded.EmbeddedError, match="could not start"):

@@ -10,6 +10,7 @@ from dragoman.codec.json_fields import read_body
 from dragoman.errors import UsageError, WireError
 from dragoman.events import Reply, fold
 from dragoman.ids import new_id
+from dragoman.misuse import kind_of
 from dragoman.pipe import Reader
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, Protocol, Strictness
 from dragoman.protocols import PROTOCOLS
@@ -63,17 +64,21 @@ def decode(
 def _check(body: object, protocol: object, *, status: object, dialect: object, strict: object) -> None:
     """Refuse arguments of the wrong kind. Raises UsageError."""
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise UsageError(f"body: expected bytes, got a {type(body).__name__}")
+        raise UsageError(f"body: expected bytes, got {kind_of(body)}")
     if not isinstance(protocol, str | None):
-        raise UsageError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got a {type(protocol).__name__}")
+        raise UsageError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got {kind_of(protocol)}")
     if protocol is not None and protocol not in PROTOCOLS:
-        raise UsageError(f"expected one of the protocols {', '.join(PROTOCOLS)}, got {protocol[:60]!r}")
+        from dragoman.providers.catalog import nearest
+
+        raise UsageError(
+            f"protocol: expected one of {', '.join(PROTOCOLS)}, got {protocol[:60]!r}{nearest(protocol, PROTOCOLS)}"
+        )
     if not isinstance(status, int) or isinstance(status, bool) or not 100 <= status <= 999:
-        raise UsageError(f"status: expected an HTTP status, got a {type(status).__name__} that is none")
+        raise UsageError(f"status: expected an HTTP status, got {kind_of(status)} that is none")
     if not isinstance(dialect, Dialect):
-        raise UsageError(f"dialect: expected a Dialect, got a {type(dialect).__name__}")
+        raise UsageError(f"dialect: expected a Dialect, got {kind_of(dialect)}")
     if strict != "notes" and not isinstance(strict, bool):
-        raise UsageError(f"strict: expected True, False or 'notes', got a {type(strict).__name__}")
+        raise UsageError(f"strict: expected True, False or 'notes', got {kind_of(strict)}")
 
 
 def _told_by(body: bytes) -> ProtocolName:
@@ -90,7 +95,7 @@ def _request_body(request: object) -> bytes:
     if isinstance(request, bytes):
         return request
     if not isinstance(request, Mapping):
-        raise UsageError(f"request: expected bytes or a dict, got a {type(request).__name__}")
+        raise UsageError(f"request: expected bytes or a dict, got {kind_of(request)}")
     try:
         return _json.encode(request)
     except (TypeError, ValueError, RecursionError):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_PLAIN_NAMES: Final[dict[type, str]] = {str: "string"}
+
 
 class DragomanError(Exception):
     """The root of what dragoman raises."""
@@ -9,3 +13,11 @@ class DragomanError(Exception):
 
 class UsageError(DragomanError):
     """The caller broke the contract: the message names the argument, what was seen, and what is taken."""
+
+
+def kind_of(value: object) -> str:
+    """What a wrong value is, for a message, without the value: `a str`, `an int`, `an empty list`."""
+    if isinstance(value, str | bytes | list | tuple | dict | set | frozenset) and not value:
+        return f"an empty {_PLAIN_NAMES.get(type(value), type(value).__name__)}"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

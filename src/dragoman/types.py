@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.misuse import UsageError
+from dragoman.misuse import UsageError, kind_of
 
 if TYPE_CHECKING:  # a default, so that `Reply` alone is a type; only type checkers need it
     from pathlib import Path
@@ -89,12 +89,19 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     native: Native | None = None
 
     @staticmethod
-    def of(path: Path) -> Media:
+    def of(path: Path | str) -> Media:
         """A file as a part of a message; its suffix tells what it is.
 
         Raises:
             UsageError: it cannot be read, or its suffix is not known.
         """
+        given: object = path
+        if isinstance(path, str):
+            from pathlib import Path
+
+            path = Path(path)
+        elif not hasattr(given, "read_bytes"):
+            raise UsageError(f"Media.of: expected the path of a file, got {kind_of(given)}")
         mime = _MIMES.get(path.suffix.lower())
         if mime is None:
             raise UsageError(f"expected a file that ends in {', '.join(_MIMES)}, got one that ends in {path.suffix!r}")

@@ -85,3 +85,9 @@ def test_other_paths_of_clouds_are_not(clouds: Running, path: str) -> None:
 def test_a_body_that_is_no_object_is_refused_as_usual(clouds: Running) -> None:
     path = "/openai/deployments/lab.model-openai-chat/chat/completions"
     assert clouds.request("POST", path, b"[1]", {})[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions"])
+def test_a_path_with_its_version_left_out_or_said_twice_is_told_which_is_meant(clouds: Running, path: str) -> None:
+    status, _, answer = clouds.request("POST", path, b"{}", {})
+    assert status == 404 and b"did you mean /v1/chat/completions?" in answer

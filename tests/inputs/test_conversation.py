@@ -43,7 +43,7 @@ def test_a_tool_of_any_protocol(declared: dict[str, Any]) -> None:
         ({"name": "find", "parameters": "{}"}, r"expected a JSON schema as an object.*tools\[1\] \(find\)"),
         ({"name": "first"}, "expected tools of different names, got first more than once"),
         ({"name": "find", "parameters": {"x": object()}}, "expected plain JSON values"),
-        (3, r"expected a function, a Tool, a model or a dict, got int at tools\[1\]"),
+        (3, r"tools\[1\]: expected a function, a Tool, a model or a dict, got an int"),
     ],
 )
 def test_what_is_no_tool_is_refused(declared: Any, problem: str) -> None:

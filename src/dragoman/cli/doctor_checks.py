@@ -77,7 +77,7 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
                 "models",
                 "no server on this machine answers and no key is set",
                 "start Ollama and run `ollama pull granite4`, or set a key such as ANTHROPIC_API_KEY; "
-                "`dragoman demo` needs neither",
+                "`dragoman demo` and embedded/smollm2 need neither",
             )
         )
     return findings

@@ -53,7 +53,7 @@ def read_texts(target: object, texts: object, dimensions: object, timeout: objec
     """
     items = (texts,) if isinstance(texts, str) else texts
     if not isinstance(items, list | tuple) or not items:
-        raise wrong("texts", "a string or a list of strings", texts)
+        raise wrong("texts", "a string or a list of strings, at least one", texts)
     for position, item in enumerate(items):
         if not isinstance(item, str) or not item:
             raise wrong(f"texts[{position}]", "a string that is not empty", item)

@@ -13,8 +13,8 @@ from dragoman.providers.catalog import Provider
 from dragoman.routing.target import Target
 from dragoman.secret import masked
 
-#: Paths that servers have below `/v1`, and what says that an address has such a part.
-_BELOW_VERSION: Final = ("/chat/completions", "/responses")
+#: What paths of a version hold, and that version.
+_VERSIONS: Final = {"/chat/completions": "v1", "/responses": "v1", "/models/": "v1beta"}
 #: The beginning of what `dragoman.http.response.not_connected` says.
 _NOT_CONNECTED: Final = "no connection to "
 _VERSION: Final = re.compile(r"/v\d")
@@ -43,13 +43,22 @@ def shown_address(url: str) -> str:
 def start_words(provider: Provider) -> str:
     """How to start a server that does not run, or where to say that it is elsewhere."""
     start = f"start it: {provider.start}" if provider.start else "start the server"
-    return f"{start}, or set base_url under [providers.{provider.name}]"
+    return f"{start}, or {'correct base_url' if _is_of_code(provider) else f'set base_url under {_table(provider)}'}"
 
 
 def key_words(provider: Provider) -> str:
     """Where a provider's key stands."""
-    own = f"api_key under [providers.{provider.name}]"
+    own = "api_key" if _is_of_code(provider) else f"api_key under {_table(provider)}"
     return f"{' or '.join(provider.api_key_env)}, or {own}" if provider.api_key_env else own
+
+
+def _table(provider: Provider) -> str:
+    return f"[providers.{provider.name}]"
+
+
+def _is_of_code(provider: Provider) -> bool:
+    """Whether it is the one server of a client that was given its address: it is called by that."""
+    return provider.name == urlsplit(provider.base_url).netloc.rpartition("@")[2]
 
 
 def _who(failure: Failure, provider: Provider, place: str, message: str) -> str:
@@ -67,8 +76,9 @@ def _fix(failure: Failure, target: Target, place: str) -> str:
         return f"this is about the key of {provider.name}, not a client's: check {key_words(provider)}"
     if failure.kind == "quota":
         return f"the account at {provider.name} needs credit"
-    if failure.kind == "not_found" and place.endswith(_BELOW_VERSION) and not _VERSION.search(place):
-        return "does base_url end in /v1?"
+    if failure.kind == "not_found" and not _VERSION.search(place):
+        version = next((version for below, version in _VERSIONS.items() if below in place), "")
+        return f"does base_url end in /{version}?" if version else ""
     if failure.kind == "connection" and failure.message.startswith(_NOT_CONNECTED):
         return start_words(provider)
     if failure.kind == "wire" and "expected a response, got" in failure.message:

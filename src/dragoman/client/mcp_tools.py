@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 from dragoman import _json
-from dragoman.config import McpServer, read_secret
+from dragoman.config import McpServer, read_mcp_server, read_secret
+from dragoman.deviations import clip
 from dragoman.errors import ConfigError, DragomanError, MissingExtra, UsageError
 from dragoman.inputs.keywords import wrong
+from dragoman.secret import masked
 from dragoman.types import Text, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _OPEN_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 300.0
 _MOST_TOOLS: Final = 128  # of one server
+_KEPT: Final = 2000  # bytes of what a server writes on standard error
 
 
 class McpFailed(DragomanError):
@@ -44,11 +47,10 @@ def read_servers(value: object) -> dict[str, McpServer]:
         if not isinstance(name, str) or not isinstance(table, Mapping | McpServer):
             raise wrong("mcp", "tables by name, as {'files': {'command': ['…']}}", table)
         try:
-            servers[name] = table if isinstance(table, McpServer) else msgspec.convert(dict(table), McpServer)
-        except msgspec.ValidationError as problem:
-            raise UsageError(f"mcp.{name[:40]}: {problem}") from None
-        if bool(servers[name].command) == (servers[name].url is not None):
-            raise UsageError(f"mcp.{name[:40]}: expected either command or url")
+            where = f"mcp.{name[:40]}"
+            servers[name] = table if isinstance(table, McpServer) else read_mcp_server(table, where)
+        except ConfigError as problem:
+            raise UsageError(str(problem)) from None
     return servers
 
 
@@ -81,6 +83,7 @@ class McpTools:
             import mcp  # noqa: F401
         except ModuleNotFoundError:
             raise MissingExtra('MCP servers need the extra "mcp": pip install "dragoman[mcp]"') from None
+        _silence_log()
         for name, server in self._servers.items():
             opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._tasks.append(asyncio.create_task(self._hold(name, server, _secrets(name, server), opened)))
@@ -115,9 +118,10 @@ class McpTools:
         return ToolResult(call.id, call.name, (Text(_text_of(result)),), is_error=is_error)
 
     async def _hold(self, name: str, server: McpServer, secrets: dict[str, str], opened: asyncio.Future[None]) -> None:
+        errors = _LastWords()
         try:
             async with contextlib.AsyncExitStack() as stack:
-                session = await _connected(stack, server, secrets)
+                session = await _connected(stack, server, secrets, errors)
                 await session.initialize()
                 listed = (await session.list_tools()).tools
                 for tool in listed[:_MOST_TOOLS]:
@@ -127,7 +131,9 @@ class McpTools:
                 await self._end.wait()
         except Exception as problem:  # whatever the package, or what it starts, raises
             if not opened.done():
-                opened.set_exception(McpFailed(f"the MCP server {name} cannot be used: {_first_words(problem)}"))
+                last = masked(errors.last(), secrets.values())
+                told = f"; it wrote: {last}" if last else ""
+                opened.set_exception(McpFailed(f"the MCP server {name} cannot be used: {_first_words(problem)}{told}"))
 
     def _offer(self, server: str, session: ClientSession, tool: Any) -> None:
         name = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in f"{server}_{tool.name}")[:64]
@@ -148,7 +154,46 @@ def _secrets(name: str, server: McpServer) -> dict[str, str]:
     return found
 
 
-async def _connected(stack: contextlib.AsyncExitStack, server: McpServer, secrets: dict[str, str]) -> ClientSession:
+@final
+class _LastWords:
+    """What a server that was started wrote on standard error: only the end is kept."""
+
+    __slots__ = ("_kept", "_reader")
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._reader: threading.Thread | None = None
+
+    def open(self, stack: contextlib.AsyncExitStack) -> TextIO:
+        """Where the server is to write."""
+        inward, outward = os.pipe()
+        self._reader = threading.Thread(target=self._read, args=(inward,), daemon=True)
+        self._reader.start()
+        return stack.enter_context(os.fdopen(outward, "w", encoding="utf-8"))
+
+    def _read(self, inward: int) -> None:
+        with os.fdopen(inward, "rb", buffering=0) as pipe:
+            while piece := pipe.read(4096):
+                self._kept = (self._kept + piece)[-_KEPT:]
+
+    def last(self) -> str:
+        """The last line, once the server has ended; "" when there is none."""
+        if self._reader is not None:
+            self._reader.join(1.0)
+        lines = self._kept.decode("utf-8", "replace").strip().splitlines()
+        return clip(lines[-1].strip()) if lines else ""
+
+
+def _silence_log() -> None:
+    """Keep the package's log from standard error, where nobody set a handler: what fails is raised."""
+    log = logging.getLogger("mcp")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
+async def _connected(
+    stack: contextlib.AsyncExitStack, server: McpServer, secrets: dict[str, str], errors: _LastWords
+) -> ClientSession:
     from mcp import ClientSession
 
     if server.url is not None:
@@ -165,8 +210,7 @@ async def _connected(stack: contextlib.AsyncExitStack, server: McpServer, secret
 
         environ = {"PATH": os.environ.get("PATH", os.defpath), **secrets}
         parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=environ)
-        silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
-        streams = await stack.enter_async_context(stdio_client(parameters, silence))
+        streams = await stack.enter_async_context(stdio_client(parameters, errors.open(stack)))
     return await stack.enter_async_context(ClientSession(streams[0], streams[1]))
 
 

@@ -11,6 +11,7 @@ from dragoman.client.stream import ResponseStream
 from dragoman.errors import CallFailed, OutputInvalid, UsageError
 from dragoman.events import Deviation, Event, Failure, Reply, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from dragoman.inputs.output_types import NotFitting, OutputType
+from dragoman.misuse import kind_of
 from dragoman.types import Attempt
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class AsyncStream:
         """
         index = event if isinstance(event, int) else getattr(event, "index", None)
         if not isinstance(index, int) or isinstance(event, bool):
-            raise UsageError(f"partial: expected an event of a tool call, or its index, got a {type(event).__name__}")
+            raise UsageError(f"partial: expected an event of a tool call, or its index, got {kind_of(event)}")
         return self._stream.partial(index)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, final
 
 import msgspec
@@ -12,7 +12,7 @@ from dragoman.client.call import sum_of
 from dragoman.errors import CallFailed, StepLimit, UsageError
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.functions import FunctionTool
-from dragoman.types import Cost, Message, Output, Text, ToolCall, ToolResult, Usage
+from dragoman.types import Cost, Message, Output, Text, Tool, ToolCall, ToolResult, Usage
 
 
 @final
@@ -35,7 +35,7 @@ class Answer(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=Tr
 class ToolLoop:
     """The state of one run. `answer` is None until the model answers without a call."""
 
-    __slots__ = ("_functions", "_max_steps", "_replies", "answer", "messages")
+    __slots__ = ("_functions", "_max_steps", "_offered", "_replies", "answer", "messages")
 
     def __init__(
         self,
@@ -43,12 +43,14 @@ class ToolLoop:
         functions: Mapping[str, FunctionTool],
         *,
         max_steps: int,
+        offered: Iterable[Tool] = (),
     ) -> None:
         if max_steps < 1:
             raise UsageError(f"expected max_steps of at least 1, got {max_steps}")
         self.messages: tuple[Message, ...] = messages
         self.answer: Answer | None = None
         self._functions = functions
+        self._offered = [tool.name for tool in offered]
         self._max_steps = max_steps
         self._replies: list[Reply] = []
 
@@ -67,7 +69,7 @@ class ToolLoop:
         """Begin a call: its value, something to await, or a `Raised`."""
         function = self._functions.get(call.name)
         if function is None:
-            known = ", ".join(self._functions) or "none"
+            known = ", ".join(self._offered or self._functions) or "none"
             return Raised(UsageError(f"there is no tool {call.name!r}; there are: {known}"))
         try:
             return function.call(call)

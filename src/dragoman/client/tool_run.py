@@ -14,6 +14,7 @@ from dragoman.client.streams import check_reply
 from dragoman.client.tool_loop import Answer, Raised, ToolLoop, result_of
 from dragoman.errors import CallFailed, OutputInvalid, UsageError
 from dragoman.events import Event, Reply
+from dragoman.misuse import kind_of
 from dragoman.types import Message, Text, ToolCall, ToolResult
 
 #: True: run it. False: refuse. A text: refuse, and tell the model this.
@@ -63,7 +64,7 @@ class ToolRun:
     def __init__(
         self, call: Call, *, max_steps: int, on_tool_error: OnToolError, remote: RemoteTools | None = None
     ) -> None:
-        self.steps: ToolLoop = ToolLoop(call.messages, call.functions, max_steps=max_steps)
+        self.steps: ToolLoop = ToolLoop(call.messages, call.functions, max_steps=max_steps, offered=call.tools)
         self.remote: RemoteTools | None = remote
         self.is_in_words: bool = False
         self._call = call
@@ -117,7 +118,7 @@ class ToolRun:
         if verdict is False:
             verdict = "The user has refused this call."
         if not isinstance(verdict, str):
-            raise UsageError(f"approve: expected True, False or a string, got a {type(verdict).__name__}")
+            raise UsageError(f"approve: expected True, False or a string, got {kind_of(verdict)}")
         return ToolResult(call.id, call.name, (Text(verdict),), is_error=True)
 
     def start(self, call: ToolCall) -> Any:

@@ -27,6 +27,7 @@ from dragoman.config.settings import (
     ToolsMode,
     ValidateConfig,
 )
+from dragoman.config.tables import read_mcp_server
 
 __all__ = [
     "AdminConfig", "AdminKey", "AdminRole", "AgentConfig", "AgentLimits", "McpServer",
@@ -34,6 +35,6 @@ __all__ = [
     "LedgerConfig", "LimitsConfig",
     "ModelConfig", "Order", "Price", "ProviderConfig", "Quota", "QuotaConfig",
     "RouteConfig", "ServerConfig", "ToolsMode", "ValidateConfig",
-    "data_folder", "default_path", "key_variable", "load_config", "read_file", "read_secret", "read_tables",
-    "reason_of", "split_address", "state_folder",
+    "data_folder", "default_path", "key_variable", "load_config", "read_file", "read_mcp_server", "read_secret",
+    "read_tables", "reason_of", "split_address", "state_folder",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import msgspec
 from dragoman.config.reading import read_document
 from dragoman.config.settings import Config
 from dragoman.errors import ConfigError
+from dragoman.misuse import kind_of
 from dragoman.secret import Secret
 from dragoman.types import DEFAULT_PROTOCOL
 
@@ -104,7 +105,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ConfigError(f"expected strings as keys, got a {type(key).__name__}")
+                raise ConfigError(f"expected strings as keys, got {kind_of(key)}")
         return {key: _plain(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner, depth + 1) for inner in value]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast, final
+from typing import Any, Final, final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,18 +26,17 @@ from dragoman.config.settings import (
     ServerConfig,
     ValidateConfig,
 )
+from dragoman.config.tables import as_struct, check_mcp_server, dotted, refuse_unknown
 from dragoman.errors import ConfigError, UsageError
 from dragoman.offering import POLICY_KEYS
 from dragoman.protocol import Dialect
-from dragoman.providers.catalog import Catalog, Provider, load_catalog, nearest, split_target
+from dragoman.providers.catalog import Catalog, Provider, load_catalog, split_target
 from dragoman.providers.endpoint import filled
 from dragoman.secret import Secret
 from dragoman.types import Params
 
 PATH_VARIABLE: Final = "DRAGOMAN_CONFIG"
 PROOFS_FILE: Final = "proofs.db"
-
-T = TypeVar("T")
 
 
 def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], home: Path) -> Config:
@@ -92,14 +91,14 @@ class _Reading:
         self._home = home
 
     def config(self, document: Mapping[str, Any]) -> Config:
-        _check_keys(document, _SECTIONS, "")
+        refuse_unknown(document, _SECTIONS, "")
         providers = {name: self._provider(name, table) for name, table in _tables(document, "providers").items()}
         loaded = load_catalog({name: provider.table for name, provider in providers.items()})
         catalog = Catalog({name: filled(provider, self._environ) for name, provider in loaded.providers.items()})
         keys, unread = self._keys(providers, catalog)
         routes = {name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()}
         named = _tables(document, "keys")
-        virtual_keys = check_keys({name: _convert(table, KeyConfig, f"keys.{name}") for name, table in named.items()})
+        virtual_keys = check_keys({name: as_struct(table, KeyConfig, f"keys.{name}") for name, table in named.items()})
         ledger = self._ledger(_table(document, "ledger"))
         return Config(
             path=self._file,
@@ -127,7 +126,7 @@ class _Reading:
             raise ConfigError("quotas: expected tables, each begun by [[quotas]]")
         if tables and not ledger.enabled:
             raise ConfigError("quotas: expected a ledger to count by, and ledger.enabled is false")
-        converted = [_convert(table, QuotaConfig, f"quotas[{number}]") for number, table in enumerate(tables)]
+        converted = [as_struct(table, QuotaConfig, f"quotas[{number}]") for number, table in enumerate(tables)]
         quotas = read_quotas(converted, generation=self._written())
         if ledger.counters is not None:
             check_amounts(quotas)
@@ -145,8 +144,8 @@ class _Reading:
         return max(found.st_mtime_ns, found.st_ctime_ns) // 1_000
 
     def _provider(self, name: str, table: Mapping[str, Any]) -> ProviderConfig:
-        where = f"providers.{_dotted(name)}"
-        mine = _convert({key: table[key] for key in _USERS_OWN if key in table}, ProviderConfig, where)
+        where = f"providers.{dotted(name)}"
+        mine = as_struct({key: table[key] for key in _USERS_OWN if key in table}, ProviderConfig, where)
         if mine.api_key is not None:
             check_reference(mine.api_key, f"{where}.api_key")
         rest = {key: value for key, value in table.items() if key not in _USERS_OWN}
@@ -167,13 +166,13 @@ class _Reading:
                     keys[name] = Secret(self._environ[variable].strip())
                 continue
             try:
-                keys[name] = self._secret(reference, f"providers.{_dotted(name)}.api_key")
+                keys[name] = self._secret(reference, f"providers.{dotted(name)}.api_key")
             except ConfigError as problem:
                 unread[name] = str(problem)
         return keys, unread
 
     def _server(self, table: Mapping[str, Any], virtual_keys: Mapping[str, KeyConfig]) -> ServerConfig:
-        server = _convert(table, ServerConfig, "server")
+        server = as_struct(table, ServerConfig, "server")
         digests = [digest for key in virtual_keys.values() for digest in key.digests]
         check_listener("server", (*server.keys, *digests), server.address)
         if not 0 <= server.drain_seconds < float("inf"):
@@ -188,14 +187,14 @@ class _Reading:
         return msgspec.structs.replace(server, state=state)
 
     def _admin(self, table: Mapping[str, Any]) -> AdminConfig:
-        admin = _convert(table, AdminConfig, "admin")
+        admin = as_struct(table, AdminConfig, "admin")
         if admin.address is not None:
             check_listener("admin", admin.references(), admin.address)
         check_admin_names(admin.keys)
         return admin
 
     def _validate(self, table: Mapping[str, Any]) -> ValidateConfig:
-        validate = _convert(table, ValidateConfig, "validate")
+        validate = as_struct(table, ValidateConfig, "validate")
         if validate.expires_days < 1:
             raise ConfigError(f"validate.expires_days: expected at least 1, got {validate.expires_days}")
         if validate.store is None:
@@ -205,15 +204,14 @@ class _Reading:
         return msgspec.structs.replace(validate, store=store)
 
     def _agent(self, table: Mapping[str, Any], catalog: Catalog) -> AgentConfig:
-        agent = _convert(table, AgentConfig, "agent")
+        agent = as_struct(table, AgentConfig, "agent")
         if agent.target is not None and "/" in agent.target:
             _check_target(agent.target, "agent.target", catalog)
         if not agent.limits.usd > 0:
             raise ConfigError(f"agent.limits.usd: expected US dollars above 0, got {agent.limits.usd}")
         for name, server in agent.mcp.items():
-            where = f"agent.mcp.{_dotted(name)}"
-            if bool(server.command) == (server.url is not None):
-                raise ConfigError(f"{where}: expected either command or url")
+            where = f"agent.mcp.{dotted(name)}"
+            check_mcp_server(server, where)
             for key, reference in (*server.environ.items(), *server.headers.items()):
                 check_reference(reference, f"{where}.{key}")
         tools = tuple(
@@ -224,7 +222,7 @@ class _Reading:
 
     def _http(self, table: Mapping[str, Any]) -> HttpConfig:
         named = table.get("proxy")
-        http = _convert({key: value for key, value in table.items() if key != "proxy"}, HttpConfig, "http")
+        http = as_struct({key: value for key, value in table.items() if key != "proxy"}, HttpConfig, "http")
         for name in HttpConfig.__struct_fields__:
             value = getattr(http, name)
             if isinstance(value, float) and not value > 0:
@@ -240,7 +238,7 @@ class _Reading:
 
     def _ledger(self, table: Mapping[str, Any]) -> LedgerConfig:
         others = {key: value for key, value in table.items() if key not in ("store", "counters")}
-        ledger = _convert(others, LedgerConfig, "ledger")
+        ledger = as_struct(others, LedgerConfig, "ledger")
         store = self._engine(table.get("store", "sqlite"), "sqlite", "ledger.store")
         counters = self._engine(table.get("counters", "store"), "store", "ledger.counters")
         if store is not None:
@@ -297,7 +295,7 @@ _SECTIONS: Final = (
 
 def _check_login(name: str, table: Mapping[str, Any]) -> None:
     """A client's login goes to its vendor alone: at the catalogue's address, or through this machine."""
-    where = f"providers.{_dotted(name)}"
+    where = f"providers.{dotted(name)}"
     vendor = load_catalog().providers.get(name)
     if vendor is None or not vendor.has_logins:
         raise ConfigError(f"{where}.client_login: only for the vendor whose clients log in to it")
@@ -333,11 +331,11 @@ def _parse(file: Path) -> dict[str, Any]:
 
 
 def _route(name: str, table: Mapping[str, Any], catalog: Catalog) -> RouteConfig:
-    where = f"routes.{_dotted(name)}"
+    where = f"routes.{dotted(name)}"
     if "/" in name or not name:
         raise ConfigError(f"{where}: expected a name without '/'; provider/model needs no route")
-    route = _convert(table, RouteConfig, where)
-    _check_keys(route.tool_policy, POLICY_KEYS, f"{where}.tool_policy")
+    route = as_struct(table, RouteConfig, where)
+    refuse_unknown(route.tool_policy, POLICY_KEYS, f"{where}.tool_policy")
     if not route.targets:
         raise ConfigError(f"{where}.targets: expected at least one provider/model, got none")
     for position, target in enumerate(route.targets):
@@ -349,33 +347,33 @@ def _aliases(routes: Mapping[str, RouteConfig]) -> dict[str, str]:
     aliases: dict[str, str] = {}
     for name, route in routes.items():
         for position, alias in enumerate(route.aliases):
-            where = f"routes.{_dotted(name)}.aliases[{position}]"
+            where = f"routes.{dotted(name)}.aliases[{position}]"
             if not alias or alias == "*":
                 raise ConfigError(f"{where}: expected a name")
             if alias in routes or alias in aliases:
-                raise ConfigError(f"{where}: {alias[:80]!r} names routes.{_dotted(aliases.get(alias, alias))} already")
+                raise ConfigError(f"{where}: {alias[:80]!r} names routes.{dotted(aliases.get(alias, alias))} already")
             aliases[alias] = name
     return aliases
 
 
 def _model(name: str, table: Mapping[str, Any], catalog: Catalog) -> ModelConfig:
-    where = f"models.{_dotted(name)}"
+    where = f"models.{dotted(name)}"
     _check_target(name, where, catalog)
     options = _subtable(table, "options", where)
-    _check_keys(
+    refuse_unknown(
         options, [field for field in Params.__struct_fields__ if field != "response_schema"], f"{where}.options"
     )
     set_fields = _subtable(table, "dialect", where)
-    dialect = _convert(set_fields, Dialect, f"{where}.dialect")
-    model = _convert(table, ModelConfig, where)
-    _check_keys(model.tool_policy, POLICY_KEYS, f"{where}.tool_policy")
+    dialect = as_struct(set_fields, Dialect, f"{where}.dialect")
+    model = as_struct(table, ModelConfig, where)
+    refuse_unknown(model.tool_policy, POLICY_KEYS, f"{where}.tool_policy")
     return msgspec.structs.replace(model, dialect={name: getattr(dialect, name) for name in set_fields})
 
 
 def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
-    where = f"prices.{_dotted(name)}"
+    where = f"prices.{dotted(name)}"
     _check_target(name, where, catalog)
-    price = _convert(table, Price, where)
+    price = as_struct(table, Price, where)
     for field in Price.__struct_fields__:
         value = getattr(price, field)
         if value is not None and not (value.is_finite() and value >= 0):
@@ -384,34 +382,6 @@ def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
 
 
 # ---------------------------------------------------------------- checks
-
-
-def _convert(table: Mapping[str, Any], kind: type[T], where: str) -> T:
-    """A table as a Struct; wrong keys and types are named by their path."""
-    fields = msgspec.structs.fields(cast(Any, kind))
-    _check_keys(table, [field.name for field in fields], where)
-    missing = [field.name for field in fields if field.required and field.name not in table]
-    if missing:
-        raise ConfigError(f"{where}.{missing[0]}: missing")
-    try:
-        return msgspec.convert(table, kind, dec_hook=_path)
-    except msgspec.ValidationError as problem:
-        said, _, place = str(problem).partition(" - at `")
-        path = where + place.removeprefix("$").removesuffix("`")
-        raise ConfigError(f"{path}: {said[:1].lower()}{said[1:].replace('`', '')}") from None
-
-
-def _path(kind: type, value: object) -> object:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
-
-
-def _check_keys(table: Mapping[str, Any], known: list[str] | tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in known:
-            path = f"{where}.{_dotted(key)}" if where else _dotted(key)
-            raise ConfigError(f"{path}: unknown key{nearest(key, known)}")
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -429,7 +399,7 @@ def _tables(document: Mapping[str, Any], name: str) -> dict[str, Mapping[str, An
 def _subtable(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     value = table.get(key, {})
     if not isinstance(value, dict):
-        raise ConfigError(f"{where}.{_dotted(key)}: expected a table, got {type(value).__name__}")
+        raise ConfigError(f"{where}.{dotted(key)}: expected a table, got {type(value).__name__}")
     return value
 
 
@@ -438,9 +408,3 @@ def _check_target(target: str, where: str, catalog: Catalog) -> None:
         catalog.provider(split_target(target)[0])
     except UsageError as problem:
         raise ConfigError(f"{where}: {problem}") from None
-
-
-def _dotted(key: str) -> str:
-    """A key as it stands in a path: quoted when it is not a bare one."""
-    key = key[:80]
-    return key if key.replace("-", "_").isidentifier() else f'"{key}"'

@@ -37,6 +37,7 @@ async def take_stock(
     Raises:
         UsageError: no such provider.
     """
+    provider = provider or config.only_provider or None
     if provider is not None:
         wanted = [config.catalog.provider(provider)]
         asked = [one for one in wanted if is_complete(one)]

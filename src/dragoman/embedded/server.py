@@ -99,6 +99,9 @@ def start(
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise EmbeddedError(f"the embedded model needs an extra: {INSTALL_LINE}")
+    if model != SMOLLM2.name and not Path(model).is_file():
+        seen = repr(str(model)[:200])
+        raise EmbeddedError(f"unknown embedded model {seen}: it is {SMOLLM2.name}, or the path of a GGUF file")
     path = load_weights(SMOLLM2, cache=cache, on_progress=on_progress) if model == SMOLLM2.name else Path(model)
     name = alias or (SMOLLM2.name if model == SMOLLM2.name else path.stem)
     api_key = secrets.token_urlsafe(24)

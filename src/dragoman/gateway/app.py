@@ -226,7 +226,9 @@ class App:
         shown = f"{head.method} {path[:120]}"
         if path in self._exact:
             return Failure("not_found", f"{shown} is not served: another method is expected", 405, code=_NO_SUCH_PATH)
-        return Failure("not_found", f"{shown} is not served", 404, code=_NO_SUCH_PATH)
+        near = next((one for one in (f"/v1{path}", path.replace("/v1/v1/", "/v1/")) if one in self._exact), "")
+        told = f"; did you mean {near}?" if near else ""
+        return Failure("not_found", f"{shown} is not served{told}", 404, code=_NO_SUCH_PATH)
 
 
 def _takes(handler: Handler, methods: tuple[str, ...], head: Head) -> bool:

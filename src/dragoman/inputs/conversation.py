@@ -13,6 +13,7 @@ from dragoman._json import Raw
 from dragoman.errors import UsageError, WireError
 from dragoman.inputs.functions import FunctionTool, tool_of
 from dragoman.inputs.models import is_model, model_schema
+from dragoman.misuse import kind_of
 from dragoman.protocols import PROTOCOLS, recognition
 from dragoman.protocols.recognize import protocol_of_messages, tool_entry
 from dragoman.types import (
@@ -44,7 +45,9 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
     if isinstance(messages, str | Message | Mapping):
         messages = [messages]
     if not isinstance(messages, list | tuple):
-        raise UsageError(f"messages: expected {_TAKEN}, or a list of them, got a {type(messages).__name__}")
+        raise UsageError(f"messages: expected {_TAKEN}, or a list of them, got {kind_of(messages)}{_hint(messages)}")
+    if isinstance(messages, tuple) and _is_pair(messages):
+        raise UsageError(f"messages: expected {_TAKEN}, or a list of them, got a pair{_hint(messages)}")
     if not messages:
         raise UsageError("messages: expected at least one message, got an empty list")
     out: list[Message] = []
@@ -62,12 +65,26 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
         elif isinstance(item, Message):
             out.append(_checked(item, f"messages[{position}]"))
         else:
-            raise UsageError(f"messages[{position}]: expected {_TAKEN}, got a {type(item).__name__}")
+            raise UsageError(f"messages[{position}]: expected {_TAKEN}, got {kind_of(item)}{_hint(item)}")
     return (*out, *_read_dicts(plain))
 
 
 _TAKEN: Final = "a string, a Message or a dict"
 _ROLES: Final = get_args(Role)
+
+
+def _is_pair(value: object) -> bool:
+    """Whether it is a turn as LangChain writes one: `("user", "hello")`."""
+    return isinstance(value, tuple | list) and len(value) == 2 and value[0] in (*_ROLES, "human", "ai")
+
+
+def _hint(value: object) -> str:
+    """How to say what was meant, where that is known."""
+    if hasattr(value, "read_bytes"):
+        return "; a file goes into a message: Message.user('…', Path('cat.png'))"
+    if _is_pair(value):
+        return "; a role goes into a dict: {'role': 'user', 'content': '…'}"
+    return ""
 
 
 def _checked(message: Message, where: str) -> Message:
@@ -97,10 +114,10 @@ def _check_dict(message: Mapping[str, Any], where: str) -> None:
     if kind == "message" and not isinstance(role, str) and "parts" not in message:
         raise UsageError(f"{where}: expected a role, as in {{'role': 'user', 'content': '…'}}, got none")
     if not isinstance(kind, str):
-        raise UsageError(f"{where}: expected a string as type, got a {type(kind).__name__}")
+        raise UsageError(f"{where}: expected a string as type, got {kind_of(kind)}")
     if not isinstance(message.get("content"), str | list | tuple | Mapping | None):
-        seen = type(message["content"]).__name__
-        raise UsageError(f"{where}.content: expected a string or a list of parts, got a {seen}")
+        seen = kind_of(message["content"])
+        raise UsageError(f"{where}.content: expected a string or a list of parts, got {seen}")
     if message.get("content") is None and message.keys() <= {"role", "content", "type", "name"}:
         raise UsageError(f"{where}: expected content, got None")
 
@@ -114,7 +131,7 @@ def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]
     out: list[Tool] = []
     functions: dict[str, FunctionTool] = {}
     if isinstance(tools, str | bytes | Mapping | Tool | FunctionTool) or not isinstance(tools, Iterable):
-        raise UsageError(f"tools: expected a list, as tools=[get_weather], got a {type(tools).__name__}")
+        raise UsageError(f"tools: expected a list, as tools=[get_weather], got {kind_of(tools)}")
     items: list[object] = list(tools)
     for position, item in enumerate(items):
         if isinstance(item, Tool):
@@ -128,8 +145,7 @@ def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]
             functions[function.tool.name] = function
             out.append(function.tool)
         else:
-            seen = type(item).__name__
-            raise UsageError(f"expected a function, a Tool, a model or a dict, got {seen} at tools[{position}]")
+            raise UsageError(f"tools[{position}]: expected a function, a Tool, a model or a dict, got {kind_of(item)}")
     names = [tool.name for tool in out]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -147,8 +163,8 @@ def _checked_tool(tool: Tool, where: str) -> Tool:
     if schema is None or isinstance(schema, Raw):
         return tool
     if not isinstance(schema, Mapping):
-        seen = type(schema).__name__
-        raise UsageError(f"{where} ({tool.name}): expected a JSON schema as a mapping or Raw, got a {seen}")
+        seen = kind_of(schema)
+        raise UsageError(f"{where} ({tool.name}): expected a JSON schema as a mapping or Raw, got {seen}")
     try:
         return msgspec.structs.replace(tool, schema=_json.raw(schema))
     except (TypeError, ValueError, RecursionError) as problem:

@@ -11,6 +11,7 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.errors import UsageError
 from dragoman.inputs.output_types import OutputType, is_type
+from dragoman.misuse import kind_of
 from dragoman.providers.catalog import nearest
 from dragoman.types import Effort, Message, Named, Params, Reasoning, ResponseSchema, Text, Tool, ToolChoice
 
@@ -31,7 +32,7 @@ def seen(value: object) -> str:
         return repr(value)
     if isinstance(value, type):
         return f"the type {value.__name__}"
-    return f"a {type(value).__name__}"
+    return kind_of(value)
 
 
 def wrong(name: str, expected: str, value: object) -> UsageError:

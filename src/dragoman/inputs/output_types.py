@@ -21,6 +21,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.errors import UsageError
 from dragoman.inputs.models import in_place, is_model, model_schema, model_value, problem_of
+from dragoman.misuse import kind_of
 from dragoman.types import ResponseSchema
 
 _WRAPPED: Final = "answer"
@@ -48,7 +49,7 @@ class OutputType:
 
     def __init__(self, kind: Any) -> None:
         if not is_type(kind):
-            raise UsageError(f"output_type: expected a type, as a dataclass or list[int], got a {type(kind).__name__}")
+            raise UsageError(f"output_type: expected a type, as a dataclass or list[int], got {kind_of(kind)}")
         self.name: str = _name_of(kind)
         schema, self._read = _read(kind, self.name)
         self._is_wrapped = schema.get("type") != "object"

@@ -27,6 +27,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `path` "": the protocol's own. `body`, `path` and `query` belong to `protocol`, not to those of `also`.
     `has_logins`: its own clients log in to it, and send a bearer in place of a key.
+    `known_as`: other names of it, for messages.
     `start`: the command that starts it, of a server on this machine. `found_first`: where it runs, and nobody named a
     model, one of its models that takes tools is begun with.
     `retired`: the day (ISO 8601) on which the vendor closed it; None while it is open.
@@ -50,6 +51,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dialect: Dialect = PLAIN
     source: str = ""
     page: str = ""
+    known_as: tuple[str, ...] = ()
     start: str = ""
     found_first: bool = False
 
@@ -124,7 +126,9 @@ class Catalog(msgspec.Struct, frozen=True):
         """
         found = self.providers.get(name)
         if found is None:
-            near = nearest(name, self.providers) or "; `dragoman models --all` lists them, [providers.NAME] adds one"
+            known = next((one.name for one in self.providers.values() if name.lower() in one.known_as), "")
+            near = f"; it is called {known} here" if known else nearest(name, self.providers)
+            near = near or "; `dragoman models --all` lists them, [providers.NAME] adds one"
             raise UsageError(f"unknown provider {_clip(name)}{near}")
         return found
 

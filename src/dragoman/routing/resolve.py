@@ -93,7 +93,7 @@ def _targets(
 
 def _named(name: str, config: Config) -> str:
     """A name as the caller has it → a route's, or `provider/model`; of one server alone it is the model's."""
-    if config.only_provider:
+    if config.only_provider and not name.startswith(f"{config.only_provider}/"):
         return f"{config.only_provider}/{name}"
     return config.aliases.get(name, name)
 

@@ -12,6 +12,7 @@ from dragoman.deviations import DEVIATIONS
 from dragoman.errors import UsageError, failure_kind
 from dragoman.events import Failure
 from dragoman.inputs.keywords import read_word, seen
+from dragoman.misuse import kind_of
 from dragoman.testing.faults import FAULTS
 from dragoman.types import Part, Request, Text, Thinking, ToolCall
 
@@ -68,7 +69,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         UsageError: the name is none, or an argument is no JSON value.
     """
     if not isinstance(name, str) or not name:
-        raise UsageError(f"call: expected the name of a tool, got a {type(name).__name__}")
+        raise UsageError(f"call: expected the name of a tool, got {kind_of(name)}")
     try:
         return ToolCall("", name, _json.to_text(arguments))
     except (TypeError, ValueError, RecursionError):
@@ -78,7 +79,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 def thinking(text: str) -> Thinking:
     """What the model thinks before it answers. Raises UsageError: it is no text."""
     if not isinstance(text, str):
-        raise UsageError(f"thinking: expected a string, got a {type(text).__name__}")
+        raise UsageError(f"thinking: expected a string, got {kind_of(text)}")
     return Thinking(text)
 
 
@@ -100,7 +101,7 @@ def error(status: int, message: str = "", *, retry_after: float | None = None) -
     if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
         raise UsageError(f"error: expected a status from 400 to 599, got {seen(status)}")
     if not isinstance(message, str):
-        raise UsageError(f"error: expected a string as message, got a {type(message).__name__}")
+        raise UsageError(f"error: expected a string as message, got {kind_of(message)}")
     if retry_after is not None:
         retry_after = delay(retry_after).seconds
     text = message or f"the fake model answers {status}"
@@ -159,4 +160,4 @@ def _part(item: object, where: str) -> Part:
         return Text(item)
     if isinstance(item, Part):
         return item
-    raise UsageError(f"{where}: expected a text, a call or a list of them, got a {type(item).__name__}")
+    raise UsageError(f"{where}: expected a text, a call or a list of them, got {kind_of(item)}")

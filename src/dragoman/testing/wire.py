@@ -31,7 +31,8 @@ from dragoman.types import Part, StopReason, Text, ToolCall, Usage
 
 _CREATED: Final = 1_750_000_000  # Unix seconds: the same in every run
 _PIECE: Final = 12  # characters of a delta
-_SIZE: Final = 8  # numbers of a vector
+_SIZE: Final = 8  # numbers of a vector, where the request does not say
+_LARGEST_SIZE: Final = 8192
 _ENDS: Final = (TextEnd, ThinkingEnd, ToolCallEnd)
 
 
@@ -145,15 +146,15 @@ def play_embeddings(protocol: Protocol, path: str, body: bytes) -> Played:
         raise WireError(f"{protocol.name} has no embeddings")
     words = embedder(protocol.name)
     request = words.parse_request(body, path=path)
-    vectors = tuple(_json.raw(_vector(str(item))) for item in request.inputs)
+    vectors = tuple(_json.raw(_vector(str(item), request.dimensions or _SIZE)) for item in request.inputs)
     tokens = sum(len(str(item)) // 4 + 1 for item in request.inputs)
     answer = words.render_response(request, Embedded(vectors, tokens), tokens)
     return Played(200, {"content-type": "application/json"}, answer)
 
 
-def _vector(text: str) -> list[float]:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    return [byte / 256 for byte in digest[:_SIZE]]
+def _vector(text: str, size: int) -> list[float]:
+    digest = hashlib.shake_256(text.encode("utf-8", "surrogatepass")).digest(min(size, _LARGEST_SIZE))
+    return [byte / 256 for byte in digest]
 
 
 def is_embedding(path: str) -> bool:

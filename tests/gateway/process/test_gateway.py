@@ -74,6 +74,7 @@ def configured(folder: Path, url: str, *, local: bool = False) -> Path:
     lines = [
         "[providers.lab]", 'protocol = "ollama-chat"', f'base_url = "{url}"', f"local = {str(local).lower()}",
         "[routes.coder]", 'targets = ["lab/qwen3"]',
+        "[server]", f'state = "{folder / "state"}"',  # keys of this machine's own ledger do not close the gateway
     ]  # fmt: skip
     file.write_text("\n".join(lines), encoding="utf-8")
     return file

@@ -35,6 +35,7 @@ from dragoman.config.quotas import (
 from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.keys import KeyBook
 from dragoman.ledger.quotas import QuotaBook, merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields
 
@@ -115,6 +116,20 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
         check_amounts((quota,))
     before = book.set(quota)
     hint(f"{quota.name}: {'' if before is None else f'{before.shown}, now '}{quota.shown}\n")
+    _warn_of_scope(quota, config)
+
+
+def _warn_of_scope(quota: Quota, config: Config) -> None:
+    """Say it where no key has the name of the quota: it may be misspelt."""
+    kind, _, name = quota.place.partition(":")
+    if kind != "key" or name == "*" or name in config.virtual_keys:
+        return
+    book = KeyBook(_folder(config), actor=actor())
+    try:
+        if name not in {key.name for key in (*book.list(), *book.of_machine())}:
+            hint(f"there is no key {name} yet; the quota waits for it\n")
+    finally:
+        book.close()
 
 
 def _number(text: str, unit: Unit) -> Decimal | int:

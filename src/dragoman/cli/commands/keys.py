@@ -88,8 +88,11 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
     match options.action:
         case "new":
             secret, digest = new_secret()
+            is_first = not _placed(book)
             book.add(_described(options), digest)
             _tell_secret(secret, name, as_json=options.json)
+            if is_first:
+                hint("it is the first one: from now on the gateway refuses requests without a key\n")
         case "rotate":
             seconds = read_span(options.keep)
             if seconds is None:

@@ -141,7 +141,10 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
         id = bytes.fromhex((options.subject or "").replace("-", ""))
         usd = Decimal(options.usd or "")
     except (ValueError, InvalidOperation):
-        raise UsageError("adjust: expected an attempt's id, and --usd with an amount") from None
+        raise UsageError(
+            "adjust: expected an attempt's id (32 hexadecimal digits, as `export` writes them),"
+            " and --usd with an amount"
+        ) from None
     nano = nano_from_usd(abs(usd))
     if len(id) != 16 or nano is None or not options.reason.strip():
         raise UsageError("adjust: expected an id of 32 hexadecimal digits, an amount, and --reason")

@@ -1,0 +1,69 @@
+"""Tables of the configuration as Structs: wrong keys and types are named by their path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from dragoman.config.agent import McpServer
+from dragoman.errors import ConfigError
+from dragoman.providers.catalog import nearest
+
+T = TypeVar("T")
+
+
+def as_struct(table: Mapping[str, Any], kind: type[T], where: str) -> T:
+    """A table as a Struct; wrong keys and types are named by their path."""
+    fields = msgspec.structs.fields(cast(Any, kind))
+    refuse_unknown(table, [field.name for field in fields], where)
+    missing = [field.name for field in fields if field.required and field.name not in table]
+    if missing:
+        raise ConfigError(f"{where}.{missing[0]}: missing")
+    try:
+        return msgspec.convert(table, kind, dec_hook=_path)
+    except msgspec.ValidationError as problem:
+        said, _, place = str(problem).partition(" - at `")
+        path = where + place.removeprefix("$").removesuffix("`")
+        raise ConfigError(f"{path}: {said[:1].lower()}{said[1:].replace('`', '')}") from None
+
+
+def _path(kind: type, value: object) -> object:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
+
+
+def refuse_unknown(table: Mapping[str, Any], known: list[str] | tuple[str, ...], where: str) -> None:
+    """Refuse a key that is not known. Raises ConfigError, which names the nearest."""
+    for key in table:
+        if key not in known:
+            path = f"{where}.{dotted(key)}" if where else dotted(key)
+            raise ConfigError(f"{path}: unknown key{nearest(key, known)}")
+
+
+def dotted(key: str) -> str:
+    """A key as it stands in a path: quoted when it is not a bare one."""
+    key = key[:80]
+    return key if key.replace("-", "_").isidentifier() else f'"{key}"'
+
+
+def read_mcp_server(table: Mapping[str, Any], where: str) -> McpServer:
+    """The table of an MCP server.
+
+    Raises:
+        ConfigError: it is none: the path of the key, what was expected.
+    """
+    if isinstance(table.get("command"), str):
+        raise ConfigError(f'{where}.command: expected a list, as ["python", "server.py"], got a string')
+    server = as_struct(table, McpServer, where)
+    check_mcp_server(server, where)
+    return server
+
+
+def check_mcp_server(server: McpServer, where: str) -> None:
+    """Refuse a server of which it is not clear where it is. Raises ConfigError."""
+    if bool(server.command) == (server.url is not None):
+        raise ConfigError(f"{where}: expected either command or url")

@@ -91,7 +91,7 @@ class Fleet:
 
     def _empty(self, connection: Connection) -> None:
         prepare_shared(connection)
-        connection.execute("TRUNCATE response, response_item, seal, seal_begun, state_machine")
+        connection.execute("TRUNCATE response, response_item, seal, seal_begun, state_machine, proof")
 
     def do(self, work: Callable[[Connection], T]) -> T:
         """In the database itself, from a thread that has no event loop."""

@@ -9,8 +9,7 @@ import logging
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
@@ -23,6 +22,7 @@ from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
 from dragoman.gateway.process.listener_keys import check_reach, read_keys
 from dragoman.gateway.process.reload import Reload, state_of
+from dragoman.gateway.process.sharing import sharing
 from dragoman.gateway.process.terminal import terminal_watch
 from dragoman.gateway.process.workers import Supervisor, Worker, bind
 from dragoman.gateway.telemetry.log import Log, Render, Sink, Warnings, place_of
@@ -45,8 +45,6 @@ from dragoman.types import ProtocolName
 _LOOKS_FOR_GARBAGE: Final = 5_000, 4, 250
 #: Rows that the shipper gives to the store at once, where it is a process of its own.
 _BATCH: Final = 2_048
-#: Seconds for what waits still when the gateway has ended.
-_LAST_MOVE: Final = 5.0
 #: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
 #: after each callback and asks for it again, so beside 200 streams it waits so long a hundred times over.
 _SWITCH_SECONDS: Final = 0.000_05
@@ -117,7 +115,10 @@ def run(serving: Serving) -> None:
         serving.ready(f"http://{host}:{port}")
 
     folder = _ledger_folder(serving.config)
-    ship = None if folder is None else partial(_ship, folder, serving.config.ledger.keep_attempts_days)
+    ship = None
+    if folder is not None:
+        config = serving.config
+        ship = partial(_ship, folder, config.ledger.keep_attempts_days, config.validate.store)
     ring = (lambda: None) if folder is None else Ringer(folder).ring
     Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
 
@@ -268,37 +269,14 @@ def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None
     return Ledger(folder, observer, ships=ships, keep_days=days, syncs=syncs, most=most, ended=ended)
 
 
-def _ship(folder: LedgerFolder, keep_days: int, shared: Path, parent: int) -> None:
-    """Deliver the ledger of several workers. `shared`: where they count."""
+def _ship(folder: LedgerFolder, keep_days: int, proofs: Path | None, shared: Path, parent: int) -> None:
+    """Deliver the ledger of several workers. `proofs`: their file; `shared`: where the workers count."""
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
     fold = partial(fold_ended, folder)
     store = open_store(folder)
-    if folder.store is not None:
-        from dragoman.ledger.replica.refreshing import ReplicaKeeper
-
-        # It ends with the process.
-        threading.Thread(target=ReplicaKeeper(folder).run, args=(threading.Event(),), daemon=True).start()
-    with _moving(folder):
+    with sharing(folder, proofs):
         Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
-
-
-@contextlib.contextmanager
-def _moving(folder: LedgerFolder) -> Iterator[None]:
-    """What waits for a shared store is moved into it, with a last look at the end."""
-    if folder.store is None:
-        yield
-        return
-    from dragoman.gateway.storage.moving import Mover
-
-    stop = threading.Event()
-    thread = threading.Thread(target=Mover(folder.root.parent, folder).run, args=(stop,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(_LAST_MOVE)
 
 
 def _hear(log: Log) -> None:

@@ -13,7 +13,7 @@ from dragoman.ledger.stores.postgresql import prepare
 from dragoman.ledger.stores.postgresql_connection import Connection
 
 #: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: Items are named by the SHA-256 of their ids, which may be of any length. `clear`: at that time of the server's clock
 #: nothing waited on the machine, `infinity`: and nothing will, for it has ended.
@@ -35,6 +35,9 @@ CREATE UNIQUE INDEX IF NOT EXISTS seal_key ON seal(owner, key);
 CREATE INDEX IF NOT EXISTS seal_use ON seal(owner, used, size);
 CREATE INDEX IF NOT EXISTS seal_age ON seal(used, size);
 CREATE TABLE IF NOT EXISTS seal_begun(is_one boolean PRIMARY KEY CHECK (is_one), at timestamptz NOT NULL);
+CREATE TABLE IF NOT EXISTS proof(
+  target text NOT NULL, protocol text NOT NULL, endpoint text NOT NULL, suite text NOT NULL, at bigint NOT NULL,
+  proof text NOT NULL, PRIMARY KEY(target, protocol, endpoint, suite));
 CREATE TABLE IF NOT EXISTS state_machine(tag text PRIMARY KEY, clear timestamptz NOT NULL);
 """
 #: The server's seconds, as rows are stamped.

@@ -5,8 +5,7 @@ Nothing is rounded but the cost of one attempt, once, half up; sums of it are ex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from typing import Final, final
 
 import msgspec
@@ -21,6 +20,8 @@ MOST_NANO: Final = 2**53
 MOST_TOKENS: Final = 2**40
 #: Decimal places of a price a token: the catalogue's are quotients.
 _PLACES: Final = 40
+#: For amounts that others wrote. As a fraction, `1e-999999999` has a denominator of a thousand million digits.
+_EXACT: Final = Context(prec=64, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 def nano_from_usd(usd: Decimal) -> int | None:
@@ -28,8 +29,7 @@ def nano_from_usd(usd: Decimal) -> int | None:
     more)."""
     if not usd.is_finite() or (usd.is_signed() and usd) or usd.adjusted() > 18:
         return None
-    numerator, denominator = usd.as_integer_ratio()
-    nano = _half_up(numerator * NANO, denominator)
+    nano = rounded_units(usd, 9)
     return nano if nano < MOST_NANO else None
 
 
@@ -94,12 +94,19 @@ def make_rates(
         return None
     places = min(max((_places(price) for price in prices), default=0), _PLACES)
     scale = 10 ** max(places - 9, 0)
-    return Rates(scale, *_scaled(prices, NANO * scale))
+    return Rates(scale, *[rounded_units(price, max(places, 9)) for price in prices])
 
 
-def _scaled(prices: Sequence[Decimal], factor: int) -> list[int]:
-    ratios = [price.as_integer_ratio() for price in prices]
-    return [_half_up(numerator * factor, denominator) for numerator, denominator in ratios]
+def rounded_units(amount: Decimal, places: int) -> int:
+    """A finite amount ≥ 0 in units of a decimal place, rounded half up. It may have any number of digits behind the
+    point; those before it, with `places`, are at most 64."""
+    return int(amount.quantize(_EXACT.scaleb(Decimal(1), -places), context=_EXACT).scaleb(places, context=_EXACT))
+
+
+def exact_units(amount: Decimal, places: int) -> int | None:
+    """As `rounded_units`; None where something would be rounded."""
+    units = rounded_units(amount, places)
+    return units if _EXACT.scaleb(Decimal(units), -places) == amount else None
 
 
 def _places(price: Decimal) -> int:

@@ -19,6 +19,9 @@ import pytest
 
 import cases
 import dragoman
+from dragoman.providers.catalog import Provider
+from dragoman.recording.upstream import upstream_of
+from dragoman.secret import Secret
 from dragoman.testing import FakeModel, Recording, call, cut, deviation, error
 from dragoman.types import ProtocolName
 from scripted import END, chunk, head, serving, streamed, whole
@@ -299,11 +302,32 @@ def test_web_pages_cannot_use_the_recorder(tmp_path: Path) -> None:
         running = Running(tmp_path, server.url)
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}):
             assert running.ask("/api/chat", {}, headers)[0] == 403
+        assert running.ask("/api/chat", {}, {"sec-fetch-site": "cross-site"})[0] == 403
         assert running.ask("/api/chat", {}, {"origin": running.url})[0] == 200
         status, body = running.ask("/api/chat", b"", {"content-length": "99999999999"})
         assert status == 413 and b"larger than" in body
         running.end()
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("target", ["@evil.example/x", ".evil.example/x", ":1/x", "http://evil.example/x", "*", "x"])
+def test_a_target_that_is_no_path_reaches_no_host(tmp_path: Path, target: str) -> None:
+    """Joined to an address without a path, it would name another host, and the key of the provider would go there."""
+    with serving(whole(b"{}")) as server:
+        running = Running(tmp_path, server.url)
+        with socket.create_connection(("127.0.0.1", int(urlsplit(running.url).port or 0)), timeout=10) as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+            assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
+        running.end()
+        assert not server.requests
+
+
+@pytest.mark.parametrize("path", ["/v1@evil.example/x", "/v1.evil.example/x", "/v1:1/x", "/v1/chat", "/v1", "/v1?a"])
+def test_a_providers_address_stays_its_own(path: str) -> None:
+    provider = Provider(name="lab", protocol="openai-chat", base_url="https://lab.example")
+    url = upstream_of(provider, Secret(KEY)).outgoing("POST", path, {}, b"", "openai-chat").url
+    assert urlsplit(url).hostname == "lab.example"
+    assert urlsplit(url).port is None
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:

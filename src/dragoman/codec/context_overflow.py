@@ -49,13 +49,15 @@ _NUMBER: Final = re.compile(r"(?<![\w.\-])\d{1,3}(?:,\d{3})+|(?<![\w.\-])\d+")
 _LIMIT: Final = re.compile(
     r"(?:(?:max(?:imum)?|configured)[ _](?!output|tokens)(?:\w+[ _]){0,3}?|context[ _-]|model token )"
     r"(?:length|window|size|limit|len|tokens)(?: limit)?(?: allowed)?(?: of| is|:)?(?: only)?[ (]*(?P<after>\d[\d,]*)"
-    r"|should be \[1, (?P<range>\d+)\]|n_ctx: ?(?P<n_ctx>\d+)|(?P<before>\d[\d,]*) max(?:imum)?\b"
+    r"|should be \[1, (?P<range>\d+)\]|n_ctx: ?(?P<n_ctx>\d+)|(?<![\d,])(?P<before>\d[\d,]*+) max(?:imum)?\b"
     r"|(?:limit(?: of| is)|cannot exceed|must be <=|less than|[^=]>) (?P<bound>\d[\d,]*)",
     re.IGNORECASE,
 )
 _SUM: Final = re.compile(r"(?<!\d)(\d++) \+ (\d++) > (\d+)")
 #: No context is longer, in tokens: what is above is an id or a time.
 _MOST: Final = 20_000_000
+#: Characters of a figure; what is longer counts as more than `_MOST`.
+_LONGEST: Final = 40
 _LEAST: Final = 256
 
 
@@ -76,7 +78,7 @@ def read_overflow(message: str) -> Overflow:
     """The figures in the words of an overflow."""
     added = _SUM.search(message)
     if added is not None:
-        return Overflow(int(added[3]), int(added[1]) + int(added[2]))
+        return Overflow(_figure(added[3]), _figure(added[1]) + _figure(added[2]))
     limits = (_figure(next(filter(None, found.groups()))) for found in _LIMIT.finditer(message))
     limit = next((figure for figure in limits if _LEAST <= figure <= _MOST), None)
     if limit is None:
@@ -86,4 +88,4 @@ def read_overflow(message: str) -> Overflow:
 
 
 def _figure(digits: str) -> int:
-    return int(digits.replace(",", ""))
+    return int(digits.replace(",", "")) if len(digits) <= _LONGEST else _MOST + 1

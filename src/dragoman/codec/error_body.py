@@ -253,7 +253,7 @@ def _read_details(details: Json, found: _Finding, depth: int) -> None:
         if not isinstance(detail, dict):
             continue
         delay = detail.get("retryDelay")
-        if isinstance(delay, str) and (wait := re.fullmatch(r"(\d+(?:\.\d+)?)s", delay)):
+        if isinstance(delay, str) and (wait := re.fullmatch(r"(\d{1,9}(?:\.\d{1,40})?)s", delay)):
             found.retry_after = float(wait[1])
         _read_word(detail.get("reason"), found)
     if isinstance(details, str) and not found.messages:

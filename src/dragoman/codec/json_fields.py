@@ -76,7 +76,12 @@ def read_number(value: Raw | None) -> float | None:
     decoded = _json.decode(value)
     if isinstance(decoded, str):
         decoded = _json.decode(decoded.strip())
-    return float(decoded) if isinstance(decoded, int | float) and not isinstance(decoded, bool) else None
+    if not isinstance(decoded, int | float) or isinstance(decoded, bool):
+        return None
+    try:
+        return float(decoded)
+    except OverflowError:  # more digits than a float has room for
+        return None
 
 
 def read_count(value: Raw | None) -> int | None:

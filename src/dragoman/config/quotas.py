@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final, get_args
 import msgspec
 
 from dragoman.errors import ConfigError
+from dragoman.money import exact_units
 
 ScopeKind: TypeAlias = Literal["all", "team", "key", "owner", "label", "route", "target"]
 Unit: TypeAlias = Literal["usd", "tokens", "requests", "concurrent"]
@@ -178,20 +179,19 @@ def read_amount(unit: Unit, number: Decimal | int, where: str) -> int:
     Raises:
         ConfigError: it is no amount.
     """
-    amount = _whole(Decimal(number), _MICRO if unit == "usd" else 1)
+    amount = _whole(Decimal(number), 6 if unit == "usd" else 0)
     if amount is None:
         places = "with at most 6 decimal places" if unit == "usd" else "that is whole"
         raise ConfigError(f"{where}: expected an amount of {unit} from 0, {places}, got {str(number)[:40]}")
     return amount
 
 
-def _whole(number: Decimal, factor: int) -> int | None:
-    """So many times a number, exactly; None where that is negative, larger than `_MOST`, or not whole."""
+def _whole(number: Decimal, places: int) -> int | None:
+    """A number in units of a decimal place, exactly; None where that is negative, larger than `_MOST`, or not whole."""
     if not number.is_finite() or number < 0 or (number and not -20 < number.adjusted() < 20):
         return None
-    numerator, denominator = number.as_integer_ratio()
-    whole, rest = divmod(numerator * factor, denominator)
-    return whole if not rest and whole <= _MOST else None
+    whole = exact_units(number, places)
+    return whole if whole is not None and whole <= _MOST else None
 
 
 def render_amount(unit: Unit, amount: int) -> str:

@@ -18,6 +18,8 @@ from dragoman.http.response import BUFFER, Sink, TransportFailed, broken, broken
 #: Bytes of a response's head, and of 1xx heads before it.
 _HEAD_LIMIT: Final = 64 * 1024
 READ_SIZE: Final = 64 * 1024
+#: What a field counts beside its own bytes: thousands of one name are joined, each time all of them.
+_FIELD_COSTS: Final = 32
 _TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
 
 
@@ -351,7 +353,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._has_head:
             return  # a trailer, or a response that nobody asked for
-        self._head_size += len(name) + len(value)
+        self._head_size += len(name) + len(value) + _FIELD_COSTS
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
         self._fields[key] = f"{self._fields[key]}, {text}" if key in self._fields else text

@@ -188,6 +188,8 @@ async def _abort(response: Response) -> None:
 def _may_ask(headers: Mapping[str, str]) -> bool:
     """Whether a program of this machine asks, and no page of the web."""
     origin = headers.get("origin")
+    if headers.get("sec-fetch-site") == "cross-site":  # pictures, scripts and links of a page come without an Origin
+        return False
     return _is_local(headers.get("host") or "") and (not origin or _is_local(origin.partition("://")[2]))
 
 
@@ -205,6 +207,8 @@ def _answered(
     headers = {name.lower(): value for name, value in headers.items()}
     if not _may_ask(headers):
         return 403, "this is a recorder for programs on this machine, not for web pages"
+    if path[:1] != "/":  # behind an address without a path it would go on with the host's name
+        return 400, "expected a path that begins with /"
     body = read_body(headers, source)
     if body is None:
         return 413, f"the request is larger than {LARGEST} bytes, or its length is not told"

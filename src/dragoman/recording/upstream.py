@@ -60,7 +60,7 @@ class Upstream(msgspec.Struct, frozen=True):
         own = fixed_headers(provider, self.key.reveal() if self.key is not None else None)
         if self.key is not None:
             passed = {name: value for name, value in passed.items() if name not in _KEYS}
-        url = provider.base_url.rstrip("/") + path.removeprefix(_version_of(provider.protocol))
+        url = provider.base_url.rstrip("/") + _without(_version_of(provider.protocol), path)
         if provider.query:
             url += ("&" if "?" in url else "?") + urlencode(provider.query)
         return Outgoing(method, url, {**passed, **own}, body)
@@ -88,6 +88,13 @@ def upstream_of(provider: Provider, key: Secret | None) -> Upstream:
     if not provider.base_url or "{" in provider.base_url:
         raise ConfigError(f"provider {provider.name}: its address is not complete; start its server or set base_url")
     return Upstream(provider.base_url, provider, key)
+
+
+def _without(prefix: str, path: str) -> str:
+    """A path without segments at its beginning. What is left begins one too: `@host` would make a user's name of the
+    address before it, and send the key to that host."""
+    rest = path.removeprefix(prefix)
+    return rest if rest[:1] in ("", "/", "?") else path
 
 
 def _joined(base_url: str, path: str) -> str:

@@ -190,6 +190,40 @@ def test_expect_is_answered_before_the_body(running: Running) -> None:
     assert status(found) == 200
 
 
+def test_http_1_0_expects_no_answer_before_the_answer(running: Running) -> None:
+    """RFC 9110 section 10.1.1: such a client takes 100 for the answer."""
+    running.answer(stream_of("openai-chat", reply("text")))
+    request = post(BODY, "expect: 100-continue", f"content-length: {len(BODY)}").replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert status(talk(running, request)) == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "expected"),
+    [
+        ("http://localhost/api/version", "localhost", 200),
+        ("HTTP://127.0.0.1:80/api/version?a=b", "localhost", 200),
+        ("https://[::1]/api/version", "evil.example", 200),
+        ("http://localhost/api/version", None, 400),
+        ("http://evil.example/api/version", "localhost", 403),
+        ("http://localhost@evil.example/api/version", "localhost", 400),
+        ("http:///api/version", "localhost", 400),
+        ("http://localhost", "localhost", 200),
+        ("http://localhost?a", "localhost", 200),
+    ],
+)
+def test_a_target_with_a_host_names_it_in_place_of_the_header(
+    running: Running, target: str, host: str | None, expected: int
+) -> None:
+    """RFC 9112 section 3.2.2: who routes by the header and who routes by the target would take it for two requests."""
+    lines = [f"GET {target} HTTP/1.1", *([f"host: {host}"] if host else []), "connection: close", "", ""]
+    assert status(talk(running, "\r\n".join(lines).encode())) == expected
+
+
+def test_fields_of_one_name_are_counted_each(small: Running) -> None:
+    assert status(talk(small, post(b"", *["a: b"] * 101, path="/v1/messages"))) == 431
+    assert status(talk(small, post(b"", *["a: b"] * 90, "connection: close", path="/v1/messages"))) == 400
+
+
 def test_a_connection_is_kept_and_requests_may_come_at_once(running: Running) -> None:
     running.answer(stream_of("openai-chat", reply("text")))
     one = post(BODY, f"content-length: {len(BODY)}")

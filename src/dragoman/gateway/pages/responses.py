@@ -164,7 +164,7 @@ def _looking(ask: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Await
 
 
 def _page_size(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _LONGEST_PAGE:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= _LONGEST_PAGE:
         raise WireError(f"expected a number from 1 to {_LONGEST_PAGE}", path="limit")
     return int(text)
 

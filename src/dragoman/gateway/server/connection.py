@@ -64,10 +64,10 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_address", "_application", "_body", "_body_before", "_body_read", "_body_size", "_charge", "_due", "_fields",
-        "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large",
-        "_limits", "_looks_at", "_loop", "_parser", "_running", "_shared", "_target", "_task", "_timer", "_transport",
-        "_unheaded", "_unsent", "_waiting",
+        "_address", "_application", "_body", "_body_before", "_body_read", "_body_size", "_charge", "_due",
+        "_field_count", "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding",
+        "_is_new", "_large", "_limits", "_looks_at", "_loop", "_parser", "_running", "_shared", "_target", "_task",
+        "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, shared: Shared) -> None:
@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
         self._target, self._is_admitted = b"", False
         self._fields: dict[str, str] = {}
         self._head: Head | None = None
-        self._head_size = self._unheaded = self._body_size = self._body_before = self._body_read = 0
+        self._field_count = self._head_size = self._unheaded = self._body_size = self._body_before = self._body_read = 0
         self._body: list[bytes] = []
         self._large: io.BytesIO | None = None
 
@@ -247,18 +247,20 @@ class Connection(asyncio.Protocol):
         if self._head_size > self._limits.head:
             raise BrokenRequest(request_heads.too_large_head(self._limits))
         if self._head is None:  # a trailer is no header: RFC 9110 section 6.5.1
+            self._field_count += 1
+            if self._field_count > self._limits.fields:
+                raise BrokenRequest(request_heads.too_many_fields(self._limits))
             fields, key, text = self._fields, name.decode("ascii").lower(), value.decode("latin-1")
-            if key in fields or len(fields) >= self._limits.fields:
-                text = request_heads.joined_field(fields, key, text, most=self._limits.fields)
-            fields[key] = text
+            fields[key] = request_heads.joined_field(fields, key, text) if key in fields else text
 
     def on_headers_complete(self) -> None:
         if self._parser.should_upgrade():
             return
-        method, target = self._parser.get_method().decode("ascii"), self._target.decode("ascii", "replace")
+        method, version = self._parser.get_method().decode("ascii"), self._parser.get_http_version()
+        target = request_heads.origin_form(self._target.decode("ascii", "replace"), self._fields)
         self._head = head = Head(method, target, self._fields, self._address)
         self._unheaded = 0
-        request_heads.check_framing(self._parser.get_http_version(), self._fields)
+        request_heads.check_framing(version, self._fields)
         length = self._fields.get("content-length", "0")
         size = int(length) if length.isdigit() else 0
         if size > self._limits.body:
@@ -270,7 +272,8 @@ class Connection(asyncio.Protocol):
                 self._answer_and_close(head, refused)
                 return
             self._is_admitted = True
-            if self._fields.get("expect", "").lower() == "100-continue" and self._transport is not None:
+            expects = version != "1.0" and self._fields.get("expect", "").lower() == "100-continue"
+            if expects and self._transport is not None:  # HTTP/1.0 knows no answer before the answer
                 self._transport.write(_CONTINUE)
         self._arm(self._limits.body_seconds)
 

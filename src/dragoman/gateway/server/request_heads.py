@@ -5,6 +5,7 @@ https://www.rfc-editor.org/rfc/rfc9112 (read 2026-11-22).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,6 +15,7 @@ from dragoman.gateway.messages import Limits
 
 #: Options of `connection`, and fields, of a wish for another protocol.
 _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
+_ABSOLUTE: Final = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
@@ -24,18 +26,27 @@ class BrokenRequest(Exception):
         self.failure = failure
 
 
-def joined_field(fields: dict[str, str], key: str, text: str, *, most: int) -> str:
-    """The value of a header field that comes again, joined to the first, or that is one too many.
+def joined_field(fields: dict[str, str], key: str, text: str) -> str:
+    """The value of a header field that comes again, joined to the first.
 
     Raises:
-        BrokenRequest: more than `most` fields, or a second Host, which a proxy before us may have read in place of the
-            first.
+        BrokenRequest: it is a second Host, which a proxy before us may have read in place of the first.
     """
-    if key in fields:
-        if key == "host":
-            raise BrokenRequest(Failure("bad_request", "expected one Host header, got two", 400))
-        return f"{fields[key]}, {text}"
-    raise BrokenRequest(Failure("bad_request", f"expected at most {most} header fields", 431))
+    if key == "host":
+        raise BrokenRequest(Failure("bad_request", "expected one Host header, got two", 400))
+    return f"{fields[key]}, {text}"
+
+
+def origin_form(target: str, fields: dict[str, str]) -> str:
+    """Path and query of a target. One in the absolute form names the host as well, and that one counts, not the Host
+    header's (RFC 9112 section 3.2.2); without the header it stays refused."""
+    found = _ABSOLUTE.match(target) if target[:1] != "/" else None
+    if found is None:
+        return target
+    if "host" in fields:
+        fields["host"] = found[1]
+    rest = target[found.end() :]
+    return rest if rest[:1] == "/" else f"/{rest}"
 
 
 def check_framing(version: str, fields: Mapping[str, str]) -> None:
@@ -61,6 +72,11 @@ def without_upgrade(method: bytes, target: bytes, version: str, fields: Mapping[
         kept["connection"] = ", ".join(others)
     lines = "".join([f"{name}: {value}\r\n" for name, value in kept.items()]).encode("latin-1")
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, target, version.encode(), lines)
+
+
+def too_many_fields(limits: Limits) -> Failure:
+    """The head has more fields than its limit, those that come again among them."""
+    return Failure("bad_request", f"expected at most {limits.fields} header fields", 431)
 
 
 def too_large_head(limits: Limits) -> Failure:

@@ -388,11 +388,12 @@ def _number(word: str) -> str:
     padded = _PADDED.fullmatch(word)
     try:
         value = int(word) if padded else float(word) if _FLOAT.search(word) else int(word, 0)
+        text = str(value)  # thousands of digits are written by nobody but the interpreter that refuses them
     except ValueError:
         raise Unreadable("a value is not a literal") from None
     if abs(value) == float("inf"):
         raise Unreadable("a number is not finite")
-    return str(value)
+    return text
 
 
 def _escaped(text: str) -> str:

@@ -197,9 +197,12 @@ class _Parser:
                 value = float(value)
             except ValueError:
                 return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        return value
+        try:
+            return value if math.isfinite(value) else None
+        except OverflowError:  # more digits than a float has room for
+            return None
 
     def _reasoning(self, value: Raw | None, config: dict[str, Raw], native: dict[str, Raw]) -> Reasoning | None:
         """`thinking` and `output_config.effort`; what they say beyond it goes to `native`."""

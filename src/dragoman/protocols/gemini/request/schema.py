@@ -6,6 +6,7 @@ come in both spellings. Requests are written with `parametersJsonSchema`, so not
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from dragoman._json import Json
@@ -15,6 +16,7 @@ _TYPES: Final = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "O
 _DEEPEST: Final = 100
 #: Keys that JSON schema does not have.
 _OWN: Final = frozenset({"nullable", "propertyOrdering"})
+_COUNT: Final = re.compile(r"[0-9]{1,18}")
 #: Counts that proto JSON writes as text.
 _COUNTS: Final = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 
@@ -34,7 +36,7 @@ def to_json_schema(schema: Json, depth: int = 0) -> Json:
             result[name] = [to_json_schema(item, depth + 1) for item in value]
         elif name == "type":
             result[name] = _type(value)
-        elif name in _COUNTS and isinstance(value, str) and value.isdecimal():
+        elif name in _COUNTS and isinstance(value, str) and _COUNT.fullmatch(value):
             result[name] = int(value)
         elif name not in _OWN and value != "TYPE_UNSPECIFIED":
             result[name] = value

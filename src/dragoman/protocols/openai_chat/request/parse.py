@@ -180,7 +180,12 @@ def _parse_tool_choice(
         if isinstance(inner, dict) and inner is not choice:
             name_unread(inner, f"tool_choice.{clip(str(kind))}", deviations, "name", "mode", "tools")
         if kind == "allowed_tools" and isinstance(inner, dict):
-            names = {_name_in(entry) for entry in inner.get("tools") or () if isinstance(entry, dict)}
+            allowed = inner.get("tools")
+            names = {
+                name
+                for entry in (allowed if isinstance(allowed, list) else ())
+                if isinstance(entry, dict) and isinstance(name := _name_in(entry), str)
+            }
             deviations.append(Deviation("changed", "tool_choice", "only the allowed tools are offered"))
             return _choice_word(inner.get("mode")), tuple(tool for tool in tools if tool.name in names)
         name = inner.get("name") if isinstance(inner, dict) else None

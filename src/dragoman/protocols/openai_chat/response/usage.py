@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.cost import read_cost as cost_of
 from dragoman.codec.json_fields import overlaid, read_fields
-from dragoman.money import MOST_TOKENS
+from dragoman.money import MOST_NANO, MOST_TOKENS
 from dragoman.types import Cost, Usage
 
 #: `prompt_tokens`, `completion_tokens` and `total_tokens`, what most servers report.
@@ -73,12 +73,10 @@ def read_cost(usage: dict[str, Json]) -> Cost | None:
         ticks = usage.get("cost_in_usd_ticks")
         if ticks is None:
             return None
-        cost = ticks / _TICKS if isinstance(ticks, int) and not isinstance(ticks, bool) else None
+        cost = ticks / _TICKS if type(ticks) is int and abs(ticks) < MOST_NANO * _TICKS else None
     elif isinstance(cost, dict):
         cost = cost.get("total_cost")
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
-        return Cost(Decimal(str(cost)), "provider")
-    return None
+    return cost_of(cost)
 
 
 def _object(fields: dict[str, Json], *names: str) -> dict[str, Json]:

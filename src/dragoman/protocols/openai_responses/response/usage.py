@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.cost import read_cost as cost_of
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import overlaid
 from dragoman.money import MOST_TOKENS
@@ -50,14 +50,7 @@ def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) ->
 def read_cost(usage: dict[str, Json]) -> Cost | None:
     """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`, Perplexity's object)."""
     value = usage.get("cost")
-    value = value.get("total_cost") if isinstance(value, dict) else value
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        usd = Decimal(str(value))
-    except InvalidOperation:
-        return None
-    return Cost(usd, "provider") if usd.is_finite() and usd >= 0 else None
+    return cost_of(value.get("total_cost") if isinstance(value, dict) else value)
 
 
 def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:

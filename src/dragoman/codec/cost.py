@@ -1,0 +1,31 @@
+"""What a provider says that a response cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from dragoman._json import Json
+from dragoman.types import Cost
+
+#: US dollars that no response costs, and the exponent below which nothing is a price.
+_MOST: Final = 10**9
+_LEAST_EXPONENT: Final = -400
+#: Characters of an amount in a string.
+_LONGEST: Final = 40
+
+
+def read_cost(value: Json) -> Cost | None:
+    """US dollars, as a number or in a string. None for what can be no price: all that is done with an amount later
+    (sums, fractions, writing its digits) would take as long as its exponent says."""
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            return None
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST < value < _MOST:
+        return None
+    try:
+        usd = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    is_price = usd.is_finite() and 0 <= usd < _MOST and (not usd or usd.adjusted() > _LEAST_EXPONENT)
+    return Cost(usd if usd else Decimal(0), "provider") if is_price else None

@@ -1,0 +1,192 @@
+"""Numbers that others write: of thousands of digits, with huge exponents, in other digits, in place of anything.
+
+A reader may take them or not; it raises nothing but our own errors. Amounts of money take no longer for their exponent:
+as a fraction, `1e-999999999` has a denominator of a thousand million digits, which one call of C works on for hours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from typing import Any
+
+import pytest
+
+import vendor_answers
+import vendor_streams
+import vendor_types
+from dragoman import _json
+from dragoman.codec.context_overflow import read_overflow
+from dragoman.codec.cost import read_cost
+from dragoman.codec.retry_after import read_wait, wait_in_words
+from dragoman.config.quotas import read_amount
+from dragoman.errors import ConfigError
+from dragoman.gateway.relay import refusal
+from dragoman.gateway.telemetry.rate_limits import limit_headers
+from dragoman.money import make_rates, nano_from_usd
+from dragoman.protocols import PROTOCOLS
+from dragoman.response_stages import Policy, stages_for
+from places import counter, said
+from rescue_cases import TOOLS, load_rescue_cases
+from test_deep_fields import answer, marked, request
+
+#: As JSON has them, the longest that are read among them.
+NUMBERS = (
+    "9" * 400, "-" + "9" * 400, "9" * 4_299, "9" * 5_000, "18446744073709551616", "1e308", "-1e308", "5e-324", "1e999",
+    "1e-999999999", "0.5", "-1", "-0",
+)  # fmt: skip
+#: As texts.
+WORDS = (
+    "1e-999999999", "1e999999999", "9" * 400, "9" * 5_000, "0x" + "f" * 5_000, "0o" + "7" * 6_000, "1." + "9" * 5_000,
+    "\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT THREE}" * 3, "NaN", "Infinity", "-1", "1_0", " 7 ",
+)  # fmt: skip
+#: Each body gets each so-many-th of them, in turns.
+_TURNS = 5
+VALUES = tuple(number.encode() for number in NUMBERS) + tuple(json.dumps(word).encode() for word in WORDS)
+#: A number, a quoted text or what stands between two tags, in a call.
+_VALUE = re.compile(r'(?<!\w)-?\d[\d.]*|"[^"\n]{1,20}"|(?<=>)[^<>\n]{1,20}(?=<)')
+#: Exponents and digits with which a fraction could not be made before the tests end.
+SMALL = ("1e-999999999", "1e-999999999999", "0e-999999999", "0." + "0" * 40 + "7" * 300_000)
+
+
+def filled(bodies: Iterator[Any]) -> Iterator[bytes]:
+    """Bodies with one value after the other in the place of the mark; in turns."""
+    for turn, body in enumerate(bodies):
+        data = json.dumps(body).encode()
+        for value in VALUES[turn % _TURNS :: _TURNS]:
+            yield data.replace(b'"@deep@"', value)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_request_with_odd_numbers_is_read_or_refused(protocol: str) -> None:
+    found = [request(protocol, data) for data in filled(marked(vendor_types.cases(protocol)))]
+    assert found
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_answer_with_odd_numbers_is_read_or_fails(protocol: str) -> None:
+    found = [answer(protocol, data) for data in filled(marked(vendor_answers.cases(protocol)))]
+    assert found
+
+
+@pytest.mark.parametrize("protocol", ["openai-chat", "anthropic-messages"])
+def test_a_stream_with_odd_numbers_is_read_or_fails(protocol: str) -> None:
+    count = 0
+    for events in marked(vendor_streams.cases(protocol)):
+        if all(isinstance(event, dict) for event in events):
+            wire = vendor_streams.wire(events)
+            for value in VALUES[count % _TURNS :: _TURNS]:
+                answer(protocol, wire.replace(b'"@deep@"', value))
+            count += 1
+    assert count
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body"),
+    [
+        ("ollama-chat", '{"model":"m","messages":[],"options":{"num_ctx":%s}}'),
+        ("openai-chat", '{"messages":[],"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":%s}}}'),
+        ("openai-chat", '{"messages":[],"tool_choice":{"type":"allowed_tools","tools":[{"name":%s}]}}'),
+        ("gemini-generate", '{"contents":[],"generationConfig":{"responseSchema":{"minItems":%s}}}'),
+    ],
+)  # fmt: skip
+def test_what_was_found_is_mended(protocol: str, body: str) -> None:
+    for value in (*VALUES, b"{}", b"[7]", b"[[]]"):
+        request(protocol, body.encode().replace(b"%s", value))
+
+
+@pytest.mark.parametrize("word", [*WORDS, *NUMBERS])
+def test_a_wait_is_a_finite_time_that_each_protocol_can_say(word: str) -> None:
+    """Google's details, words, headers: `99…9s` was infinite, and the gateway answered 500."""
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{word}s"}]
+    bodies = [
+        {"error": {"message": "slow down", "code": 429, "details": details}},
+        {"error": {"message": f"try again in {word}s", "code": word}, "retry_after": word},
+        {"error": {"message": f"Please try again in {word}h{word}m{word}s"}},
+        {"error": {"message": f"maximum context length is {word} tokens, you asked {word}"}},
+    ]
+    for headers in ({}, dict.fromkeys(("retry-after", "retry-after-ms", "date"), word)):
+        for protocol in PROTOCOLS.values():
+            for body in bodies:
+                failure = protocol.parse_error(429, json.dumps(body).encode(), headers=headers)
+                assert failure.retry_after is None or math.isfinite(failure.retry_after)
+                for client in PROTOCOLS.values():
+                    assert refusal(client, failure).status >= 400
+    for text in (f"try again in {word}m1s", f"retry after {word} seconds"):
+        assert math.isfinite(wait_in_words(text) or 0)
+    assert math.isfinite(read_wait({"retry-after": word}) or 0)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_figures_of_limits_are_plain_numbers_or_none(word: str) -> None:
+    found = read_overflow(f"maximum context length is {word} tokens, {word} + {word} > {word}, but {word} max")
+    assert all(figure is None or 0 <= figure < 10**40 for figure in (found.limit, found.asked))
+    names = ("x-ratelimit-limit-requests", "x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-remaining")
+    told = limit_headers(dict.fromkeys(names, word), now=1e9)
+    assert all(len(value) <= 400 for value in told.values())
+
+
+@pytest.mark.parametrize("text", SMALL)
+def test_amounts_take_no_longer_for_their_exponent(text: str) -> None:
+    amount = Decimal(text)
+    assert nano_from_usd(amount) == 0
+    rates = make_rates(amount, amount, amount, amount)
+    assert rates is not None
+    assert rates.input in (0, 1)  # of 10⁻⁴⁰ dollars
+    if amount:
+        with pytest.raises(ConfigError):
+            read_amount("usd", amount, "quota")
+
+
+def test_an_amount_needs_no_context_of_its_user() -> None:
+    with localcontext() as context:
+        context.prec = 2
+        assert nano_from_usd(Decimal("123456.7891234565")) == 123_456_789_123_457
+        assert read_amount("usd", Decimal("123456.789123"), "quota") == 123_456_789_123
+
+
+@pytest.mark.parametrize("text", ["1e-999999999", "1e999999999", "1e9", "-1", "NaN", "0." + "7" * 50, "x", ""])
+def test_a_cost_that_can_be_none_is_unknown(text: str) -> None:
+    """In a string, too: whoever sums it up or writes it takes as long as its exponent says."""
+    assert read_cost(text) is None
+    usage = {"input_tokens": 1, "output_tokens": 1, "cost": text}
+    body = {"id": "r", "object": "response", "status": "completed", "output": [], "usage": usage}
+    answer("openai-responses", json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "usd"),
+    [(0, "0"), (0.25, "0.25"), ("0.000003", "0.000003"), ("0e-999999999", "0"), (5e-324, "5E-324"), (1, "1")],
+)  # fmt: skip
+def test_a_cost_is_read_with_its_digits(value: _json.Json, usd: str) -> None:
+    cost = read_cost(value)
+    assert cost is not None
+    assert (str(cost.usd), cost.source) == (usd, "provider")
+
+
+@pytest.mark.parametrize("value", [True, None, [], {}, 10**400, -1, 1e300, float("nan")])
+def test_what_is_no_amount_is_no_cost(value: _json.Json) -> None:
+    assert read_cost(value) is None
+
+
+def test_a_call_written_with_odd_numbers_runs_or_fails() -> None:
+    """Each family's first case, a value of its call replaced by another word each time."""
+    first = {case.family: case.text for case in reversed(load_rescue_cases())}
+    for turn, text in enumerate(first.values()):
+        for start, end in [found.span() for found in _VALUE.finditer(text)][:3]:
+            for word in (*WORDS[turn % 4 :: 4], WORDS[4]):
+                events_of(text[:start] + word + text[end:])
+
+
+def events_of(text: str) -> int:
+    """How many events all stages make of it."""
+    stages = stages_for(TOOLS, Policy(sequential=True), new_id=counter())
+    count = 0
+    for events in said(text):
+        for stage in stages:
+            events = stage.feed(events)
+        count += len(events)
+    return count

@@ -46,6 +46,7 @@ RELIABILITY: Final = {
     "R32": "r32_shared_budget",
     "R33": "r33_replica",
     "R34": "r34_counters_away",
+    "R35": "r35_growth",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",
     "H6": "h06_linear",

@@ -7,6 +7,7 @@ Times are microseconds since 1970 by the wall clock, money is nano-dollars, None
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias, final, get_args
 
 import msgspec
@@ -168,6 +169,14 @@ class AttemptIds:
         self._count = count = (self._count + 1) & 0xFFF_FFFF
         value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (count >> 16) << 64
         return (value | 2 << 62 | (count & 0xFFFF) << _HOLDER_BITS | self._holder).to_bytes(16, "big")
+
+
+def first_id(month: str) -> bytes:
+    """The lowest id of a month (`2026-11`), which begins with its first millisecond in UTC; of one before 1970 the
+    lowest of all."""
+    start = datetime(int(month[:4]), int(month[5:]), 1, tzinfo=UTC)
+    milliseconds = max(0, int(start.timestamp())) * 1_000
+    return milliseconds.to_bytes(6, "big") + bytes(10)
 
 
 def started_of(id: bytes) -> int:

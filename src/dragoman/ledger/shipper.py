@@ -21,7 +21,7 @@ from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, 
 from dragoman.ledger.journal import segments_of
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.reading import JournalReader, Odd
-from dragoman.ledger.records import PriceSnapshot, Row, encode_record
+from dragoman.ledger.records import PriceSnapshot, Row, encode_record, first_id
 from dragoman.ledger.waking import Sleeper
 
 #: Seconds between two rounds while records come: what comes meanwhile is delivered together.
@@ -66,6 +66,7 @@ class Shipper:
         "_is_ending",
         "_lock",
         "_now",
+        "_oldest_id",
         "_readers",
         "_sleeper",
         "_store",
@@ -92,7 +93,8 @@ class Shipper:
         self._store = store
         self._batch = batch
         self._keep_days = keep_days
-        self._dropped_on = ""  # the day on which old months were dropped last
+        self._dropped_on = ""  # the day before which old months were dropped last
+        self._oldest_id = bytes(16)  # of what is kept: months that end before that day go
         self._now = now
         self._tell = tell
         self._fold = fold
@@ -214,6 +216,7 @@ class Shipper:
         if oldest != self._dropped_on:
             self._store.drop_before(oldest)
             self._dropped_on = oldest
+            self._oldest_id = first_id(oldest[:7])
         before = self.shipped.rows + self.shipped.set_aside
         tidies = time.monotonic() >= self._tidy_at
         if tidies:
@@ -303,17 +306,21 @@ class Shipper:
         try:
             self._store.deliver(rows, snapshots)
             self.shipped.rows += len(rows)
+            for row in [row for row in rows if row.intent.id < self._oldest_id]:  # it came late, or a clock was wrong
+                self._set_row_aside(row, "dated before what is kept: it counts, and goes with its month")
         except Refused as problem:
             if len(rows) == 1:
-                row = rows[0]
-                data = encode_record(row.intent) + (encode_record(row.settlement) if row.settlement else b"")
-                self._set_aside(row.intent.id.hex(), str(problem), data)
+                self._set_row_aside(rows[0], str(problem))
                 return
             if not rows:
                 return
             middle = len(rows) // 2
             self._give_batch(rows[:middle], ())
             self._give_batch(rows[middle:], ())
+
+    def _set_row_aside(self, row: Row, reason: str) -> None:
+        data = encode_record(row.intent) + (encode_record(row.settlement) if row.settlement else b"")
+        self._set_aside(row.intent.id.hex(), reason, data)
 
     def _set_aside(self, name: str, reason: str, data: bytes) -> None:
         with contextlib.suppress(Refused):

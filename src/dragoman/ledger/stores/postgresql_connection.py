@@ -175,7 +175,8 @@ class Connection:
         state = getattr(problem, "sqlstate", None) or ""
         if isinstance(problem, asyncpg.PostgresError):
             if state[:2] == _RULE:
-                raise Refused(str(problem)) from None  # names tables and rules, no value
+                # The first line names tables and rules; the others show the row.
+                raise Refused(str(problem).partition("\n")[0]) from None
             if state[:2] == _COLLIDED:
                 raise StoreCollided(f"{self.name}: {self._words(problem)}") from None
             if state[:2] in _VALUES:

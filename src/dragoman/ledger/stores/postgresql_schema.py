@@ -7,10 +7,9 @@ so that two who deliver at once wait for each other and do not lock each other u
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
-from dragoman.ledger.records import REASONS, STATES
+from dragoman.ledger.records import REASONS, STATES, first_id
 from dragoman.ledger.stores.schema import ADJUSTED, COLUMNS, GROUPS, SUMS, listed, tokens_of
 
 SCHEMA: Final = "dragoman"
@@ -134,7 +133,7 @@ GROUP BY account, holder
 
 def render_partitions(month: str) -> str:
     """The statements that make a month's (`2026-11`) partitions, where they are none yet."""
-    bounds = f"FROM ('{_first_id(month)}') TO ({_end(month)})"
+    bounds = f"FROM ('{first_id(month).hex()}') TO ({_end(month)})"
     return ";\n".join(
         f"CREATE TABLE IF NOT EXISTS {partition_of(table, month)} PARTITION OF {table} FOR VALUES {bounds}"
         for table in ("attempt", "adjustment")
@@ -155,10 +154,4 @@ def next_month(month: str) -> str:
 
 
 def _end(month: str) -> str:
-    return "MAXVALUE" if month >= _LAST_MONTH else f"'{_first_id(next_month(month))}'"
-
-
-def _first_id(month: str) -> str:
-    """The lowest id of a month: its first millisecond, UTC."""
-    start = datetime(int(month[:4]), int(month[5:]), 1, tzinfo=UTC)
-    return f"{int(start.timestamp()) * 1000:012x}" + "0" * 20
+    return "MAXVALUE" if month >= _LAST_MONTH else f"'{first_id(next_month(month)).hex()}'"

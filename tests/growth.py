@@ -45,9 +45,13 @@ def steps_of(run: Callable[[], object]) -> int:
 
 
 def exponent(run: Callable[[int], object], size: int) -> float:
-    """By which power of the size the work grows from `size` over twice to four times of it; the smaller of the two
-    powers, so that work that is done once, where a bound is reached, counts as what it is."""
+    """By which power of the size the work grows from `size` to twice of it, and, where that is too much, from there to
+    four times; the smaller of the two powers, so that work that is done once, where a bound is reached, counts as what
+    it is."""
     for number in (size, 1):
         run(number)  # caches fill
-    one, two, four = (steps_of(lambda number=number: run(number)) for number in (size, 2 * size, 4 * size))  # type: ignore[misc]
-    return min(math.log2(max(two, 1) / max(one, 1)), math.log2(max(four, 1) / max(two, 1)))
+    one, two = steps_of(lambda: run(size)), steps_of(lambda: run(2 * size))
+    grown = math.log2(max(two, 1) / max(one, 1))
+    if grown <= MOST_EXPONENT:
+        return grown
+    return min(grown, math.log2(max(steps_of(lambda: run(4 * size)), 1) / max(two, 1)))

@@ -53,7 +53,7 @@ def test_a_value_with_its_closing_tags_is_refused(form: Form, data: st.DataObjec
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
-@settings(max_examples=EXAMPLES * 4, derandomize=True, deadline=None)
+@settings(max_examples=EXAMPLES * 2, derandomize=True, deadline=None)
 @given(data=st.data())
 def test_no_call_of_another_family_is_taken_out_of_a_value_that_ends_early(form: Form, data: st.DataObject):
     """Some of its own closing tags stand in the value, then a call of any family, then perhaps words and tags."""

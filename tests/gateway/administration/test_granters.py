@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.administration.granters import Granter, is_within
 from dragoman.ledger.keys import VirtualKey
+from profiles import IS_SOAK
 
 NAMES = ["".join(letters) for size in range(5) for letters in product("ab/[", repeat=size)]
 PATTERNS = st.text(alphabet="ab/*?[]!-", max_size=5)
 
 
-@settings(max_examples=10_000)
+@settings(max_examples=10_000 if IS_SOAK else 1_500)
 @given(PATTERNS, PATTERNS)
 def test_what_is_within_matches_no_more(pattern: str, bound: str) -> None:
     if is_within(pattern, bound):

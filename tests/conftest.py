@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from reliability.engine_haproxy import MISSING as NO_HAPROXY
 from reliability.engine_valkey import MISSING as NO_VALKEY
 from reliability.engines import MISSING
 
@@ -60,7 +61,7 @@ def no_old_objects() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What this platform cannot try is said."""
-    for missing in (MISSING, NO_VALKEY):
+    for missing in (MISSING, NO_VALKEY, NO_HAPROXY):
         if missing:
             terminalreporter.write_line(f"left out: {missing}")
     if not importlib.util.find_spec("basedpyright"):

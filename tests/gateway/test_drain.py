@@ -35,6 +35,24 @@ def drain(running: Running, seconds: float) -> Any:
     return asyncio.run_coroutine_threadsafe(running.gateway.drain(seconds), running.loop)
 
 
+def test_a_balancer_has_time_to_notice(tmp_path: Path) -> None:
+    """Nothing is under way: without a notice the port would close at once, and reset who waits to be let in."""
+    with gateway(tmp_path) as running:
+        running.answer([head(200), chunk(wire("openai-chat", reply("text"))), b"0\r\n\r\n"])
+        work = running.gateway.drain(60, notice=0.5)
+        drained = asyncio.run_coroutine_threadsafe(work, running.loop)
+        asked = 0
+        with suppress(ConnectionRefusedError):  # at its end
+            while not drained.done():
+                assert running.request("GET", "/readyz")[::2] == (503, b"draining\n")
+                answer = begin(running)
+                assert answer.getresponse().read().endswith(b"data: [DONE]\n\n")
+                answer.close()
+                asked += 1
+        drained.result(20)
+        assert asked
+
+
 def test_all_streams_end_whole_while_new_ones_are_still_taken(tmp_path: Path) -> None:
     data = wire("openai-chat", reply("text"))
     rest = threading.Semaphore(0)  # of each answer; it leaves when all was looked at

@@ -175,8 +175,9 @@ class _Reading:
         server = as_struct(table, ServerConfig, "server")
         digests = [digest for key in virtual_keys.values() for digest in key.digests]
         check_listener("server", (*server.keys, *digests), server.address)
-        if not 0 <= server.drain_seconds < float("inf"):
-            raise ConfigError(f"server.drain_seconds: expected seconds, 0 or more, got {server.drain_seconds:g}")
+        for name, seconds in (("drain", server.drain_seconds), ("notice", server.notice_seconds)):
+            if not 0 <= seconds < float("inf"):
+                raise ConfigError(f"server.{name}_seconds: expected seconds, 0 or more, got {seconds:g}")
         if server.log not in ("stderr", "off"):
             log = expand(server.log, home=self._home, folder=self._folder)
             server = msgspec.structs.replace(server, log=str(log))

@@ -39,7 +39,8 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `trusted_proxies`: addresses from which many clients come, which have no such limit.
     `memory_mib`: MiB that the bodies of all requests under way may take, in each worker; each counts twice.
     `log`: where requests get a line each: "stderr", "off", or the path of a file.
-    `drain_seconds`: what answers under way are given when the gateway is told to end.
+    `drain_seconds`: what answers under way are given when the gateway is told to end. `notice_seconds`: how long it
+    takes requests before that as ever, while `/readyz` says that it ends: a balancer needs time to notice.
     `limits`: the bounds of one request and its answer.
     `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
     memory. `store_responses` False: nothing is kept of responses, whatever a client asks for. `ollama_calls`: how calls
@@ -57,6 +58,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mib: Annotated[int, msgspec.Meta(ge=1)] = 512
     log: str = "stderr"
     drain_seconds: float = 120.0
+    notice_seconds: float = 0.0
     limits: LimitsConfig = LimitsConfig()
     state: Path | None = None
     store_responses: bool = True

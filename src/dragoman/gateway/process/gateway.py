@@ -323,8 +323,10 @@ class Gateway:
     def _hosts(self, config: Config) -> set[str]:
         return {*config.server.allowed_hosts, *self._usual_hosts}
 
-    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
-        """End without breaking what is under way, within so many seconds; `/readyz` says so from now on.
+    async def drain(self, seconds: float = DRAIN_SECONDS, *, notice: float = 0.0) -> None:
+        """End without breaking what is under way, within so many seconds; `/readyz` says so from now on. `notice`:
+        seconds before that in which requests are taken as ever, so that a balancer sends no more when the port closes:
+        who waits to be let in then is reset.
 
         New connections are still taken, for one request each, while any response of before goes on: a balancer needs
         time to send clients elsewhere. What is left at the end is told so in its own form.
@@ -332,6 +334,7 @@ class Gateway:
         self._state.draining.set()
         self.observer.metrics.set(READY, 0)
         self._let_the_next_in()
+        await asyncio.sleep(notice)
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         before = frozenset(self._connections)

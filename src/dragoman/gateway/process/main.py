@@ -183,7 +183,8 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
         worker.begin(told)
     await stop.wait()
     watching.cancel()
-    await _first_of(gateway.drain(config.server.drain_seconds), hurry.wait())
+    server = config.server
+    await _first_of(gateway.drain(server.drain_seconds, notice=server.notice_seconds), hurry.wait())
     await gateway.close()
     log.close()
 

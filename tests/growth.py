@@ -10,7 +10,8 @@ import gc
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -19,6 +20,16 @@ import dragoman
 _OURS = os.path.dirname(dragoman.__file__) + os.sep
 #: What twice the input may cost: an exponent of 1.2, as the issue has it.
 MOST_EXPONENT = 1.2
+
+
+@contextmanager
+def naming(text: str) -> Iterator[None]:
+    """What is raised within says by which text."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"by {text!r}")
+        raise
 
 
 def steps_of(run: Callable[[], object]) -> int:

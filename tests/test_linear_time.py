@@ -19,7 +19,7 @@ import pytest
 
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages.rescue import FAMILIES
-from growth import steps_of
+from growth import naming, steps_of
 from patterns import ROOT
 from places import BEGINNINGS, PLACES, Place
 
@@ -153,12 +153,13 @@ def work_of(run: Place, beginning: str, token: str, size: int) -> int:
 
 
 @each_place
-@pytest.mark.parametrize("token", ["[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("])
 @pytest.mark.parametrize("size", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
-def test_depth_ends_in_an_error_of_ours(place: str, token: str, size: int):
+def test_depth_ends_in_an_error_of_ours(place: str, size: int):
     """Both sizes are deeper than Python may call itself."""
-    for beginning in BEGINNINGS.get(place, ("",)):
-        PLACES[place](beginning + token * (size // len(token)))
+    for token in ("[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("):
+        for beginning in BEGINNINGS.get(place, ("",)):
+            with naming(beginning + token):
+                PLACES[place](beginning + token * (size // len(token)))
 
 
 #: Made-up texts a place, and the characters of each.

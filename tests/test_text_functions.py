@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.secret import Secret
 from dragoman.types import Usage
-from growth import steps_of
+from growth import naming, steps_of
 from test_linear_time import MOST_GROWTH, ONCE, TOKENS
 from text_functions import TextFunction, functions_in, text_functions
 
@@ -190,10 +190,10 @@ def test_its_work_grows_with_the_text(found: TextFunction):
 
 
 @each_function
-@pytest.mark.parametrize("token", ["[", '{"a":', "<a>"])
-def test_depth_is_no_end_of_ours(found: TextFunction, token: str):
+def test_depth_is_no_end_of_ours(found: TextFunction):
     call = call_of(found)
-    call(token * (100_000 // len(token)))
-    closed = {"[": "]", '{"a":': "}"}.get(token)
-    if closed is not None and found.place not in CAUGHT:  # as deep as the reader takes
-        call(token * 900 + "1" + closed * 900)
+    for token, closed in (("[", "]"), ('{"a":', "}"), ("<a>", "")):
+        with naming(token):
+            call(token * (100_000 // len(token)))
+            if closed and found.place not in CAUGHT:  # as deep as the reader takes
+                call(token * 900 + "1" + closed * 900)

@@ -10,6 +10,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, read, read_fields
+from dragoman.codec.remote_calls import RenderRemote
 
 #: Native fields of a text that list what it cites.
 _LISTS: Final = ("annotations", "citations")
@@ -35,7 +36,7 @@ class CitationForm(msgspec.Struct, frozen=True):
 
     `has_places`: it says which characters of the text a page stands behind, `of_message`: counted over all texts;
     `has_quotes`: and words of the page. `render_search`: a search that found pages as a part of its own.
-    `render_blocks`: what was asked and all pages as parts that end the answer.
+    `render_blocks`: what was asked and all pages as parts that end the answer. `render_remote`: calls of MCP servers.
     """
 
     render: Callable[[Citation], Json] | None
@@ -44,6 +45,7 @@ class CitationForm(msgspec.Struct, frozen=True):
     of_message: bool = False
     render_search: Callable[[str, Sequence[Citation]], Raw] | None = None
     render_blocks: Callable[[str, Sequence[Citation]], list[Raw]] | None = None
+    render_remote: RenderRemote | None = None
 
 
 def take_citations(fields: Fields, form: CitationForm) -> tuple[list[Citation], Fields, list[str]]:

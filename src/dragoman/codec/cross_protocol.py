@@ -23,6 +23,7 @@ from dragoman.codec.citations import (
 )
 from dragoman.codec.counterparts import OF_ANSWER, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items, read_text
+from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.searches import Searches, each_once
 from dragoman.codec.token_odds import OddsForm, take_odds
 from dragoman.deviations import clip
@@ -70,11 +71,12 @@ class CrossProtocol:
     Attributes:
         lost: a note for each field that could not be said, with its path in the answer.
         blocks: parts to be written before the end, known when that is taken.
+        further: parts to be written behind the one that was taken last.
     """
 
     __slots__ = (
-        "_cited", "_entries", "_form", "_is_end_told", "_odds", "_pages", "_protocol", "_queries", "_reasons",
-        "_searches", "_texts", "_told", "blocks", "lost",
+        "_cited", "_entries", "_form", "_is_end_told", "_odds", "_calls", "_pages", "_protocol", "_queries", "_reasons",
+        "_remotes", "_searches", "_texts", "_told", "blocks", "further", "lost",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +97,9 @@ class CrossProtocol:
         self._told: Native | None = None  # of the end: its pages were told with the last text
         self.lost: list[Deviation] = []
         self.blocks: list[Opaque] = []
+        self.further: list[Opaque] = []
+        self._remotes: dict[str, int] = {}  # calls of MCP servers without a result so far, and their parts
+        self._calls = RemoteCalls()
         self._pages: list[Citation] = []  # that searches found
         self._queries: list[str] = []
         self._searches: Searches | None = None
@@ -105,8 +110,11 @@ class CrossProtocol:
         if type(event) not in _TAKEN:
             return event
         if type(event) is Finish:
+            self._lose_remotes()
             return self._end(event)
         if type(event) is Start or type(event) is Failure:
+            if type(event) is Failure:
+                self._lose_remotes()
             if event.native is not None and event.native.protocol != self._protocol:
                 said, rest = self._take_words(self._take_odds(event.native, ""))
                 self._native(rest, "")
@@ -119,6 +127,10 @@ class CrossProtocol:
         elif type(event) is ToolCallEnd:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:
+            self.further = []
+            remote = self._remote(event)
+            if remote is not None:
+                return remote
             search = self._search(event)
             if search is not None:
                 return search
@@ -140,7 +152,12 @@ class CrossProtocol:
             events[-1] = msgspec.structs.replace(events[-1], native=reply.native)
         elif reply.native is not None:
             self._native(reply.native, "")
-        taken = fold([self.take(event, events) for event in events])
+        written: list[Event] = []
+        for event in events:
+            written.append(self.take(event, events))
+            written += [PartEvent(len(events) + len(written), part) for part in self.further]
+            self.further = []
+        taken = fold(written)
         parts = (*taken.parts, *self.blocks)
         return msgspec.structs.replace(reply, parts=parts, native=taken.native or reply.native)
 
@@ -272,6 +289,31 @@ class CrossProtocol:
         query, candidate["groundingMetadata"] = take_queries(candidate["groundingMetadata"])
         self._queries += [query] if query else []
         return Native(native.protocol, {**pages.rest.fields, "candidates": _json.raw([candidate])})
+
+    def _remote(self, event: PartEvent) -> PartEvent | None:
+        """What a part tells of a call of an MCP server, in the protocol's words; None where that cannot be said."""
+        part, form = event.part, self._form
+        if type(part) is not Opaque or part.protocol == self._protocol or form is None or form.render_remote is None:
+            return None
+        remote = self._calls.take(part.raw)
+        if remote is None or self._protocol is None:
+            return None
+        for path in remote.besides:
+            self._lose(f"parts[{event.index}].<{_kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
+        if isinstance(remote, Begun):
+            self._remotes[remote.id] = event.index
+            return event  # no encoder writes what another protocol has
+        if isinstance(remote, RemoteCall):
+            self._remotes.pop(remote.id, None)
+        first, *rest = [Opaque(self._protocol, raw) for raw in form.render_remote(remote)]
+        self.further = rest
+        return PartEvent(event.index, first)
+
+    def _lose_remotes(self) -> None:
+        """Calls of MCP servers whose results never came."""
+        for index in self._remotes.values():
+            self._lose(f"parts[{index}]", "mcp_tool_use")
+        self._remotes = {}
 
     def _search(self, event: PartEvent) -> Event | None:
         """What a part tells of a search of the web, in the protocol's words; None where that cannot be said. A part

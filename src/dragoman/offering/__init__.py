@@ -23,7 +23,7 @@ from dragoman.events import Deviation
 from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
 from dragoman.protocol import Dialect, Protocol
-from dragoman.protocol.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms
+from dragoman.protocol.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms, Written
 from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
 
 #: What becomes of a tool that the target does not know as the client says it; "run" is reserved.
@@ -126,28 +126,34 @@ class _Offering:
         self.forms |= {name: Form(name, native) for name, native in opened.forms.items()}
         functions: list[Tool] = []
         written: list[Raw] = []
+        beside: dict[str, Json] = {}
         choice: Raw | None = None
         lost: list[tuple[NativeTool, ToolPolicy]] = []
         for tool in opened.tools:
             policy = self._policy(tool)
-            made = self._target.tools.write_tool(tool) if self._target.tools.write_tool is not None else None
+            made = self._written(tool)
             if policy == "translate" and tool.function is not None:
                 function = msgspec.structs.replace(tool.function, name=tool.name)
                 functions.append(function)
                 self.forms.setdefault(tool.name, Form(tool.name, kind=tool.kind))
-            elif policy == "translate" and made is not None and tool.kind in self._dialect.hosted_tools:
-                written.append(made.tool)
-                choice = made.choice if tool.name == opened.forced else choice
+            elif policy == "translate" and made is not None:
+                written += [made.tool] if made.tool is not None else []
+                beside = _joined(beside, made.beside)
+                if tool.name == opened.forced:
+                    choice = made.choice
+                    if choice is None:
+                        self._say("changed", "tool_choice", f"no tool of {self._name} can be forced by its name")
                 for setting in made.unsaid:
                     self._say("dropped", f"{tool.where}.{setting}", "no such field in this protocol")
             else:
                 lost.append((tool, policy))
                 continue
             self.deviations += [_untranslated(f"{tool.where}.{name}") for name in tool.unsaid]
-        self._lose(lost, opened.forced, is_alone=not (request.tools or functions or written))
-        if lost and not (request.tools or functions or written) and request.tool_choice == "any":
+        has_any = bool(request.tools or functions or written or beside)
+        self._lose(lost, opened.forced, is_alone=not has_any)
+        if lost and not has_any and request.tool_choice == "any":
             request = msgspec.structs.replace(request, tool_choice="auto")
-        fields: dict[str, Raw] = {}
+        fields: dict[str, Raw] = {name: _json.raw(value) for name, value in beside.items()}
         if written:
             fields["tools"] = _json.raw(written)
             if choice is not None:
@@ -161,6 +167,13 @@ class _Offering:
             native = Native(self._target.name, {**known, **fields})
         return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
 
+    def _written(self, tool: NativeTool) -> Written | None:
+        """A tool that the provider runs in the target's words; None where it has none, or would be allowed more."""
+        write = self._target.tools.write_tool
+        if write is None or tool.bound or tool.kind not in self._dialect.hosted_tools:
+            return None
+        return write(tool)
+
     def _policy(self, tool: NativeTool) -> ToolPolicy:
         return self._policies.get(tool.kind) or self._policies.get(tool.runner) or "translate"
 
@@ -171,13 +184,15 @@ class _Offering:
             if policy == "refuse":
                 raise UsageError(f"{what}: the configuration refuses it (tool_policy.{tool.kind})")
             if policy == "translate" and (is_alone or tool.name == forced):
+                why = f" as the request has it, for {tool.bound}" if tool.bound else ""
                 raise UsageError(
-                    f"{what}: the request is for this tool, which {self._name} does not have; ask a model whose"
+                    f"{what}: the request is for this tool, which {self._name} does not have{why}; ask a model whose"
                     f' provider runs it, or leave it out with tool_policy.{tool.kind} = "drop" on the route'
                 )
         for tool, _ in lost:
             self.dropped.append(tool.name)
-            self._say("dropped", tool.where, f"{tool.kind}: left out for {self._name}")
+            why = f", for {tool.bound}" if tool.bound else ""
+            self._say("dropped", tool.where, f"{tool.kind}: left out for {self._name}{why}")
 
     def _kept_own(self, forms: ToolForms, request: Request, native: Native) -> Request:
         """A policy that refuses or drops holds in the client's own protocol too."""
@@ -253,6 +268,15 @@ class _Offering:
 
     def _say(self, code: str, where: str, why: str) -> None:
         self.deviations.append(Deviation(code, where, why))
+
+
+def _joined(fields: dict[str, Json], more: dict[str, Json]) -> dict[str, Json]:
+    """Fields with those of another tool: lists go on."""
+    joined = dict(fields)
+    for name, value in more.items():
+        known = joined.get(name)
+        joined[name] = [*known, *value] if isinstance(known, list) and isinstance(value, list) else value
+    return joined
 
 
 def _without(entry: Json, names: Collection[str]) -> Json:

@@ -22,13 +22,38 @@ KINDS: Final = (
 
 
 @final
+class RemoteServer(msgspec.Struct, frozen=True):
+    """An MCP server that the provider asks, without anybody's approval. `token`: of a bearer; `headers`: further ones.
+    `allowed`: of its tools, these; None: all. It may hold keys: `repr` shows none."""
+
+    name: str
+    url: str
+    token: str = ""
+    headers: dict[str, str] = {}
+    allowed: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return "RemoteServer(…)"
+
+    def with_token(self) -> RemoteServer:
+        """The same with the token of an `authorization` header as its token."""
+        name = next((name for name in self.headers if name.lower() == "authorization"), "")
+        scheme, _, token = self.headers.get(name, "").partition(" ")
+        if self.token or scheme.lower() != "bearer":
+            return self
+        rest = {key: value for key, value in self.headers.items() if key != name}
+        return msgspec.structs.replace(self, token=token.strip(), headers=rest)
+
+
+@final
 class NativeTool(msgspec.Struct, frozen=True):
     """A tool of a request that is no function.
 
     `kind`: one of `KINDS`; `name`: what messages call it; `where`: its place in the request. `function`: what stands
     for it where it is not known, with its published schema; None: nothing can. `settings`: of what a provider runs
-    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`). `unsaid`: its other fields, which only its
-    protocol knows.
+    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`). `server`: of kind "mcp". `unsaid`: its other
+    fields, which only its protocol knows. `bound`: why no other protocol can say it without allowing more; "" if one
+    can.
     """
 
     kind: str
@@ -38,6 +63,8 @@ class NativeTool(msgspec.Struct, frozen=True):
     function: Tool | None = None
     settings: dict[str, Json] = {}
     unsaid: tuple[str, ...] = ()
+    server: RemoteServer | None = None
+    bound: str = ""
 
 
 @final
@@ -58,11 +85,14 @@ class Opened(msgspec.Struct, frozen=True):
 
 @final
 class Written(msgspec.Struct, frozen=True):
-    """A tool that the provider runs, in a protocol's words. `unsaid`: settings that these have no place for."""
+    """A tool that the provider runs, in a protocol's words. `tool`: its entry among the tools; None: it has none.
+    `beside`: fields of the body that belong to it, lists of what several tools say. `unsaid`: settings that these words
+    have no place for."""
 
-    tool: Raw
+    tool: Raw | None
     choice: Raw | None = None
     unsaid: tuple[str, ...] = ()
+    beside: dict[str, Json] = {}
 
 
 @final

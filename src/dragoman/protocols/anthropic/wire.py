@@ -25,6 +25,8 @@ UNSET: Final = Raw(b"")
 _LONGEST_ID: Final = 64
 #: What a tool without declared arguments is sent with: the API requires a schema.
 EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}
+#: Switches on MCP servers that the provider asks (`anthropic-beta`).
+REMOTE_SERVERS: Final = "mcp-client-2025-11-20"
 #: How the ids of searches begin that stand for those of another provider.
 MADE_SEARCH: Final = "srvtoolu_dragoman"
 

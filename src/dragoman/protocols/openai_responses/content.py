@@ -14,6 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.citations import Citation, CitationForm
 from dragoman.events import Deviation
+from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Media, Native, Opaque, Text
 
@@ -42,7 +43,9 @@ def _render_search(query: str, pages: Sequence[Citation]) -> Raw:
     return _json.raw(item)
 
 
-CITED: Final = CitationForm(_render_citation, has_places=True, render_search=_render_search)
+CITED: Final = CitationForm(
+    _render_citation, has_places=True, render_search=_render_search, render_remote=render_remote
+)
 
 
 def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:

@@ -18,6 +18,7 @@ from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
 from dragoman.protocols.anthropic.request.parse import parse_tool
+from dragoman.protocols.anthropic.request.remote_servers import is_toolset, read_server_tools, write_server_tool
 from dragoman.protocols.anthropic.wire import NAME
 from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolResult
 
@@ -73,7 +74,7 @@ _FUNCTIONS: Final[dict[str, tuple[str, Json]]] = {
 #: What providers run, by the beginning of the type.
 _KINDS: Final = (
     ("web_search", "web_search"), ("web_fetch", "web_fetch"), ("code_execution", "code_execution"),
-    ("tool_search_tool", "tool_search"), ("mcp_toolset", "mcp"),
+    ("tool_search_tool", "tool_search"),
 )  # fmt: skip
 _SETTINGS: Final = ("allowed_domains", "blocked_domains", "user_location", "max_uses")
 #: By kind: the type, and the settings that it takes.
@@ -87,7 +88,9 @@ _WRITTEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 def open_request(request: Request) -> Opened:
     """As `ToolForms.open_request`."""
     native = dict(native_fields(request.native, NAME))
-    others = [_native_tool(item) for item in _entries(native.pop("tools", None))]
+    entries = _entries(native.pop("tools", None))
+    others = [_native_tool(item) for item in entries if not is_toolset(item)]
+    others += read_server_tools(entries, native)
     listed = _Listed(request.tools, is_searched=any(tool.kind == "tool_search" for tool in others))
     messages = [_opened_message(message, listed) for message in request.messages]
     if listed.is_searched:  # by the provider: where it cannot, all tools are there from the beginning
@@ -237,6 +240,8 @@ def _change(kind: str, tool: dict[str, Raw], listed: _Listed) -> bool:
 
 def write_tool(tool: NativeTool) -> Written | None:
     """A tool that the provider runs, as this protocol says it."""
+    if tool.server is not None:
+        return write_server_tool(tool.server)
     if tool.kind not in _WRITTEN:
         return None
     type, takes = _WRITTEN[tool.kind]

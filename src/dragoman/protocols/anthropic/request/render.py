@@ -17,6 +17,7 @@ from dragoman.protocols.anthropic.wire import (
     API_VERSION,
     EMPTY_SCHEMA,
     NAME,
+    REMOTE_SERVERS,
     decode_fields,
     own_fields,
     read,
@@ -53,6 +54,8 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         "accept": "text/event-stream" if request.stream else "application/json",
         "anthropic-version": API_VERSION,
     }
+    if "mcp_servers" in renderer.native:  # a client's own header stands over it
+        headers["anthropic-beta"] = REMOTE_SERVERS
     http = HttpRequest("/v1/messages", _json.encode(renderer.body()), headers)
     return Rendered(http, tuple(renderer.deviations))
 

@@ -119,6 +119,8 @@ class Encoder:
                 if kind is Start:
                     self._at_start = next((later.usage for later in events if type(later) is UsageUpdate), NO_USAGE)
                 _WRITERS[kind](self, event, out)
+                if self._crossing.further:
+                    self._write_further(out)
         return b"".join(out)
 
     def keepalive(self) -> bytes:
@@ -233,6 +235,12 @@ class Encoder:
             self._write_text(block["text"], out)
         elif block is not None:
             self._write_whole(block, out)
+
+    def _write_further(self, out: list[bytes]) -> None:
+        """The blocks that belong to the one that was written."""
+        for part in self._crossing.further:
+            self._write_whole(dict(read_fields(part.raw) or {}), out)
+        self._crossing.further = []
 
     def _native_event(self, event: NativeEvent, out: list[bytes]) -> None:
         """An event of this protocol that may stand between blocks."""

@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import clip
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, RemoteServer, Runner, ToolForms, Written
 from dragoman.protocols.gemini.wire import NAME
 from dragoman.types import Native, Request
 
@@ -34,6 +34,9 @@ def open_request(request: Request) -> Opened:
     found: list[NativeTool] = []
     for entry in hosted if isinstance(hosted, list) else []:
         for key in entry if isinstance(entry, dict) else ():
+            if key == "mcpServers":
+                found += _read_servers(entry[key])
+                continue
             runner: Runner = "client" if key == "computerUse" else "provider"
             unsaid = tuple(entry[key]) if isinstance(entry[key], dict) else ()
             found.append(NativeTool(_KINDS.get(key, "other"), key, f"tools.{clip(key)}", runner, unsaid=unsaid))
@@ -50,8 +53,43 @@ def open_request(request: Request) -> Opened:
     return Opened(msgspec.structs.replace(request, tools=tools, native=kept), tuple(found))
 
 
+def _read_servers(servers: Json) -> list[NativeTool]:
+    """MCP servers that the provider asks."""
+    found: list[NativeTool] = []
+    for entry in servers if isinstance(servers, list) else []:
+        given = _object(entry)
+        said = _object(given.get("streamableHttpTransport"))
+        texts = {key: value for key, value in _object(said.get("headers")).items() if isinstance(value, str)}
+        url, name = said.get("url"), given.get("name")
+        server = RemoteServer(str(name or ""), str(url or ""), "", texts).with_token()
+        unsaid = [f"streamableHttpTransport.{clip(key)}" for key in said if key not in ("url", "headers")]
+        unsaid += [clip(key) for key in given if key not in ("name", "streamableHttpTransport")]
+        bound = "" if url and name else "it has no name and address of a server"
+        where = "tools.mcpServers"
+        found.append(NativeTool("mcp", "mcpServers", where, unsaid=tuple(unsaid), server=server, bound=bound))
+    return found
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _write_server(server: RemoteServer) -> Written | None:
+    if server.allowed is not None:
+        return None
+    headers: dict[str, Json] = dict(server.headers)
+    if server.token:
+        headers["Authorization"] = f"Bearer {server.token}"
+    transport: dict[str, Json] = {"url": server.url} | ({"headers": headers} if headers else {})
+    entry: Json = {"mcpServers": [{"name": server.name, "streamableHttpTransport": transport}]}
+    return Written(_json.raw(entry))
+
+
 def write_tool(tool: NativeTool) -> Written | None:
-    """A tool that the provider runs, as this protocol says it."""
+    """A tool that the provider runs, as this protocol says it. All tools of a server may be called: where only some
+    may, it has no words."""
+    if tool.server is not None:
+        return _write_server(tool.server)
     if tool.kind not in _WRITTEN:
         return None
     entry: dict[str, Json] = {_WRITTEN[tool.kind]: {}}

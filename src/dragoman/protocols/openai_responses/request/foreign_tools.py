@@ -18,6 +18,7 @@ from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, ToolForms, Written
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
+from dragoman.protocols.openai_responses.request.remote_servers import read_server_tool, write_server_tool
 from dragoman.protocols.openai_responses.request.tools import parse_tools
 from dragoman.protocols.openai_responses.wire import NAME, text_of
 from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolResult
@@ -148,6 +149,8 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
         unsaid = _unsaid(entry, "execution", "description", "parameters")
         return NativeTool(type, type, where, "client", _function(type, words, schema), unsaid=unsaid)
     kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
+    if kind == "mcp":
+        return read_server_tool(entry)
     return NativeTool(kind, type, where, "client" if kind == "computer" else "provider", None, _settings(entry))
 
 
@@ -310,6 +313,8 @@ def write_tool(tool: NativeTool) -> Written | None:
     if tool.kind == "code_execution":
         entry: dict[str, Json] = {"type": "code_interpreter", "container": {"type": "auto"}}
         return Written(_json.raw(entry), _json.raw({"type": "code_interpreter"}))
+    if tool.server is not None:
+        return write_server_tool(tool.server)
     if tool.kind != "web_search":
         return None
     entry = {"type": "web_search"}

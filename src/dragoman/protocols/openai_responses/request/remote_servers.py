@@ -1,0 +1,59 @@
+"""MCP servers that the provider asks, as Responses names them.
+
+OpenAI asks before it calls a tool where the request does not say `require_approval: "never"`; in other protocols nobody
+is asked.
+
+Spec: https://platform.openai.com/docs/guides/tools-connectors-mcp (read 2026-11-25).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.protocol.native_tools import NativeTool, RemoteServer, Written
+
+_SAID: Final = frozenset({
+    "type", "server_label", "server_url", "authorization", "headers", "allowed_tools", "require_approval",
+})  # fmt: skip
+
+
+def read_server_tool(entry: dict[str, Any]) -> NativeTool:
+    """The entry of a server among a request's tools."""
+    allowed = entry.get("allowed_tools")
+    names = allowed.get("tool_names") if isinstance(allowed, dict) else allowed
+    headers = entry.get("headers")
+    server = RemoteServer(
+        str(entry.get("server_label") or ""),
+        str(entry.get("server_url") or ""),
+        str(entry.get("authorization") or ""),
+        {key: value for key, value in headers.items() if isinstance(value, str)} if isinstance(headers, dict) else {},
+        tuple([str(name) for name in names]) if isinstance(names, list) else None,
+    ).with_token()
+    unsaid = tuple(key for key, value in entry.items() if key not in _SAID and value is not None)
+    return NativeTool("mcp", "mcp", "tools.mcp", unsaid=unsaid, server=server, bound=_bound(entry, server))
+
+
+def _bound(entry: dict[str, Any], server: RemoteServer) -> str:
+    if not server.url or not server.name:
+        return "it has no name and address of a server"
+    if entry.get("require_approval") != "never":
+        return 'it wants somebody to approve calls (require_approval is not "never")'
+    allowed = entry.get("allowed_tools")
+    if isinstance(allowed, dict) and allowed.get("read_only") is not None:
+        return "it allows only tools that read"
+    return ""
+
+
+def write_server_tool(server: RemoteServer) -> Written:
+    """The entry of a server among a request's tools."""
+    entry: dict[str, Json] = {"type": "mcp", "server_label": server.name, "server_url": server.url}
+    if server.token:
+        entry["authorization"] = server.token
+    if server.headers:
+        entry["headers"] = dict(server.headers)
+    if server.allowed is not None:
+        entry["allowed_tools"] = list(server.allowed)
+    entry["require_approval"] = "never"
+    return Written(_json.raw(entry), _json.raw({"type": "mcp", "server_label": server.name}))

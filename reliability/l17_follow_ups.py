@@ -8,7 +8,6 @@ The provider says what it was told, so that a wrong or shortened history shows i
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -29,7 +28,7 @@ from reliability import engine_haproxy, engines
 from reliability.engine_haproxy import HAProxy
 from reliability.engines import PostgreSQL, free_port
 from reliability.process import Gateway
-from reliability.row import Result, Scale, percentile
+from reliability.row import Result, Scale, percentile, run_alone
 
 _MACHINES = 3
 _KEYS = 20
@@ -269,18 +268,5 @@ def measure(scale: Scale, turns: int = 11) -> Iterator[Result]:
     yield from asyncio.run(drill(scale.pick(100, 20), turns, workers=scale.pick(2, 1)))
 
 
-def main() -> int:
-    """The whole drill."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=11)
-    missed = 0
-    for result in measure(Scale(False), parser.parse_args().turns):
-        print(
-            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
-        )
-        missed += not result.passed
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone(__doc__, measure, {"turns": 11}))

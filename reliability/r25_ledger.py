@@ -8,7 +8,6 @@ are started again. Then: missing (at the provider, without a row), double (two r
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -30,7 +29,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.stores.files import month_file, months_in
 from reliability.process import Gateway
-from reliability.row import Result, Scale
+from reliability.row import Result, Scale, run_alone
 
 _ID = re.compile(rb"m-[0-9a-z]{12}")
 _ANSWER = json.dumps(
@@ -243,18 +242,5 @@ def measure(scale: Scale, kills: int | None = None) -> Iterator[Result]:
         yield Result("L1", goal, words, passed)
 
 
-def main() -> int:
-    """The whole drill."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    missed = 0
-    for result in measure(Scale(False), parser.parse_args().kills):
-        print(
-            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
-        )
-        missed += not result.passed
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone(__doc__, measure, {"kills": 100}))

@@ -9,7 +9,6 @@ Each gateway has a state folder of its own, as on a machine of its own. The prov
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -34,7 +33,7 @@ from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
 from reliability.process import Gateway
 from reliability.r25_ledger import _CONFIG, Counting, free_port, kill
-from reliability.row import Result, Scale, percentile
+from reliability.row import Result, Scale, percentile, run_alone
 
 _CALLERS = 12
 _PACE = 0.04  # seconds that each waits between two requests, on the average
@@ -258,21 +257,5 @@ def measure(
         yield asyncio.run(away(server, frozen or scale.pick(30, 5), down or scale.pick(60, 5)))
 
 
-def main() -> int:
-    """The whole drill."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--frozen", type=float, default=30)
-    parser.add_argument("--down", type=float, default=60)
-    options = parser.parse_args()
-    missed = 0
-    for result in measure(Scale(False), options.kills, options.frozen, options.down):
-        print(
-            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
-        )
-        missed += not result.passed
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone(__doc__, measure, {"kills": 100, "frozen": 30.0, "down": 60.0}))

@@ -107,8 +107,7 @@ async def drill(kind: str, fault: str, kills: int) -> Result:
     with ExitStack() as stack:
         fleet = await asyncio.to_thread(Fleet, kind, stack)
         fleet.start(provider.sockets[0].getsockname()[1], limit / 1e9)
-        end = asyncio.Event()
-        callers = [asyncio.create_task(_call(fleet, statuses, _REQUESTS // 100, end)) for _ in range(100)]
+        callers = [asyncio.create_task(_call(fleet, statuses, _REQUESTS // 100)) for _ in range(100)]
         for turn in range(max(kills, 1)):
             await asyncio.sleep(0.4)
             if fault != "nothing" and turn == kills // 2:
@@ -156,7 +155,7 @@ async def lose_machine(kind: str) -> Result:
     with ExitStack() as stack:
         fleet = await asyncio.to_thread(Fleet, kind, stack)
         fleet.start(provider.sockets[0].getsockname()[1], limit / 1e9)
-        await asyncio.gather(*[asyncio.create_task(_call(fleet, statuses, 6, asyncio.Event())) for _ in range(40)])
+        await asyncio.gather(*[asyncio.create_task(_call(fleet, statuses, 6)) for _ in range(40)])
         lost = fleet.gateways.pop()
         for process in lost.family():
             with contextlib.suppress(ProcessLookupError):
@@ -185,7 +184,7 @@ async def lose_machine(kind: str) -> Result:
     return Result("R32", f"{kind}, a machine that never comes back: overspend 0, its leases are free", words, passed)
 
 
-async def _call(fleet: Fleet, statuses: Counter[int], count: int, end: asyncio.Event) -> None:
+async def _call(fleet: Fleet, statuses: Counter[int], count: int) -> None:
     for _ in range(count):
         statuses[await ask(random.choice(fleet.gateways).port, TOKENS)] += 1
         await asyncio.sleep(random.uniform(0, 0.5))

@@ -8,7 +8,6 @@ Each gateway has a state folder of its own, as on a machine of its own. Keys are
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import hashlib
@@ -33,7 +32,7 @@ from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
 from reliability.process import Gateway
 from reliability.r25_ledger import _CONFIG, Counting
-from reliability.row import Result, Scale, percentile
+from reliability.row import Result, Scale, percentile, run_alone
 
 _MACHINES = 2
 _CALLERS = 8
@@ -266,20 +265,5 @@ def measure(scale: Scale, turns: int | None = None, keys: int | None = None) -> 
         yield asyncio.run(out_of_reach(server, scale.pick(20, 10)))
 
 
-def main() -> int:
-    """The whole drill."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--keys", type=int, default=1_000_000)
-    options = parser.parse_args()
-    missed = 0
-    for result in measure(Scale(False), options.turns, options.keys):
-        print(
-            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
-        )
-        missed += not result.passed
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone(__doc__, measure, {"turns": 20, "keys": 1_000_000}))

@@ -8,7 +8,6 @@ It is away twice: while half of the budget is spent, and when all of it is, so t
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import time
@@ -21,7 +20,7 @@ from dragoman.ledger.accounts import charge_of
 from reliability import engine_valkey, engines
 from reliability.r26_budget import NANO_PER_TOKEN, TOKENS, Billing, ask
 from reliability.r32_shared_budget import Fleet, standing, until_settled
-from reliability.row import Result, Scale
+from reliability.row import Result, Scale, run_alone
 
 _CALLS = 400
 _OVERDRAFT = 80
@@ -96,19 +95,5 @@ def measure(scale: Scale, away: float | None = None) -> Iterator[Result]:
         yield asyncio.run(drill(policy, away or scale.pick(60, 6)))
 
 
-def main() -> int:
-    """The whole drill."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--away", type=float, default=60)
-    options = parser.parse_args()
-    missed = 0
-    for result in measure(Scale(False), options.away):
-        print(
-            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
-        )
-        missed += not result.passed
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone(__doc__, measure, {"away": 60.0}))

@@ -9,7 +9,6 @@ is no answer counts as refused.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -38,7 +37,7 @@ from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
 from reliability.process import Gateway
 from reliability.r25_ledger import _CONFIG, Counting, free_port
-from reliability.row import Result, Scale, percentile
+from reliability.row import Result, Scale, percentile, run_alone
 
 _INSTANCES = 3
 _CALLERS = 9
@@ -249,18 +248,5 @@ def measure(scale: Scale, seconds: float | None = None) -> Iterator[Result]:
         yield asyncio.run(drill(server, seconds or scale.pick(8, 2)))
 
 
-def main() -> int:
-    """The whole drill."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=8)
-    missed = 0
-    for result in measure(Scale(False), parser.parse_args().seconds):
-        print(
-            f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |", flush=True
-        )
-        missed += not result.passed
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone(__doc__, measure, {"seconds": 8.0}))

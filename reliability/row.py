@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -14,6 +15,9 @@ class Result(NamedTuple):
     goal: str
     measured: str
     passed: bool
+
+    def __str__(self) -> str:
+        return f"| {self.id} | {self.goal} | {self.measured} | {'pass' if self.passed else 'MISS'} |"
 
 
 class Scale(NamedTuple):
@@ -36,3 +40,16 @@ def percentile(values: Sequence[float], share: float) -> float:
 def milliseconds(seconds: float) -> str:
     """For the tables."""
     return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
+
+
+def run_alone(words: str | None, measure: Callable[..., Iterable[Result]], sizes: Mapping[str, float]) -> int:
+    """A row as a program of its own, in full: its options are the sizes that it takes behind the scale, in order. Gives
+    the status to end with."""
+    parser = argparse.ArgumentParser(description=words)
+    for name, usual in sizes.items():
+        parser.add_argument(f"--{name}", type=type(usual), default=usual)
+    missed = 0
+    for result in measure(Scale(False), *vars(parser.parse_args()).values()):
+        print(result, flush=True)
+        missed += not result.passed
+    return 1 if missed else 0

@@ -90,8 +90,7 @@ def main() -> int:
     for name in wanted:
         began = time.monotonic()
         for result in measured(name, rows[name], scale):
-            print(f"| {result.id} | {result.goal} | {result.measured} | {'pass' if result.passed else 'MISS'} |")
-            sys.stdout.flush()
+            print(result, flush=True)
             if not result.passed:
                 missed.append(result.id)
         load = ", ".join(f"{value:.1f}" for value in os.getloadavg())

@@ -74,7 +74,7 @@ def fetching(scale: Scale) -> Iterator[Result]:
     with Provider() as provider:
         settings = '[http]\nimage_hosts = ["*"]\nretries = 0\n'
         with Gateway(providers(provider.url, settings)) as gateway, Watched(gateway.pid) as watched:
-            tried = asyncio.run(fetched(gateway, provider))
+            tried = asyncio.run(fetched(gateway))
             found = {place for place in strangers(watched, provider) if place[1] != _NAME_SERVICE}
     shown = f": {sorted(found)[:5]}" if found else ""
     measured = f'{len(found)} strange addresses in {tried} cases with image_hosts = ["*"]{shown}; names are looked up'
@@ -83,7 +83,7 @@ def fetching(scale: Scale) -> Iterator[Result]:
     )
 
 
-async def fetched(gateway: Gateway, provider: Provider) -> int:
+async def fetched(gateway: Gateway) -> int:
     """Pictures that a server takes as data only, at addresses of this machine and of private networks."""
     slots = asyncio.Semaphore(10)
 

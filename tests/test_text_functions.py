@@ -87,7 +87,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "routing/resolve.py resolve", "validate/selection.py is_paid", "testing/faults.py play",
         *(f"inputs/keywords.py {name}" for name in (
             "wrong", "read_text", "read_count", "read_seconds", "read_flag", "read_function", "read_word",
-            "read_reasoning", "read_stop", "read_schema", "read_json", "check_names")),
+            "read_reasoning", "read_stop", "read_schema", "read_json")),
         "providers/endpoint.py with_fields", "protocol/__init__.py usual_style",
         "protocols/ollama/client_styles.py style_for", "testing/turns.py deviation", "client/shared.py shared_method",
     ),

@@ -13,7 +13,6 @@ import msgspec
 from dragoman.types import Usage
 
 NANO: Final = 10**9
-_NANO_PER_MICRO: Final = 1_000
 #: An amount (nine million dollars) or a count beyond it is nothing that a provider means for one attempt; sums have 64
 #: bits.
 MOST_NANO: Final = 2**53
@@ -40,11 +39,6 @@ def bounded_usage(usage: Usage) -> Usage:
         if figure is not None and not 0 <= figure < MOST_TOKENS:
             return Usage(*[each if each is not None and 0 <= each < MOST_TOKENS else None for each in figures])
     return usage
-
-
-def micro_up(nano: int) -> int:
-    """Nano-dollars → micro-dollars, rounded up: what is held for an amount covers it."""
-    return -(-nano // _NANO_PER_MICRO)
 
 
 def render_usd(nano: int) -> str:

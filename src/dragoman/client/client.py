@@ -39,9 +39,8 @@ from dragoman.routing.attempts import Attempts
 from dragoman.routing.metering import Meter
 from dragoman.routing.resolve import resolve_chain
 from dragoman.routing.target import Chain, Target
-from dragoman.types import Params, Request
+from dragoman.types import Request
 
-_NO_PARAMS: Final = Params()
 #: Counts of deviations that are kept by model; a client of a gateway may make names up.
 _MOST_COUNTED: Final = 1_024
 

@@ -20,9 +20,6 @@ from dragoman.events import Failure, FailureKind
 
 MESSAGE_LIMIT: Final = 1_000  # characters
 _DEPTH: Final = 5
-_MESSAGE_KEYS: Final = (
-    "message", "msg", "error_message", "errorMessage", "Message", "detail", "error_description", "status_msg", "title",
-)  # fmt: skip
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 #: Codes and types that tell more than the status does.

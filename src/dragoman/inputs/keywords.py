@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
@@ -246,11 +246,3 @@ def read_params(params: object, keywords: Mapping[str, object]) -> Params:
     checked = {name: _FIELDS[name](f"params.{name}", value) for name, value in given.items()}
     checked |= {name: _FIELDS[name](name, value) for name, value in keywords.items() if value is not None}
     return Params(**checked)
-
-
-def check_names(where: str, given: Iterable[object], known: Sequence[str]) -> None:
-    """Refuse a name that is not known."""
-    for name in given:
-        if name not in known:
-            near = nearest(name, known) if isinstance(name, str) else ""
-            raise UsageError(f"{where}: {str(name)[:_SHOWN]!r} is not known{near}")

@@ -54,8 +54,3 @@ def _next(name: str, forms: ToolForms, taken: Collection[str], tried: dict[str, 
         if found not in taken:
             tried[name] = count
             return found
-
-
-def restored_names(names: Iterable[str], sent: Sequence[str] | None) -> dict[str, str]:
-    """By the name that was sent, the tool's own, where these differ."""
-    return {} if sent is None else {theirs: ours for ours, theirs in zip(names, sent, strict=True) if ours != theirs}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman.bounds import AnswerBounds
 from dragoman.codec.framing import event_stream
-from dragoman.codec.framing.body import BodyReader, TooLarge, write_event, write_line
+from dragoman.codec.framing.body import BodyReader, TooLarge, write_event
 
 
 def read(pieces, **settings):
@@ -152,7 +152,7 @@ def test_a_long_frame_in_small_pieces_is_read_once(start):
 def test_what_is_written_is_read_back():
     stream = write_event(b'{"a":1}') + write_event(b'{"b":2}', "name")
     assert read([stream])[0] == [A, (B[0], b"name")]
-    assert read([write_line(b'{"a":1}') + write_line(b'{"b":2}')])[0] == [A, B]
+    assert read([b'{"a":1}\n{"b":2}\n'])[0] == [A, B]
 
 
 def test_broken_gzip_says_the_same_however_it_is_cut() -> None:
@@ -214,7 +214,7 @@ def test_no_frame_has_a_key_with_escaped_letters(
     events = b"".join(write_event(each) for each in many)
     body = {
         "events": events,
-        "lines": b"".join(map(write_line, many)),
+        "lines": b"".join(each + b"\n" for each in many),
         "array": b"[" + b",".join(many) + b"]",
         "document": came,
         "gzip": gzip.compress(events),

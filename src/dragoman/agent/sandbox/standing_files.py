@@ -114,7 +114,7 @@ def places_below(folder: str, *, is_after: bool) -> Iterator[_Place]:
         count += len(entries)
         if count > MOST_ENTRIES and not is_after:
             raise TooMuch(f"more than {MOST_ENTRIES:,} files")
-        if _is_repository(place, entries):
+        if _is_repository(entries):
             yield _Place(place, "repository")
             if folded(os.path.basename(place)) == ".git":
                 continue
@@ -154,7 +154,7 @@ def entries_of(place: str, *, is_after: bool) -> list[os.DirEntry[str]]:
     return []
 
 
-def _is_repository(place: str, entries: Sequence[os.DirEntry[str]]) -> bool:
+def _is_repository(entries: Sequence[os.DirEntry[str]]) -> bool:
     names = {folded(entry.name) for entry in entries}
     return "head" in names and ("commondir" in names or {"objects", "refs"} <= names)
 

@@ -419,8 +419,3 @@ def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
 def write_event(data: bytes, name: str = "") -> bytes:
     """One server-sent event; `data` has no line ends."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data) if name else b"data: %b\n\n" % data
-
-
-def write_line(data: bytes) -> bytes:
-    """One line of JSON."""
-    return data + b"\n"

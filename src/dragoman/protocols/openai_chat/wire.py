@@ -58,8 +58,6 @@ def foreign_reason(word: str) -> StopReason | Literal["failed"] | None:
     return REASONS.get(lower) or FOREIGN_REASONS.get(lower, "other")
 
 
-#: Names that hold thinking, in the order in which they are asked.
-THINKING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 #: Names of objects that a response is wrapped in.
 ENVELOPES: Final = ("data", "response", "result", "body", "output", "completion")
 

@@ -22,7 +22,6 @@ _BARE_MEMBER: Final = re.compile(
 _WORD_AND_COLON: Final = re.compile(r"(?<![\w$.-])([A-Za-z_$][\w$.-]*+)['\"”]?\s*+:")
 _LOOK_BACK: Final = 64
 _OPENS: Final = "([{<=:,;|&$`/"
-_CLOSES: Final = ".,;:!?)]}>|&`/"
 _LINE_ENDS: Final = ("\\n", "\\r", "\\t")
 _PAIRS: Final = {"”": "“", "“": "„", "’": "‘", "»": "«"}
 

@@ -121,7 +121,7 @@ def pod(kinds: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def environ(kinds: dict[str, dict[str, Any]]) -> dict[str, str]:
     names = [each["name"] for each in pod(kinds)["containers"][0]["env"]]
     values = {"DRAGOMAN_STORE": "postgresql://u:p@db/ledger", "DRAGOMAN_COUNTERS": "valkeys://:p@valkey:6379/0"}
-    return {name: values.get(name, "sk-0123456789abcdef0123456789") for name in names}
+    return {name: values.get(name, "a key of the provider") for name in names}
 
 
 def test_the_configuration_is_one(config: Config) -> None:

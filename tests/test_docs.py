@@ -211,6 +211,16 @@ def test_named_python_names_exist() -> None:
     assert {name for name in named if not hasattr(dragoman, name)} - modules == set()
 
 
+def test_named_tests_exist() -> None:
+    there = {
+        name
+        for file in (PROJECT / "tests").rglob("*.py")
+        for name in re.findall(r"^\s*(?:async )?def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = named_in_pages(r"`(test_\w+)`")
+    assert len(named) > 30 and named <= there, named - there
+
+
 def test_named_extras_exist() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert named_in_pages(r"dragoman\[(\w+)\]") - set(project["optional-dependencies"]) == set()

@@ -242,6 +242,30 @@ def test_a_correction_moves_the_sums_once(stores: Pair, nano: int | None) -> Non
     assert len(found["audit"]) == 2
 
 
+def test_corrections_of_another_store_are_taken_as_they_stand(stores: Pair) -> None:
+    ended, unpriced, going = intent(AttemptIds(1), accounts=(4,)), intent(AttemptIds(2)), intent(AttemptIds(3))
+    stores.do("deliver", [row(ended, "settled", 7), row(unpriced, "settled", None), row(going, "reserved", None)])
+    entries = [
+        (b"a" * 16, ended.id, 5, 0, "invoice", "me", 1), (b"b" * 16, ended.id, -3, 0, "credit", "me", 2),
+        (b"c" * 16, unpriced.id, 40, 1, "late", "shipper", 3),
+    ]  # fmt: skip
+    for _ in range(2):
+        assert stores.do("take_corrections", entries) is None
+        assert stores.do("take_corrections", []) is None
+    for wrong in (going.id, bytes(16), intent(AttemptIds(4), started=START - 3 * MONTH).id):
+        assert stores.do("take_corrections", [entries[0], (b"d" * 16, wrong, 1, 0, "", "me", 4)]) == "Refused"
+    found = [dump(folder) for folder, _ in stores.stores]
+    assert all(each == found[0] for each in found)
+    assert sorted(entry[:3] for entry in found[0]["adjustment 2026-11"]) == [entry[:3] for entry in entries]
+    assert sum(entry[7] for entry in found[0]["sums"]) == 7 + 5 - 3 + 40
+    assert sum(entry[8] for entry in found[0]["sums"]) == 0  # nothing is unpriced any more
+
+
+def test_the_suite_has_its_cases() -> None:
+    values = [*OF_INTENTS.values(), *OF_SETTLEMENTS.values()]
+    assert len(ENDS) ** 2 + sum(len(taken) + len(refused) for taken, refused in values) >= 150
+
+
 def test_what_is_said_again_changes_nothing(stores: Pair) -> None:
     price = PriceSnapshot(2**63 - 1, "lab/model", "user", '{"input": 1}')
     for _ in range(2):

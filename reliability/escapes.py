@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -31,6 +32,7 @@ from dragoman.agent.tools.run import run_tool
 from dragoman.agent.work_folder import WorkFolder
 from dragoman.errors import UsageError
 from dragoman.types import ToolCall
+from reliability.further_escapes import STARTED, further_cases
 
 CANARY = "canary-91c7e2"
 EVIL = "evil-5d20ab"
@@ -204,6 +206,7 @@ CASES: dict[str, str] = {
     "a hundred thousand files": _python("for d in range(1000):\n  os.mkdir('i%d'%d)\n  for f in range(1500): os.mkdir('i%d/%d'%(d,f))\nprint('EVIL')"),
     "ten gigabytes of temporary files": "for d in /tmp /dev/shm /var/tmp {work}; do for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 900000000 /dev/zero > $d/f$i || break; done; done; rm -f f?; echo EVIL",
     "Mercurial": "mkdir -p hg/.hg; printf '[hooks]\\npre-status = EVIL' > hg/.hg/hgrc; ls hg/.hg",
+    **further_cases(_fake),
 }  # fmt: skip
 
 
@@ -265,9 +268,16 @@ def build(base: Path, mark: str) -> Place:
     (place.home / ".personal").write_text("[core]\n\thooksPath = phooks\n")
     _git("config", "core.hooksPath", "hooks", folder=work / "hooked", home=place.home)
     _git("config", "include.path", "../included", folder=work / "hooked", home=place.home)
-    for name in _LIVE:
+    for name in (*_LIVE, "conf/editor/launch.json", "conf/envrc"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text("fine")
+    for name, target in (("linked", "conf"), ("waiting", "later")):
+        (work / name).mkdir()
+        (work / name / ".vscode").symlink_to(f"../{target}/editor")
+        (work / name / ".envrc").symlink_to(f"../{target}/envrc")
+    (work / "conf" / "hop").symlink_to("editor")
+    (work / ".husky" / "hooks").mkdir()
+    (work / ".husky" / "hooks" / "settings.json").symlink_to("../../conf/hop/launch.json")
     return place
 
 
@@ -352,6 +362,8 @@ def a_day(place: Place) -> None:
         for words in (
             ("commit", "--allow-empty", "-m", "two"),
             ("rebase", "--continue"),
+            ("cherry-pick", "--continue"),
+            ("am", "--continue"),
             ("branch", "more"),
             ("fetch",),
         ):
@@ -359,14 +371,23 @@ def a_day(place: Place) -> None:
                 _git(*words, folder=folder, home=place.home)
 
 
+def _listed(folder: str, name: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(os.path.join(folder, name))
+    return []
+
+
 def _obeyed(place: Place) -> bool:
     """Whether something evil stands where a program obeys it."""
-    names = {part.lower() for name in _LIVE for part in Path(name).parts} | {".hg", "later"}
-    for folder, _, files in os.walk(place.work):
-        for name in files:
+    names = {part.lower() for name in (*_LIVE, *STARTED) for part in Path(name).parts} | {".hg"}
+    for folder, below, files in os.walk(place.work):
+        linked = [
+            f"{each}/{name}" for each in below if Path(folder, each).is_symlink() for name in _listed(folder, each)
+        ]
+        for name in (*files, *linked):
             path = Path(folder, name)
             parts = {part.lower() for part in path.relative_to(place.work).parts}
-            if parts & names and not any(part.endswith(".inert") for part in parts):
+            if parts & names and not any(re.search(r"\.inert\d*$", part) for part in parts):
                 with contextlib.suppress(OSError):
                     if EVIL in path.read_text(errors="replace"):
                         return True

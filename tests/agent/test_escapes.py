@@ -23,7 +23,8 @@ BUBBLEWRAP = find_bubblewrap()
 QUICK = [
     "C3 capabilities", "H1 socket in the file system", "H3 commondir", "H3 git init", "M14 .git as a file",
     "M14 what programs obey, new", "M16 private files", "core_pattern", "anything of the kernel", "i386",
-    "a link for the message", "a rebase with orders",
+    "a link for the message", "a rebase with orders", "a strategy of a rebase", "a folder that a live link names",
+    "a nameless file that runs as its owner",
 ]  # fmt: skip
 
 

@@ -137,6 +137,72 @@ def test_what_was_there_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "is_plain"),
+    [
+        ("rebase-merge/strategy", "ort", True),
+        ("rebase-merge/strategy", "\n", True),
+        ("rebase-merge/strategy", "x/y", False),
+        ("rebase-merge/strategy", "ort\nx/y", False),
+        ("rebase-apply/strategy", "evil", False),
+        ("sequencer/opts", "[options]\n\tstrategy = recursive\n\tsignoff = true\n\tstrategy-option = theirs\n", True),
+        ("sequencer/opts", "[options]\n\tstrategy = x/y\n", False),
+        ("sequencer/opts", "[options] strategy = x/y\n", False),
+        ("sequencer/opts", '[options]\n\tStrategy = "x"/y\n', False),
+        ("sequencer/opts", "[options]\n\tsignoff = a\\\n\tb\n", False),
+        ("sequencer/opts", "[options]\r[include]\n\tpath = x\n", False),
+    ],
+)
+def test_a_rebase_goes_on_with_no_program_of_a_commands(name: str, text: str, is_plain: bool, tmp_path: Path) -> None:
+    """Git starts `git-merge-NAME` for a way to merge that is none of its own, and a name may be a path."""
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    _, known = protect(str(work), home=str(tmp_path))
+    file = work / ".git" / name
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    assert restore(str(work), known) == ([] if is_plain else [f".git/{name}"])
+    assert file.exists() == is_plain
+    assert restore(str(work), protect(str(work), home=str(tmp_path))[1]) == []
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_where_live_links_lead_is_live(is_inner: bool, tmp_path: Path) -> None:
+    """`.vscode` may be a link into the folder, and `.husky/pre-commit` one to a script, over a further link."""
+    work = tmp_path / "work"
+    (work / "a" / ".husky").mkdir(parents=True)
+    (work / "conf").mkdir()
+    (work / "conf" / "script").write_text("fine")
+    (work / "hop").symlink_to("conf")
+    link = work / "a" / ".husky" / "pre-commit" if is_inner else work / "a" / ".envrc"
+    link.symlink_to(os.path.relpath(work / "hop" / "script", link.parent))
+    (work / "a" / ".vscode").symlink_to("../later")
+    mounts, known = protect(str(work), home=str(tmp_path))
+    assert str(work / "conf" / "script") in {mount.place for mount in mounts if not mount.is_writable}
+    assert restore(str(work), known) == []
+    (work / "other").mkdir()
+    (work / "other" / "script").write_text("evil")
+    (work / "hop").unlink()
+    (work / "hop").symlink_to("other")
+    (work / "later").mkdir()
+    assert sorted(restore(str(work), known)) == sorted([os.path.relpath(link, work), "later"])
+
+
+def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    _, known = protect(str(work), home=str(tmp_path))
+    (work / "new" / ".git").mkdir(parents=True)
+    for name in ("new/.git/HEAD", "new/.git/config", ".git/MERGE_HEAD", "new/.envrc"):
+        os.mkfifo(work / name)
+    told = restore(str(work), known)
+    assert {".git/MERGE_HEAD", "new/.git", "new/.envrc"} <= set(told)
+    assert (
+        subprocess.run(["git", "status"], cwd=work / "new", capture_output=True, timeout=20, check=False).returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
     "name", [".GIT", ".g\u200cit", ".gi\u200dt\ufeff", "\uff0egit", ".git .", "GIT~1", ".Git::$DATA"]
 )
 def test_names_that_some_file_system_takes_for_gits(name: str) -> None:

@@ -44,3 +44,56 @@ def test_it_is_sent_again_once_only() -> None:
         with pytest.raises(TransportFailed):
             asyncio.run(ask(server.url, 2))
         assert len(server.requests) == 3
+
+
+async def ask_late(url: str, turns: list[asyncio.Event | None]) -> list[bytes]:
+    """A request for each turn; before it is written a connection is lost, where the turn has an event that says so."""
+    transport = Transport(timeouts=Timeouts())
+    told = 0
+
+    async def wait(lost: asyncio.Event) -> None:
+        nonlocal told
+        told += 1
+        if told == 1:
+            async with asyncio.timeout(10):
+                while transport.connections:
+                    await asyncio.sleep(0.005)
+            lost.set()
+
+    bodies = []
+    try:
+        for lost in turns:
+            told = 0
+            before = None if lost is None else lambda _, lost=lost: wait(lost)
+            response = await transport.open(Outgoing("POST", url, {}, b"{}"), before)
+            body = b""
+            while data := await response.read():
+                body += data
+            bodies.append(body)
+        return bodies
+    finally:
+        await transport.close()
+
+
+def test_a_kept_connection_that_is_lost_before_the_request_is_another() -> None:
+    """An intent is written to the disk, which takes a while (`durability = "power"`): the request failed with 500."""
+    with serving([*streamed(b"one"), "close"], streamed(b"two")) as server:
+        assert asyncio.run(ask_late(server.url, [None, asyncio.Event()])) == [b"one", b"two"]
+        assert (len(server.requests), server.connections) == (2, 2)
+
+
+def test_a_new_connection_that_is_lost_before_the_request_is_a_failure() -> None:
+    """The server hangs up, or answers before it is asked: what comes then answers nothing."""
+
+    async def asked(answer: bytes) -> None:
+        async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer)
+            writer.close()
+
+        async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(TransportFailed, match="without an answer"):
+                await ask_late(f"http://127.0.0.1:{port}/", [asyncio.Event()])
+
+    asyncio.run(asked(b""))
+    asyncio.run(asked(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"))

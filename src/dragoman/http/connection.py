@@ -204,11 +204,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Send a request and wait for the head of its response. Closes the connection when it is cancelled.
 
         Raises:
-            TransportFailed: the connection broke before the head, or it is no HTTP.
+            TransportFailed: the connection broke before the head, or before the request, or it is no HTTP.
         """
-        assert self._transport is not None
         self._begin()
         self.is_answered = False
+        if self._transport is None or not self.is_open:  # it was lost while what comes before a request was awaited
+            raise TransportFailed(no_answer(self.place))
         self._response = response = HttpResponse(self, asyncio.get_running_loop().create_future())
         if len(body) < BUFFER:
             self._transport.write(head + body)

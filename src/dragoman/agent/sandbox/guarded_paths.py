@@ -12,6 +12,7 @@ from dragoman.agent.sandbox.standing_files import (
     WRITTEN,
     Known,
     TooMuch,
+    aim_of,
     digest_of,
     entries_of,
     folded,
@@ -59,6 +60,7 @@ class _Guard:
         "_folder",
         "_home",
         "_links",
+        "_live",
         "_named",
         "_orders",
         "_places",
@@ -74,6 +76,7 @@ class _Guard:
         self._places: set[tuple[int, int]] = set()
         self._put: set[tuple[int, int]] = set()
         self._links: set[tuple[str, str]] = set()
+        self._live: list[str] = []  # symbolic links that programs obey, or that lie among what they obey
         self._orders: set[tuple[str, str]] = set()
         self._named: set[tuple[str, bool]] = set()
         self._bases: dict[str, str] = {}  # work trees, each with its repository
@@ -94,7 +97,7 @@ class _Guard:
         for place in places_below(self._folder, is_after=False):
             parent = os.path.dirname(place.path)
             if place.kind == "link":
-                self._links.add((place.path, os.readlink(place.path)))
+                self._note_links([place.path])
             else:
                 self._places.add(identity_of_place(place.path))
             if place.kind == "repository":
@@ -103,11 +106,18 @@ class _Guard:
                 self._bases[work_tree_of(place.path) or (parent if is_inner else place.path)] = place.path
                 self._add(self._of_repository(place.path))
             elif place.kind != "link":
+                self._note_links(links_in(place.path, is_after=False, is_repository=False))
                 self._add([Mount(place.path, False)])
             if folded(os.path.basename(place.path)) == ".git" and place.kind != "repository":
                 repository = pointed(place.path)
                 if repository is not None:
                     self._bases[parent] = repository
+
+    def _note_links(self, links: Iterable[str]) -> None:
+        """Links that are obeyed: where they lead, in whatever way, is to stay as it is."""
+        for link in links:
+            self._links.add((link, aim_of(link)))
+            self._live.append(link)
 
     def _add(self, mounts: Iterable[Mount]) -> None:
         self.mounts += mounts
@@ -116,7 +126,7 @@ class _Guard:
 
     def _of_repository(self, place: str) -> Iterator[Mount]:
         entries = {entry.name: entry for entry in entries_of(place, is_after=False)}
-        self._links.update((link, os.readlink(link)) for link in links_in(place, is_after=False))
+        self._links.update((link, aim_of(link)) for link in links_in(place, is_after=False))
         self._orders.update((path, digest_of(text)) for path, text in orders_of(place))
         steering = [name for name in entries if name.startswith("config") or folded(name) in SETTINGS]
         has_links = any(entries[name].is_symlink() for name in (*steering, *WRITTEN) if name in entries)
@@ -136,7 +146,8 @@ class _Guard:
             yield Mount(os.path.join(place, name), False)
 
     def name(self, environ: Mapping[str, str]) -> None:
-        """What settings name of the folder: what stands there is mounted, and what comes to stand there is noted."""
+        """What settings and live links name of the folder: what stands there is mounted, and what comes to stand there
+        is noted."""
         files, words = of_person(self._home, environ) if self._home else ([], [])
         bases = {**self._bases, self._folder: self._bases.get(self._folder, "")}
         found = list(named_by(files, bases, self._home))
@@ -144,6 +155,10 @@ class _Guard:
         for base, repository in bases.items():
             if repository:
                 found += named_by(settings_of(repository), {base, repository}, self._home)
+        for path, is_folder in found:
+            if is_folder and path.startswith(f"{self._folder}/") and os.path.isdir(path):
+                self._note_links(links_in(path, is_after=False, is_repository=False))
+        found += [Named(os.path.realpath(link), True) for link in self._live]
         repositories = sorted(set(self._bases.values()))
         for path, is_folder in dict.fromkeys(found):
             if not path.startswith(f"{self._folder}/") or _is_of(path, repositories) or (path, True) in self._named:

@@ -25,6 +25,8 @@ LIVE_FOLDERS = frozenset(
         ".git", ".hg", ".svn", ".jj", ".bzr", ".github", ".gitlab", ".gitea", ".forgejo", ".circleci", ".buildkite",
         ".vscode", ".vscode-server", ".idea", ".fleet", ".zed", ".husky", ".githooks", ".devcontainer", ".direnv",
         ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".continue", ".roo", ".kiro", ".opencode", ".ssh",
+        ".sl", ".pijul", "_darcs", ".helix", ".lapce", ".theia", ".nova", ".qwen", ".amazonq", ".kilocode", ".trae",
+        ".factory", ".junie", ".augment", ".crush", ".mise",
     }
 )  # fmt: skip
 #: Files of that kind.
@@ -37,7 +39,9 @@ LIVE_FILES = frozenset(
         ".kshrc", ".cshrc", ".tcshrc", ".xprofile", ".xinitrc", ".inputrc", ".tmux.conf", ".screenrc", ".vimrc",
         ".nvimrc", ".exrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit", ".pdbrc", ".mise.toml", "mise.toml",
         ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".hgrc", ".claude.json", "opencode.json",
-        ".aider.conf.yml",
+        ".aider.conf.yml", ".crush.json", "crush.json", "mise.local.toml", ".mise.local.toml", ".rtx.toml", ".autoenv",
+        ".autoenv.zsh", ".lvimrc", ".irbrc", ".pryrc", ".iex.exs", ".rprofile", ".renviron", ".ghci", ".ocamlinit",
+        ".octaverc", ".erlang", ".perldb",
     }
 )  # fmt: skip
 _FOLDERS_OF_OTHERS = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", "vendor", "__pycache__"})
@@ -61,6 +65,19 @@ _SAFE_KEY = re.compile(
 )  # fmt: skip
 _SAFE_SECTION = re.compile(rb'\[(core|extensions|user|remote "[\w./-]{1,80}"|branch "[\w./-]{1,80}")\]\s*', re.ASCII)
 _ORDERS = re.compile(rb"^[ \t]*(?:x|exec)\b", re.MULTILINE | re.ASCII)
+#: What a rebase or a sequence of picks that has stopped goes on with: orders, and how it merges. Each way to merge that
+#: is none of Git's own is a program `git-merge-NAME`, and a name with a slash is looked for in the work tree.
+_GOES_ON_WITH = (
+    "rebase-merge/git-rebase-todo", "sequencer/todo", "rebase-merge/git-rebase-todo.backup", "rebase-merge/strategy",
+    "rebase-apply/strategy", "sequencer/opts",
+)  # fmt: skip
+_STRATEGIES = rb"(?:ort|recursive|resolve|octopus|ours|subtree)"
+_STRATEGY = re.compile(rb"\s*+" + _STRATEGIES + rb"?\s*+", re.ASCII)
+_PICK_OPTION = re.compile(
+    rb"\s*+(?:\[options\]|strategy\s*+=\s*+" + _STRATEGIES
+    + rb"|(?!strategy\s*=)[a-z-]{1,40}+\s*+=\s*+[\w ./:+@=-]{0,200}+)?\s*+",
+    re.ASCII | re.IGNORECASE,
+)  # fmt: skip
 #: Files that are looked through before a command; after it all that is there, of which a command makes a bounded part.
 MOST_ENTRIES = 1_000_000
 _ORDER_BYTES = 1024**2
@@ -75,8 +92,8 @@ class Known(NamedTuple):
     """What stood there before.
 
     `places`, `put`: identities (device, inode) of what is mounted, and of what was put there for it. `links` with their
-    targets. `named`: places that settings name, whether something stands there or not, with True where a folder is
-    obeyed too. `orders`: digests of what a rebase has still to do.
+    aims (`aim_of`). `named`: places that settings name, whether something stands there or not, with True where a
+    folder is obeyed too. `orders`: digests of what a rebase has still to do.
     """
 
     places: frozenset[tuple[int, int]]
@@ -198,7 +215,7 @@ def restore(folder: str, known: Known) -> list[str]:
     for place in list(places_below(folder, is_after=True)):
         try:
             if place.kind == "link":
-                is_known = (place.path, os.readlink(place.path)) in known.links
+                is_known = (place.path, aim_of(place.path)) in known.links
             else:
                 is_known = identity_of_place(place.path) in known.places
             if place.kind == "repository" and is_known:
@@ -208,6 +225,9 @@ def restore(folder: str, known: Known) -> list[str]:
         except OSError:
             changed = [f"!{place.path}"]
         told += [_shown(path, folder) for path in changed]
+    for path, aim in sorted(known.links):  # those of live folders, whose way led over what a command could change
+        if os.path.islink(path) and aim_of(path) != aim:
+            told.append(_shown(_put_aside(path), folder))
     for path, is_folder in sorted(known.named):
         try:
             changed = _arrived(path, folder, known, is_folder=is_folder)
@@ -244,7 +264,7 @@ def _clean(place: str, known: Known) -> list[str]:
             if identity_of_place(path) in known.put or (name == "commondir" and _content(path) == content):
                 os.rmdir(path) if content is None else os.unlink(path)
     for link in links_in(place, is_after=True):
-        if (link, os.readlink(link)) in known.links:
+        if (link, aim_of(link)) in known.links:
             continue
         if os.path.relpath(link, place).startswith(("refs/", "logs/")):  # what stands there is a ref, whatever its name
             os.unlink(link)
@@ -253,24 +273,32 @@ def _clean(place: str, known: Known) -> list[str]:
     return [*changed, *_without_orders(place, known)]
 
 
-def links_in(place: str, *, is_after: bool) -> list[str]:
-    """The symbolic links of a repository, through which Git would write elsewhere; not among the loose objects' own."""
+def links_in(place: str, *, is_after: bool, is_repository: bool = True) -> list[str]:
+    """The symbolic links of a repository, through which Git would write elsewhere, and pipes, at which it would wait;
+    not among the loose objects' own, nor in its settings. Of another folder all of them."""
     found, left = [], [place]
     while left:
         folder = left.pop()
         for entry in entries_of(folder, is_after=is_after):
-            if entry.is_symlink():
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not entry.is_file(follow_symlinks=False):
                 found.append(entry.path)
-            elif entry.is_dir(follow_symlinks=False):
+            elif is_folder:
                 is_of_objects = os.path.basename(folder) == "objects" and len(entry.name) == 2
-                if not is_of_objects and not (folder == place and folded(entry.name) in SETTINGS):
+                is_setting = folder == place and folded(entry.name) in SETTINGS
+                if not (is_repository and (is_of_objects or is_setting)):
                     left.append(entry.path)
     return found
 
 
+def aim_of(link: str) -> str:
+    """What a symbolic link says, and where it leads by way of all others; "" for what is none."""
+    return f"{os.readlink(link)}\0{os.path.realpath(link)}" if os.path.islink(link) else ""
+
+
 def orders_of(place: str) -> Iterator[tuple[str, bytes]]:
-    """What a rebase or a sequence of picks in a repository has still to do: files, and what they say."""
-    for name in ("rebase-merge/git-rebase-todo", "sequencer/todo", "rebase-merge/git-rebase-todo.backup"):
+    """What a rebase or a sequence of picks in a repository has still to do, and how: files, and what they say."""
+    for name in _GOES_ON_WITH:
         path = os.path.join(place, name)
         if os.path.isfile(path) and not os.path.islink(path):
             with open(path, "rb") as file:
@@ -288,13 +316,21 @@ def _without_orders(place: str, known: Known) -> list[str]:
     for path, text in orders_of(place):
         if (path, digest_of(text)) in known.orders:
             continue
-        if len(text) == _ORDER_BYTES:
+        if len(text) == _ORDER_BYTES or not _merges_by_itself(path, text):
             changed.append(_put_aside(path))
         elif _ORDERS.search(text):
             with open(path, "wb") as file:
                 file.write(_ORDERS.sub(b"# inert: exec", text))
             changed.append(path)
     return changed
+
+
+def _merges_by_itself(path: str, text: bytes) -> bool:
+    """Whether these options start no program; orders are looked at elsewhere."""
+    name = os.path.basename(path)
+    if name == "strategy":
+        return _STRATEGY.fullmatch(text) is not None
+    return name != "opts" or all(_PICK_OPTION.fullmatch(line) for line in text.splitlines())
 
 
 def _make_inert(place: _Place) -> list[str]:
@@ -306,7 +342,8 @@ def _make_inert(place: _Place) -> list[str]:
     changed = [place.path]
     for entry in entries_of(place.path, is_after=True):
         steers = entry.name.startswith("config") or folded(entry.name) in SETTINGS
-        if entry.is_symlink() or folded(entry.name).startswith(("rebase-", "sequencer")):
+        is_plain = entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
+        if not is_plain or folded(entry.name).startswith(("rebase-", "sequencer")):
             _put_aside(entry.path)
         elif entry.name == "config" and entry.is_file(follow_symlinks=False):
             plain = _plain_settings(entry.path)

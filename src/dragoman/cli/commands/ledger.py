@@ -150,7 +150,7 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
             "adjust: expected an attempt's id (32 hexadecimal digits, as `export` writes them),"
             " and --usd with an amount"
         ) from None
-    nano = nano_from_usd(abs(usd))
+    nano = nano_from_usd(usd.copy_abs())
     if len(id) != 16 or nano is None or not options.reason.strip():
         raise UsageError("adjust: expected an id of 32 hexadecimal digits, an amount, and --reason")
     store = open_store(folder)

@@ -114,7 +114,7 @@ def adjust(desk: Desk, asked: Asked, given: Adjustment) -> Answer:
     if not token or len(token) > _TOKEN or not token.isascii() or not token.isprintable():
         raise AdminRefusal(400, "bad_idempotency_key", f"idempotency-key: expected 1 to {_TOKEN} printable characters")
     attempt, reason = _id(given.attempt, "attempt"), given.reason.strip()
-    nano = nano_from_usd(abs(given.usd)) if given.usd.is_finite() else None
+    nano = nano_from_usd(given.usd.copy_abs()) if given.usd.is_finite() else None
     if nano is None or not nano:
         raise AdminRefusal(422, "bad_amount", f"usd: expected US dollars other than 0, got {str(given.usd)[:40]}")
     if not reason or len(reason) > _TOKEN or not reason.isprintable():

@@ -125,7 +125,7 @@ def test_lines_go_to_standard_error_or_a_file_or_nowhere(tmp_path: Path) -> None
     with serving(stream_of("ollama-chat", reply("single"))) as provider:
         for log in ("stderr", "off", "requests.log"):
             file = configured(tmp_path, provider.url)
-            file.write_text(f'[server]\nlog = "{log}"\n{file.read_text(encoding="utf-8")}', encoding="utf-8")
+            file.write_text(f'{file.read_text(encoding="utf-8")}\nlog = "{log}"', encoding="utf-8")  # of its server
             with serve(tmp_path, "--config", str(file)) as (program, port):
                 assert ask(port, "coder")[0] == 200
                 program.terminate()

@@ -45,7 +45,7 @@ def serve(folder: Path, *words: str, **variables: str) -> Iterator[tuple[subproc
     try:
         assert program.stdout is not None
         line = program.stdout.readline()
-        assert line.startswith("listening on http://127.0.0.1:"), line
+        assert line.startswith("listening on http://127.0.0.1:"), line or program.communicate(timeout=10)[1]
         yield program, int(line.rpartition(":")[2])
     finally:
         program.kill()

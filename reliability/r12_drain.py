@@ -54,6 +54,11 @@ async def handover(scale: Scale) -> list[Result]:
                 caller = await Caller.connect(port)
                 await caller.send(rendered(*spoken("openai-chat", f"openai-chat/{script}")))
                 streams.append(asyncio.create_task(ended(caller)))
+            # One goes on until the next instance listens, however long a loaded machine takes to start it: with the
+            # last stream the old one ends, and nobody could take a connection.
+            keeper = await Caller.connect(port)
+            held = provider.script([head(), chunk(delta("word ")), "hold"])
+            await keeper.send(rendered(*spoken("openai-chat", f"openai-chat/{held}")))
             await asyncio.sleep(2)
             refused: list[float] = []
             knocking = asyncio.create_task(knock(port, refused))
@@ -62,14 +67,15 @@ async def handover(scale: Scale) -> list[Result]:
             unready = await until_unready(port, began)
             starting = asyncio.create_task(asyncio.to_thread(new.start))
             answers = await asyncio.gather(*streams)
-            last = time.monotonic()
-            await asyncio.to_thread(old.process.wait, 30)
-            gone = time.monotonic() - last
             try:
                 await starting
                 taken = True
             except RuntimeError:
                 taken = False
+            keeper.close()
+            last = time.monotonic()
+            await asyncio.to_thread(old.process.wait, 30)
+            gone = time.monotonic() - last
             await asyncio.sleep(0.5)
             knocking.cancel()
             whole = sum(answer.whole and answer.body.endswith(b"data: [DONE]\n\n") for answer in answers)

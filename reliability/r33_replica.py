@@ -183,6 +183,7 @@ async def out_of_reach(server: PostgreSQL, age: float, *, workers: int = 2) -> R
         begun = [(await each.ask(each.gateways[1], key))[0] for key in (each.secrets["ci"], _FILE_KEY)]
         await each.until(503, each.secrets["ci"], age + 30)
         late = time.monotonic() - away
+        await asyncio.sleep(max(0.0, age + 2 - late))  # each worker hears of it within these two seconds
         after, heads = set(), set()
         for _ in range(5):
             for gateway in each.gateways:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gzip
 import hashlib
+import itertools
 import json
 import re
 import socket
@@ -20,6 +21,7 @@ import pytest
 from conversations import reply
 from dragoman.gateway.messages import Limits
 from dragoman.gateway.process.gateway import new_event_loop
+from dragoman.gateway.server.connection import READ_AT_ONCE, Connection
 from dragoman.protocols import PROTOCOLS
 from gateway.running import Running, gateway, stream_of
 
@@ -217,6 +219,32 @@ def test_a_target_with_a_host_names_it_in_place_of_the_header(
     """RFC 9112 section 3.2.2: who routes by the header and who routes by the target would take it for two requests."""
     lines = [f"GET {target} HTTP/1.1", *([f"host: {host}"] if host else []), "connection: close", "", ""]
     assert status(talk(running, "\r\n".join(lines).encode())) == expected
+
+
+def test_others_have_their_turn_however_small_the_chunks_are(running: Running) -> None:
+    """What one turn of the loop reads is bounded in bytes of the wire: of chunks of one byte, one is six of them."""
+    reads: list[int] = []
+    read = Connection.data_received
+    paused: list[int] = []
+
+    def noted(connection: Connection, data: bytes) -> None:
+        reads.append(len(data))
+        transport = connection._transport
+        read(connection, data)
+        if not getattr(transport, "is_reading", lambda: True)():
+            paused.append(len(reads))
+
+    body = BODY[:-1] + b',"metadata":{"a":"' + b"a" * 200_000 + b'"}}'
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    running.answer(stream_of("openai-chat", reply("text")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "data_received", noted)
+        answer = talk(running, post(b"", "transfer-encoding: chunked", "connection: close") + chunks)
+    assert status(answer) == 200
+    assert sum(reads) > 4 * READ_AT_ONCE
+    assert len(paused) >= sum(reads) // (2 * READ_AT_ONCE)
+    for before, after in itertools.pairwise([0, *paused]):
+        assert sum(reads[before : after - 1]) < READ_AT_ONCE
 
 
 def test_fields_of_one_name_are_counted_each(small: Running) -> None:

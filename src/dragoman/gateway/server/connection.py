@@ -35,8 +35,10 @@ _WAITING: Final = 4
 #: For the first request on a connection that was made just before the end, in seconds.
 _FIRST_SECONDS: Final = 0.5
 _NEVER: Final = float("inf")
-#: Bytes of a body that are read before others have their turn.
-_READ_AT_ONCE: Final = 512 * 1024
+#: Bytes that are read of a connection before others have their turn; a chunk may be one of six of them.
+READ_AT_ONCE: Final = 256 * 1024
+#: Bytes of a body from which on it is gathered in place.
+_LARGE: Final = 512 * 1024
 
 
 class _Received(NamedTuple):
@@ -64,9 +66,9 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_address", "_application", "_body", "_body_before", "_body_read", "_body_size", "_charge", "_due",
-        "_field_count", "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding",
-        "_is_new", "_large", "_limits", "_looks_at", "_loop", "_parser", "_running", "_shared", "_target", "_task",
+        "_address", "_application", "_body", "_body_before", "_body_size", "_charge", "_due", "_field_count",
+        "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new",
+        "_large", "_limits", "_looks_at", "_loop", "_parser", "_read", "_running", "_shared", "_target", "_task",
         "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
     )  # fmt: skip
 
@@ -82,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
         self._waiting: list[_Received] = []
         self._is_new = True  # no request came yet
+        self._read = 0  # bytes since others had their turn
         self._is_closing = self._is_discarding = False  # no more is taken; the rest of a refused request is read away
         self._parser = httptools.HttpRequestParser(self)
         self._gate = Backpressure(shared.limits.stall_seconds)
@@ -93,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._target, self._is_admitted = b"", False
         self._fields: dict[str, str] = {}
         self._head: Head | None = None
-        self._field_count = self._head_size = self._unheaded = self._body_size = self._body_before = self._body_read = 0
+        self._field_count = self._head_size = self._unheaded = self._body_size = self._body_before = 0
         self._body: list[bytes] = []
         self._large: io.BytesIO | None = None
 
@@ -210,6 +213,12 @@ class Connection(asyncio.Protocol):
             self._refuse(Failure("bad_request", "expected an HTTP/1.1 request", 400))
         except BrokenRequest as refused:
             self._refuse(refused.failure)
+        self._read += len(data)
+        if self._read >= READ_AT_ONCE and self._transport is not None and not self._transport.is_closing():
+            # The event loop would go on reading what has come, and let nobody else in between.
+            self._read = 0
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
 
     def _feed(self, data: bytes) -> None:
         rest = data
@@ -292,14 +301,9 @@ class Connection(asyncio.Protocol):
         long as copying takes, and take as much memory again."""
         if self._large is not None:
             self._large.write(body)
-            if self._body_size - self._body_read > _READ_AT_ONCE and self._transport is not None:
-                # The event loop would go on reading what has come, and let nobody else in between.
-                self._body_read = self._body_size
-                self._transport.pause_reading()
-                self._loop.call_soon(self._read_on)
             return
         self._body.append(body)
-        if self._body_size > _READ_AT_ONCE:
+        if self._body_size > _LARGE:
             self._large = io.BytesIO()
             self._large.writelines(self._body)
             self._body = []

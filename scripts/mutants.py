@@ -136,21 +136,21 @@ def conditions_that_are_gone() -> Iterator[Mutant]:
     for found in re.finditer(r"^ {24}and ((?:answer|line)\.(\w+) is (?:None|NOTHING|False))$", text, re.M):
         yield Mutant("ollama-chat", file, found[0] + "\n", "", f"short cut without {found[1]}", found[2])
     short_cuts = [
-        ("anthropic-messages", "anthropic/response/decode.py", " and not event.error", ""),
+        ("anthropic-messages", "anthropic/response/decode.py", " and not event.error", "", "error"),
         ("anthropic-messages", "anthropic/response/decode.py", 'delta.text if is_text else delta.thinking',
-         "delta.text or delta.thinking"),
-        ("openai-chat", "openai_chat/response/calls.py", " or piece.extra_content or piece.rest", " or piece.rest"),
-        ("openai-chat", "openai_chat/response/calls.py", "(piece.id or function.name", "(function.name"),
-        ("openai-chat", "openai_chat/response/calls.py", "piece.id or function.name or piece.name", "piece.id or piece.name"),  # noqa: E501
-        ("openai-chat", "openai_chat/response/delta_batch.py", "if each.index == choice and each.delta.content]", "if each.delta.content]"),  # noqa: E501
-        ("openai-chat", "openai_chat/response/delta_batch.py", "if call.index == index and", "if"),
-        ("openai-chat", "openai_chat/response/delta_batch.py", ' or b"rror" in chunk', ""),
+         "delta.text or delta.thinking", "text"),
+        ("openai-chat", "openai_chat/response/calls.py", " or piece.extra_content or piece.rest", " or piece.rest", "extra_content"),  # noqa: E501
+        ("openai-chat", "openai_chat/response/calls.py", "(piece.id or function.name", "(function.name", "id"),
+        ("openai-chat", "openai_chat/response/calls.py", "piece.id or function.name or piece.name", "piece.id or piece.name", "name"),  # noqa: E501
+        ("openai-chat", "openai_chat/response/delta_batch.py", "if each.index == choice and each.delta.content]", "if each.delta.content]", "index"),  # noqa: E501
+        ("openai-chat", "openai_chat/response/delta_batch.py", "if call.index == index and", "if", "index"),
+        ("openai-chat", "openai_chat/response/delta_batch.py", ' or b"rror" in chunk', "", "error"),
         ("openai-responses", "openai_responses/response/delta_batch.py", "each.output_index == item and each.content_index == place",  # noqa: E501
-         "each.output_index == item"),
-        ("anthropic-messages", "anthropic/response/delta_batch.py", "if at == index and text]", "if text]"),
+         "each.output_index == item", "content_index"),
+        ("anthropic-messages", "anthropic/response/delta_batch.py", "if at == index and text]", "if text]", "index"),
     ]  # fmt: skip
-    for protocol, file, old, new in short_cuts:
-        yield Mutant(protocol, f"{FOLDER}/{file}", old, new, f"{file}: {old.strip()[:50]} is gone")
+    for protocol, file, old, new, field in short_cuts:
+        yield Mutant(protocol, f"{FOLDER}/{file}", old, new, f"{file}: {old.strip()[:50]} is gone", field)
 
 
 def looks_that_are_gone() -> Iterator[Mutant]:

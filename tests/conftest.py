@@ -31,7 +31,9 @@ LONG = (
     "test_linear_time.py", "test_hostile_repositories.py", "test_headless.py", "test_sdks.py", "test_terminal.py",
     "test_escapes.py", "test_workers.py", "test_live.py", "test_nested_calls.py", "test_recipes.py",
     "test_equal_ways.py", "test_cut_calls.py", "test_fields.py", "test_embedded.py", "test_kills.py",
-    "test_endings.py", "test_docs.py",
+    "test_endings.py", "test_docs.py", "test_shared_counters.py", "test_pyright.py", "test_many_labels.py",
+    "test_postgresql.py", "test_mending.py", "test_rescue.py", "test_quoting_contexts.py", "test_joined_calls.py",
+    "test_value_ends.py", "test_written_calls.py", "test_wire_safety.py",
 )  # fmt: skip
 
 
